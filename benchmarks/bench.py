@@ -59,7 +59,7 @@ def load(path: str) -> None:
 def load_and_profile(path: str) -> None:
     """tracediff: one file → columns → tables."""
     from tracediff.engine import profile_file
-    from tracediff.ingest.source import TraceFile
+    from tracediff.ingest.files.source import TraceFile
 
     profile_file(TraceFile(path))
 

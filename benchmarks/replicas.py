@@ -15,20 +15,20 @@ import pickle
 import sys
 import tempfile
 from concurrent.futures import Future
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from measuring import measured, write_section
+from msgspec.structs import replace
 
 import tracediff
 from tracediff.engine import profile_file
 from tracediff.ingest.discover import find_traces
-from tracediff.ingest.health import Notes
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model.health import Notes
 from tracediff.process.workers import compressed
-from tracediff.profile.model import Profile
+from tracediff.profile.model.profile import Profile
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "scale.md"
 SIZES = (64, 256, 1_024, 4_096)

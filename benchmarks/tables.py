@@ -50,7 +50,7 @@ def main() -> None:
                 capture_output=True,
                 text=True,
             )
-            parts.append(f"{table.stdout}\n{workload(name).TITLE}.\n")
+            parts.append(f"{table.stdout}\n{workload(name).title}.\n")
         options.out.write_text("\n".join(parts))  # after each workload, so that an interrupted run leaves a result
 
 

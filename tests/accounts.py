@@ -11,18 +11,18 @@ def assert_closes(comparison):
     host = comparison.host_time
     assert host.matched + host.placed + host.added + host.removed == host.delta
     assert not (host.groups and gpu.groups)
-    assert sum(s.control for s in step.states) == step.control
-    assert sum(s.test for s in step.states) == step.test
-    assert gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
+    assert sum(s.time.control for s in step.states) == step.period.control
+    assert sum(s.time.test for s in step.states) == step.period.test
+    assert gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed.delta == gpu.delta
     for group in gpu.groups:
         assert sum(group.parts) == group.delta
     for category in ("kernel", "gpu_memcpy", "gpu_memset"):
         ops = [op for op in comparison.ops if op.category == category]
-        assert all(op.control_self == op.control_total and op.test_self == op.test_total for op in ops)
+        assert all(op.self_time.control == op.total.control and op.self_time.test == op.total.test for op in ops)
     if gpu.groups:
         assert (
-            sum(op.control_total for op in comparison.ops if op.category in ("kernel", "gpu_memcpy", "gpu_memset"))
-            == gpu.control
+            sum(op.total.control for op in comparison.ops if op.category in ("kernel", "gpu_memcpy", "gpu_memset"))
+            == gpu.time.control
         )
 
     if comparison.explanation is not None:
@@ -51,30 +51,30 @@ def mirrored(comparison):
     d, gpu, scale = comparison, comparison.gpu_time, comparison.scale
     level = {"added": "removed", "removed": "added"}
     return {
-        "states": {s.name: (Fraction(s.test, scale), Fraction(s.control, scale)) for s in d.step_time.states},
+        "states": {s.name: (Fraction(s.time.test, scale), Fraction(s.time.control, scale)) for s in d.step_time.states},
         "gpu": (Fraction(gpu.added, scale), Fraction(gpu.removed, scale), Fraction(gpu.matched, scale)),
         "groups": sorted(
             (
                 level.get(g.level, g.level),
                 g.name,
-                _members(g.test, scale),
-                _members(g.control, scale),
+                _members(g.members.test, scale),
+                _members(g.members.control, scale),
                 tuple(p / scale for p in g.parts),
             )
             for g in gpu.groups
         ),
         "ops": {
             (o.category, o.raw_name): (
-                o.test_count,
-                o.control_count,
-                o.test_total,
-                o.control_total,
-                o.test_self,
-                o.control_self,
+                o.count.test,
+                o.count.control,
+                o.total.test,
+                o.total.control,
+                o.self_time.test,
+                o.self_time.control,
             )
             for o in d.ops
         },
-        "classes": {(o.category, o.raw_name): (o.count_change, o.time_change) for o in d.ops},
+        "classes": {(o.category, o.raw_name): (o.count_change, o.significance.time_change) for o in d.ops},
     }
 
 

@@ -184,6 +184,7 @@ class Walk:
 
     def walk(self, s: int, low: int, time: int, g: Event | None) -> None:
         launch: Event | None = None
+        jumped = -1
         while time > low:
             if g is not None:
                 time = self.add(s, self.label(g), g["ts"], time, low, g)
@@ -206,10 +207,10 @@ class Walk:
             jumps = [
                 w
                 for w in self.awaited
-                if w[0] == time and w[2]["tid"] == (launch["tid"] if launch else self.seen(w[2]["end"]))
+                if w[0] == time != jumped and w[2]["tid"] == (launch["tid"] if launch else self.seen(w[2]["end"]))
             ]
             if jumps:
-                g, launch = max((w[1] for w in jumps), key=lambda e: self.gpu.index(e)), None
+                g, launch, jumped = max((w[1] for w in jumps), key=lambda e: self.gpu.index(e)), None, time
                 continue
             doing = self.innermost_at(launch["tid"], time) if launch else self.doing(time)
             start = max([until, *(t for t in self.edges if t < time)])

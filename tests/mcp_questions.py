@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 from mcp import Client
 from tracediff_cli.mcp import TOOLS
-from tracediff_cli.mcp_server import run
+from tracediff_cli.mcp_server import answers
 from tracediff_cli.mcp_server.server import make_server
 
 from tracediff.set_folder import SetFolder
@@ -59,6 +59,6 @@ def refused(folder, tool, /, **arguments):
 
 def printed(folder, *words):
     """What the command line prints in ``folder``."""
-    env = {**os.environ, "COLUMNS": str(run.WIDTH), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    env = {**os.environ, "COLUMNS": str(answers.WIDTH), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-m", "tracediff", *words]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False).stdout.decode()

@@ -15,8 +15,8 @@ from traces import FOLDER, PAIRS_FOLDER
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
-from tracediff.explain.wording import exposure_label
-from tracediff.present.sentences import headline
+from tracediff.explain.lines import exposure_label
+from tracediff.present.answer import headline
 
 FIRST = 3
 """Lines that are read first."""
@@ -108,6 +108,14 @@ def of_traces(control: str, test: str, **claims: object) -> Story:
     return Story(control=control, test=test, folder=FOLDER, **claims)  # type: ignore[arg-type]
 
 
+def fused_attention_is_split(told: Told) -> bool:
+    """Whether the replayed kernel of each layer is in one group with the two that replace it."""
+    attention = [group for group in told.comparison.gpu_time.groups if group.family == "attention"]
+    names = [sorted(member.name for member in group.members.test) for group in attention]
+    split = [found for found in names if len(found) == 2 and "_QKV_" in found[0] and "_reduce_" in found[1]]
+    return len(split) == len(attention) - 1 == 31
+
+
 NO_ADVICE_ON_KERNELS = (
     "gemm kernels were replaced, or have another dtype or layout",
     lambda told: bool(told.reasons("gemm") & {"other-kernels", "dtype", "layout", "tensor-cores"}),
@@ -127,6 +135,10 @@ STORIES = (
                 lambda t: t.first("gemm", 1, 2) and t.first("attention", 1, 2),
             ),
             ("gemm and attention are among the first lines", lambda t: t.first("gemm", 1) and t.first("attention", 1)),
+            (
+                "a fused attention stands against both of its parts, in all layers but the last",
+                fused_attention_is_split,
+            ),
         ),
         never=(
             ("host work fell, as the first cause", lambda t: t.causes[0].delta_us < 0),
@@ -253,6 +265,10 @@ STORIES = (
             ("it is another model", lambda t: bool(t.facts & {"work-differs", "other-program"})),
             ("rank 0 is compared with rank 0", lambda t: list(t.comparison.control.ranks) == [0]),
             (
+                "it is said which ranks are compared",
+                lambda t: "rank 0 of 0, 1 → 0" in {reason.short for reason in t.comparison.comparability.reasons},
+            ),
+            (
                 "one AllGather is first, with its time",
                 lambda t: (
                     "one " in t.causes[0].label
@@ -291,6 +307,7 @@ STORIES = (
                 "an operator takes less, which waited unseen",
                 lambda t: any("_local_scalar_dense" in c.label for c in t.causes),
             ),
+            ("a copy takes less, which waited unseen", lambda t: any("copy_" in c.label for c in t.causes)),
         ),
     ),
     of_pair(
@@ -349,7 +366,13 @@ STORIES = (
     of_traces(
         "tinylm_compile",
         "tinylm_cudagraph",
-        must=(("it takes as long", lambda t: "as long" in t.verdict),),
+        must=(
+            ("it takes as long", lambda t: "as long" in t.verdict),
+            (
+                "only one side replays graphs",
+                lambda t: "only tinylm_cudagraph replays graphs" in t.fact_texts,
+            ),
+        ),
         never=(
             OTHER_PROGRAM,
             ("it is faster", lambda t: "faster per step" in t.verdict),
@@ -375,8 +398,14 @@ STORIES = (
     of_traces(
         "dlrm_8ranks/worker7_step_12.1694128201553.pt.trace.json.gz",
         "dlrm_8ranks/worker1_step_12.1694128201556.pt.trace.json.gz",
-        must=(("the wait in a collective is first", lambda t: t.first("ncclKernel_SendRecv", 1, 1)),),
-        never=(("as many collectives are done more often", lambda t: "done more often" in t.text),),
+        must=(
+            ("the wait in a collective is first", lambda t: t.first("ncclKernel_SendRecv", 1, 1)),
+            ("ranks wait for one another", lambda t: "other-ranks" in t.facts),
+        ),
+        never=(
+            ("the rank that waits is slower", lambda t: "slower" in t.verdict),
+            ("as many collectives are done more often", lambda t: "done more often" in t.text),
+        ),
     ),
     of_traces(
         "sglang_decode_mi300",
@@ -439,9 +468,9 @@ def paired_kernels(told: Told) -> list[tuple[int, int]]:
     """(kernels of control, of test) of the groups of work that both sides have."""
     comparison = told.comparison
     return [
-        (round(comparison.number(g.control_count)), round(comparison.number(g.test_count)))
+        (round(comparison.number(g.count.control)), round(comparison.number(g.count.test)))
         for g in comparison.gpu_time.groups
-        if g.control and g.test
+        if all(g.members)
     ]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from build_trace import Event, document, write
 
 from tracediff.engine import profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.profile.model import Profile
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.model.profile import Profile
 from tracediff.profile.tables import table_schema
 
 Rows = dict[tuple[int, tuple[str, ...]], dict[str, int]]

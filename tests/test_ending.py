@@ -13,9 +13,8 @@ import pytest
 from build_trace import document, op, step, write
 from interrupts import heed_interrupts, of_session, wait_until
 
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.load_options import LoadOptions
 from tracediff.process.ending import end
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -28,10 +28,11 @@ from tracediff.formatting import (
     sizes,
     time,
     time_unit,
+    with_digits,
 )
+from tracediff.present.answer import headline
 from tracediff.present.sections import step_sums
-from tracediff.present.sentences import headline
-from tracediff.report.page.tables import tables
+from tracediff.report.page.script_data import tables
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_terminal import render
 
@@ -144,3 +145,19 @@ def test_single_values():
         "0", "0.0398", "4.80", "61.0", "100", "275", "1,555",
     ]  # fmt: skip
     assert time(9_999.5) == "10.0 ms"
+
+
+@pytest.mark.parametrize(
+    ("whole", "change", "shown"),
+    [
+        (22_900, 170, "+0.17 ms"),
+        (22_900, 60, "+0.060 ms"),
+        (22_900, 0.004, "+0.000004 ms"),  # a nanosecond has its digit, and no more
+        (22_900, 3_000, "+3.0 ms"),
+        (805, -0.5, "−0.50 µs"),
+        (805, 0, "0.0 µs"),
+    ],
+)
+def test_the_largest_change_of_a_table_has_two_digits(whole, change, shown):
+    unit = with_digits(time_unit([whole]), [change / 3, change])
+    assert f"{unit.signed(change)} {unit.name}" == shown

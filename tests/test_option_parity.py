@@ -14,11 +14,11 @@ from tracediff_cli.options.loading import load_options
 
 import tracediff
 from tracediff.api import functions
-from tracediff.diff.gate.config import Settings
+from tracediff.diff.gate.limits import GateSettings
 from tracediff.diff.verdict import Judging
-from tracediff.load_options import LoadOptions, SetOptions
+from tracediff.engine import LoadOptions, SetOptions
 from tracediff.profile.kernels.families import read_rules
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 OF_SETS = {"label", "ranks", "captures", "torch_trace", "skip_first", "steps", "step_marker", "families"}
 READING = {*OF_SETS, "tables", "jobs", "executor", "keep_going", "max_memory"}
@@ -44,7 +44,7 @@ EXAMPLES = {
 }
 """Option → (words of the command line, the argument in Python, what both mean)."""
 ARGUMENTS = {"path", "traces", "control", "test", "others", "pairwise", "source", "commits"} | {
-    f.name for f in fields(Settings)
+    f.name for f in fields(GateSettings)
 }
 """Arguments of functions that are no options of reading or judging."""
 
@@ -113,7 +113,8 @@ def by_python(monkeypatch, **arguments):
 
 
 def test_every_field_is_an_option_and_every_option_an_example():
-    of_fields = {f.name for kind in (LoadOptions, SetOptions, Selection, Judging) for f in fields(kind)}
+    of_fields = {f.name for kind in (LoadOptions, SetOptions, Judging) for f in fields(kind)}
+    of_fields |= {*Selection.__struct_fields__}
     of_fields -= {"sets", "selection", "first", "last"}  # which contain the others; --step is of two
     assert of_fields | {"steps", "force"} == READING | JUDGING
     assert EXAMPLES.keys() == (READING | JUDGING) - {"executor"}  # which the command line starts, by its name

@@ -24,17 +24,16 @@ from click.testing import CliRunner
 from tracediff_cli.group import cli
 
 import tracediff
+from tracediff import bounds
 from tracediff.diff.matching.items import fused_list
 from tracediff.errors import TracediffError
 from tracediff.hta.trace_diff import short_name
-from tracediff.ingest.names import LONGEST_NAME
+from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import TraceFile
 from tracediff.process.user_patterns import first_found
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.families import family_of
+from tracediff.profile.kernels.families import family_of, uses_tensor_cores
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 
 PACKAGES = (tracediff, tracediff_cli, tracediff_dashboards)
 ELSEWHERE = {
@@ -288,7 +287,7 @@ def test_names_are_bounded_where_they_enter(tmp_path: Path) -> None:
     trace = read_trace(TraceFile(str(path)))
     kept = [name for name in trace.names if name.startswith("aaa")]
     assert len(set(kept)) == 2
-    assert {len(name) for name in kept} == {LONGEST_NAME}
+    assert {len(name) for name in kept} == {bounds.KEPT_NAME}
     assert [note.count for note in trace.notes if note.code == "long-name"] == [2]
 
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from build_trace import document, op, step
 
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.formatting import byte_unit
-from tracediff.ingest.source import TraceFile, stored_sizes
-from tracediff.load_options import LoadOptions
+from tracediff.ingest.files.source import TraceFile, stored_sizes
 from tracediff.progress import READING, Meter
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -16,9 +16,9 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff import runtimes
-from tracediff.analysis.analyze import analyze_set
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
+from tracediff.analysis import analyze_set
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.profile.kernels.families import COMMUNICATION, DEFAULT
 from tracediff.profile.placement.gpu_events import gpu_events
@@ -201,7 +201,7 @@ ACME = Runtime(
     communication=("acmelink",),
     scopes=("acl",),
     driver_version="acme_driver",
-    arguments=Arguments(correlation="ticket", stream="queue", device="card"),
+    arguments=ArgumentNames(correlation="ticket", stream="queue", device="card"),
 )
 """
 PROGRAM = """
@@ -212,7 +212,7 @@ module = types.ModuleType("tracediff.runtimes")
 sys.modules["tracediff.runtimes"] = tracediff.runtimes = module
 exec(compile(source, "runtimes.py", "exec"), module.__dict__)
 loaded = tracediff.load(sys.argv[3], tables=["all"])
-from tracediff.analysis.analyze import analyze_set
+from tracediff.analysis import analyze_set
 found = analyze_set(loaded)
 (profile,) = loaded.profiles
 print({share.name: share.ns for share in found.states if share.ns})

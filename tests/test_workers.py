@@ -14,14 +14,13 @@ from click.testing import CliRunner
 from tracediff_cli.group import cli
 
 import tracediff
-from tracediff import engine
-from tracediff.engine import load_sets
+from tracediff import bounds, engine
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
-from tracediff.process.workers import MOST_TRIES, executor_of, in_executor
-from tracediff.profile.selection import Selection
+from tracediff.ingest.files.source import TraceFile
+from tracediff.process.workers import executor_of, in_executor
+from tracediff.profile.model.selection import Selection
 from tracediff.report.to_json import to_json
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
@@ -59,7 +58,7 @@ def killing(read, parent, folder, times, name):
 
 
 @linux
-@pytest.mark.parametrize("times", [1, MOST_TRIES - 1])
+@pytest.mark.parametrize("times", [1, bounds.TRIES - 1])
 def test_what_a_killed_process_read_is_read_again(pair, tmp_path, monkeypatch, times):
     expected = answer(pair, jobs=1)
     read = killing(engine.profile_ranks, os.getpid(), tmp_path, times, "rank3.json")
@@ -74,7 +73,7 @@ def test_a_file_that_kills_every_process_is_named_or_left_out(pair, tmp_path, mo
     monkeypatch.setattr(engine, "profile_ranks", read)
     with pytest.raises(TracediffError, match=r"after/rank3\.json: each process that read it was killed"):
         load_sets(pair, LoadOptions(jobs=2))
-    assert len(list(tmp_path.glob("killed*"))) == MOST_TRIES
+    assert len(list(tmp_path.glob("killed*"))) == bounds.TRIES
     _, after = load_sets(pair, LoadOptions(jobs=2, keep_going=True))
     assert len(after.profiles) == RANKS - 1
     assert [(n.code, n.count) for n in after.notes if n.code == "not-read"] == [("not-read", 1)]
@@ -208,6 +207,6 @@ def _squared(victim, number, _):
     ],
 )
 def test_an_executor_that_is_not_there_is_one_line(name, monkeypatch):
-    monkeypatch.setattr("tracediff.process.workers.CONNECT_S", 1)
+    monkeypatch.setattr(bounds, "SCHEDULER_S", 1)
     with pytest.raises(TracediffError, match=r"^--executor: "), executor_of(name):
         pass

@@ -18,7 +18,7 @@ from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.process.temporary import make_temporary_folder, temporary_file, temporary_folder
 from tracediff.report.page.html import to_html
-from tracediff.report.to_csv import to_csv
+from tracediff.report.rows import to_csv
 from tracediff.report.to_json import to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.write import make_folder, write_bytes, write_text

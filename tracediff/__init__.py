@@ -21,17 +21,15 @@ from tracediff.version import VERSION
 if TYPE_CHECKING:
     import tracediff.collect as collect
     from tracediff.aggregate.traceset import TraceSet as TraceSet
-    from tracediff.analysis.finding import Finding as Finding
-    from tracediff.api.diff import Diff as Diff
+    from tracediff.analysis import Finding
+    from tracediff.api.diff import Diff
     from tracediff.api.functions import analyze as analyze
     from tracediff.api.functions import check as check
     from tracediff.api.functions import compare as compare
     from tracediff.api.functions import load as load
     from tracediff.api.functions import matrix as matrix
     from tracediff.api.functions import snapshot as snapshot
-    from tracediff.api.results import Check as Check
-    from tracediff.api.results import Matrix as Matrix
-    from tracediff.api.set_analysis import SetAnalysis as SetAnalysis
+    from tracediff.api.results import Check, Matrix, SetAnalysis
     from tracediff.collect.record import on_trace_ready as on_trace_ready
     from tracediff.collect.record import record_steps as record_steps
     from tracediff.diff.verdict import Verdict as Verdict
@@ -42,10 +40,10 @@ __version__ = VERSION
 _HOMES = {
     "Check": "tracediff.api.results",
     "Diff": "tracediff.api.diff",
-    "Finding": "tracediff.analysis.finding",
+    "Finding": "tracediff.analysis",
     "Matrix": "tracediff.api.results",
     "NotATrace": "tracediff.errors",
-    "SetAnalysis": "tracediff.api.set_analysis",
+    "SetAnalysis": "tracediff.api.results",
     "TraceSet": "tracediff.aggregate.traceset",
     "TracediffError": "tracediff.errors",
     "Verdict": "tracediff.diff.verdict",

@@ -1,38 +1,82 @@
-"""Reads files into profiles and profiles into sets. Later stages see no events."""
+"""Reads files into profiles and profiles into sets, as `LoadOptions` say. Later stages see no events."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from tracediff.aggregate.assemble import arrange
-from tracediff.aggregate.one_program import check_one_program
-from tracediff.aggregate.shared_columns import SharedColumns
-from tracediff.aggregate.snapshot_file import SUFFIX, is_snapshot
+from tracediff.aggregate.assemble import arrange, check_one_program
+from tracediff.aggregate.snapshot import SUFFIX, is_snapshot
+from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.captures import captures_beside, is_capture
-from tracediff.ingest.discover import find_traces, labels_for
+from tracediff.ingest.discover import captures_beside, find_traces, is_capture, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
-from tracediff.ingest.health import Notes
+from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.manifest import Manifest, read_manifest
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
-from tracediff.ingest.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.torch_log import find_logs, logs_beside
-from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
-from tracediff.profile.context import Context, build_context
+from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
-from tracediff.profile.model import Profile
+from tracediff.profile.model.profile import Profile
+from tracediff.profile.model.selection import Selection
 from tracediff.profile.placement.captures import Capture, captures_of
-from tracediff.profile.selection import Selection
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """The label, ranks and steps used of one set.
+
+    Attributes:
+        label: name of the set in reports; None for the last part of its path.
+        ranks: the ranks used; None for all.
+        selection: the steps used.
+        captures: paths of the traces of graph captures; empty for those in ``capture_traces/`` beside each trace.
+        torch_trace: folder or file of logs of torch.compile; None for those in ``torch_trace/`` beside each trace.
+    """
+
+    label: str | None = None
+    ranks: frozenset[int] | None = None
+    selection: Selection = field(default_factory=Selection)
+    captures: tuple[str, ...] = ()
+    torch_trace: str | None = None
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How sets are read.
+
+    Attributes:
+        sets: options of each set; empty for the defaults.
+        step_marker: regular expression; annotations that match are the steps. None for ProfilerStep#N.
+        families: rules that map names to families of work.
+        tables: names of tables to build (`tracediff.profile.tables.NAMES`), ``all`` for every table; snapshots have the
+            tables that they were written with.
+        jobs: processes that read files; None for one per core, or a single one for small files.
+        executor: reads the files instead: a `concurrent.futures.Executor` or a Dask ``Client``.
+        keep_going: whether files that cannot be read are left out with a health note.
+        max_memory: bytes that reading may take, by estimate: fewer files are read at a time, but at least one.
+    """
+
+    sets: tuple[SetOptions, ...] = ()
+    step_marker: str | None = None
+    families: Families = DEFAULT
+    tables: tuple[str, ...] = ()
+    jobs: int | None = None
+    executor: Any = None
+    keep_going: bool = False
+    max_memory: int | None = None
+
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Files = tuple[TraceFile, ...]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tracediff import bounds, thresholds
+
 
 class TracediffError(Exception):
     """An invalid input or request. ``str()`` is one line: ``subject: reason; remedy``.
@@ -28,12 +30,6 @@ class NotATrace(TracediffError):
     """A readable file that is not a PyTorch profiler trace; a folder may contain such files beside traces."""
 
 
-LONGEST_NEAR = 200
-"""Characters of a name that are compared with others'."""
-AS_NEAR = 0.15
-"""Names are suggested beside the nearest up to this difference in similarity: aten:: alone makes none near."""
-
-
 def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     """``did you mean aten::mm or aten::bmm?`` with up to three of ``names`` that are near ``name``, the nearest first;
     ``otherwise`` if none is. Upper and lower case are alike.
@@ -42,10 +38,10 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
 
     known: dict[str, str] = {}
     for candidate in names:
-        known.setdefault(candidate[:LONGEST_NEAR].lower(), candidate)
-    name = name[:LONGEST_NEAR].lower()
+        known.setdefault(candidate[: bounds.REASON].lower(), candidate)
+    name = name[: bounds.REASON].lower()
     found = {near: SequenceMatcher(None, near, name).ratio() for near in get_close_matches(name, known)}
-    near = [known[match] for match, ratio in found.items() if ratio >= max(found.values()) - AS_NEAR]
+    near = [known[match] for match, ratio in found.items() if ratio >= max(found.values()) - thresholds.SUGGESTED]
     if not near:
         return otherwise
     return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"

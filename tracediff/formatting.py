@@ -1,17 +1,20 @@
 """The format of numbers in every output: times, bytes, FLOPs, counts and percentages.
 
 The unit is that in which the largest number of a table, an axis or a sentence is at least 1; of times at least 10, but
-for µs: 1,020 ms, 7,662 µs, 1.50 µs. Numbers have at least
-three significant digits: two decimals below 10, one below 1,000, none from there on, and none for nanoseconds and
-bytes. A column of amounts that do not add up to a total (`common_unit`) gives each amount a unit of its own where a
-common one would leave fewer than two digits.
+for µs: 1,020 ms, 7,662 µs, 1.50 µs. Numbers have at least three significant digits: two decimals below 10, one below
+1,000, none from there on, and none for nanoseconds and bytes. A table of changes has as many decimals as give its
+largest change two digits (`with_digits`). A column of amounts that do not add up to a total (`common_unit`) gives each
+amount a unit of its own where a common one would leave fewer than two digits.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from math import floor, log10
+from math import ceil, floor, log10
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 MINUS = "−"
 TIMES = (("s", 1e6, 10), ("ms", 1e3, 10), ("µs", 1.0, 1), ("ns", 1e-3, 0))
@@ -22,10 +25,15 @@ LEAST_DIGITS = 9.5
 """An amount in units of its last decimal, from which it is shown with two significant digits."""
 NEXT_UNIT = 0.9995
 """Share of a unit from which it is used: 9,999 µs are shown as 10.0 ms."""
+DECIMALS = ((999.5, 0), (9.995, 1), (0.0, 2))
+"""The amount in a unit from which a number is shown with so many decimals."""
+PERCENT_DECIMALS = ((0.0995, 0), (0.00095, 1), (0.0, 2))
+"""The share from which a percentage is shown with so many decimals."""
+INTEGRAL = 1e-6
+"""A count that lies nearer to an integer is one: means of counts are not exact."""
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(Struct, frozen=True):
     """A unit and the decimals shown in it, for all numbers of a table or an axis.
 
     Attributes:
@@ -72,11 +80,23 @@ def flop_unit(amounts: Iterable[float]) -> Unit:
     return _unit(FLOPS, amounts)
 
 
+def with_digits(unit: Unit, changes: Iterable[float]) -> Unit:
+    """``unit`` with as many decimals as give the largest of ``changes`` two significant digits, to the nanosecond: rows
+    that add up do so as they are shown.
+    """
+    largest = max(map(abs, changes), default=0.0) / unit.size
+    enough = ceil(log10(LEAST_DIGITS / largest)) if largest else 0
+    return replace(unit, decimals=max(unit.decimals, min(enough, round(log10(unit.size)) + 3)))
+
+
 def _unit(units: tuple[tuple[str, float, int], ...], amounts: Iterable[float]) -> Unit:
     largest = max((abs(amount) for amount in amounts), default=0.0)
     name, size, least = next((unit for unit in units if largest >= NEXT_UNIT * unit[1] * unit[2]), units[-1])
-    shown = largest / size
-    return Unit(name, size, 0 if not least or shown >= 999.5 else 1 if shown >= 9.995 else 2)
+    return Unit(name, size, _decimals(DECIMALS, largest / size) if least else 0)
+
+
+def _decimals(table: tuple[tuple[float, int], ...], amount: float) -> int:
+    return next(decimals for least, decimals in table if abs(amount) >= least)
 
 
 def common_unit(unit_of: Callable[[Iterable[float]], Unit], amounts: Iterable[float]) -> Unit | None:
@@ -158,7 +178,7 @@ def percent_number(share: float) -> str:
 
 
 def _percent_decimals(share: float) -> int:
-    return 0 if abs(share) >= 0.0995 or not share else 1 if abs(share) >= 0.00095 else 2
+    return _decimals(PERCENT_DECIMALS, share) if share else 0
 
 
 def part(amount: float, whole: float) -> str:
@@ -168,12 +188,13 @@ def part(amount: float, whole: float) -> str:
 
 def count(n: float) -> str:
     """Events per step: ``3``, or ``3.5`` if not an integer."""
-    return _signless_zero(f"{n:,.0f}" if abs(n - round(n)) < 1e-9 else f"{n:,.1f}")
+    return _signless_zero(f"{n:,.0f}" if abs(n - round(n)) < INTEGRAL else f"{n:,.1f}")
 
 
 def signed_count(n: float) -> str:
     """`count` with its sign; 0 has no sign."""
-    return f"+{count(n)}" if n > 0 else count(n)
+    text = count(n)
+    return f"+{text}" if n > 0 and text.strip("0.") else text
 
 
 def counts(control: float, test: float) -> str:
@@ -191,6 +212,26 @@ def rose(control: float, test: float) -> str:
     return "rose" if test > control else "fell"
 
 
+def browser_format() -> str:
+    """The tables of this module as JSON, by which `report/page/numbers.js` writes numbers in the browser."""
+    tables = {
+        "minus": MINUS, "times": TIMES, "next_unit": NEXT_UNIT, "integral": INTEGRAL,
+        "decimals": DECIMALS, "percent_decimals": PERCENT_DECIMALS,
+    }  # fmt: skip
+    return json.dumps(tables)
+
+
 def _signless_zero(text: str) -> str:
     """``text`` of a formatted number with the sign −, and no sign before a number that is shown as 0."""
     return text.replace("-", MINUS) if text.strip("+-0.,") else text.lstrip("+-")
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Ascending ``numbers`` in short: ``5–10``, ``1, 3–4``."""
+    parts: list[list[int]] = []
+    for n in numbers:
+        if parts and n == parts[-1][1] + 1:
+            parts[-1][1] = n
+        else:
+            parts.append([n, n])
+    return ", ".join(f"{a}" if a == b else f"{a}–{b}" for a, b in parts)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, MutableSequence, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracediff.formatting import byte_unit, clock, plural, size
 
@@ -14,8 +15,7 @@ INTERVAL_S = 0.1
 """Minimum time between two reports while a file is read, in seconds."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """How far the files have been read.
 
     Attributes:

@@ -2,15 +2,16 @@
 arguments.
 
 No other module spells such names. To add a vendor, add a record to `RUNTIMES`. Categories of the profiler itself
-(``cpu_op``, ``user_annotation``, …) are in `tracediff.ingest.categories`.
+(``cpu_op``, ``user_annotation``, …) are in `tracediff.ingest.model.categories`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from functools import lru_cache
+
+from msgspec import Struct
 
 from tracediff.patterns import NAMES_KEPT
 
@@ -18,8 +19,7 @@ KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memse
 """Categories of the work on a device, whatever a vendor calls them."""
 
 
-@dataclass(frozen=True)
-class Arguments:
+class ArgumentNames(Struct, frozen=True):
     """A runtime's names for the arguments of its calls and device events.
 
     Attributes:
@@ -44,12 +44,11 @@ class Arguments:
     sync_kind: str = "cuda_sync_kind_id"
 
 
-ARGUMENT = Arguments()
+ARGUMENT = ArgumentNames()
 """The names under which a `Trace` keeps these arguments, whatever a vendor calls them."""
 
 
-@dataclass(frozen=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """One vendor's runtime. Names are regular expressions matched from the start; empty means none known.
 
     Attributes:
@@ -112,7 +111,7 @@ class Runtime:
     scopes: tuple[str, ...] = ()
     driver_version: str = ""
     runtime_version: str = ""
-    arguments: Arguments = ARGUMENT
+    arguments: ArgumentNames = ARGUMENT
     text_arguments: tuple[str, ...] = ()
     device_events: str = ""
     flows: tuple[str, ...] = ()
@@ -219,7 +218,7 @@ MTIA = Runtime(
     stream_waits=r"enqueueCommand waitOnEvent",
     event_records=r"recordEvent",
     copy_events=r"dma_request \((?P<source>HOST|DEVICE)_TO_(?P<target>HOST|DEVICE)",
-    arguments=Arguments(stream="stream_id"),
+    arguments=ArgumentNames(stream="stream_id"),
     device_events="mtia_ccp_events",
     translated=("direction", "size"),
 )
@@ -239,7 +238,7 @@ ASCEND = Runtime(
     event_records=r"AscendCL@aclrtRecordEvent",
     communication=("hccl", "hcom_"),
     scopes=("hccl",),
-    arguments=Arguments(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
+    arguments=ArgumentNames(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
     flows=("HostToDevice", "async_npu"),
     translated=("Task Type", "correlation_id"),
 )
@@ -313,10 +312,10 @@ UNSTREAMED_WAITS = _distinct(name for r in SUPPORTED for name in (r.event_sync, 
 """Records of waits on no stream."""
 
 RENAMED_ARGUMENTS = {
-    getattr(r.arguments, f.name): getattr(ARGUMENT, f.name)
+    getattr(r.arguments, name): getattr(ARGUMENT, name)
     for r in SUPPORTED
-    for f in fields(Arguments)
-    if getattr(r.arguments, f.name) != getattr(ARGUMENT, f.name)
+    for name in ArgumentNames.__struct_fields__
+    if getattr(r.arguments, name) != getattr(ARGUMENT, name)
 }
 """A vendor's name of an argument → the one of `ARGUMENT`."""
 TEXT_ARGUMENTS = frozenset(name for r in SUPPORTED for name in r.text_arguments)
@@ -396,6 +395,11 @@ def may_wait(call: str) -> bool:
 def reads_number(operator: str) -> bool:
     """Whether an operator of this name, that behind ``item()``, waits for the device that has the number."""
     return operator == "aten::_local_scalar_dense"
+
+
+def copies_tensor(operator: str) -> bool:
+    """Whether an operator of this name copies a tensor; from or to the host, it waits for that unless told not to."""
+    return operator == "aten::copy_"
 
 
 def is_launch(call: str) -> bool:

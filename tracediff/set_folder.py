@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from tracediff.aggregate.snapshot_file import SUFFIX
+from tracediff import bounds
+from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError, quoted
-from tracediff.ingest.captures import captures_beside
-from tracediff.ingest.discover import NOT_TRACES, RUN, find_traces
-from tracediff.ingest.readers import trace_suffixes
+from tracediff.ingest.discover import NOT_TRACES, RUN, captures_beside, find_traces
+from tracediff.ingest.read import trace_suffixes
 from tracediff.ingest.torch_log import logs_beside
 
-MOST_SEARCHED = 50_000
-"""Maximum number of files below the folder that are searched for sets."""
 REMEDY = "choose a listed set, or start with the folder that contains it"
 
 FileState = tuple[str, int, int, int]
@@ -50,13 +48,13 @@ class SetFolder:
         return _states(os.path.join(folder, name) for folder, files in self._walk() for name in files)
 
     def _walk(self) -> Iterator[tuple[Path, list[str]]]:
-        """(folder, names of the files in it that may be sets or parts of sets), of the first MOST_SEARCHED files."""
+        """(folder, names of the files in it that may be sets or parts of sets), of the first FILES_SEARCHED files."""
         searched = 0
         for parent, folders, names in os.walk(self.root):
             folders[:] = sorted(f for f in folders if not f.startswith("."))
             yield Path(parent), sorted(filter(_may_be_set, names))
             searched += len(names)
-            if searched > MOST_SEARCHED:
+            if searched > bounds.FILES_SEARCHED:
                 return
 
     def path(self, name: str) -> Path:

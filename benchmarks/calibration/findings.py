@@ -63,7 +63,7 @@ def _part(traces: TraceSet, runs: tuple[int, ...]) -> TraceSet:
 def claimed(control: TraceSet, test: TraceSet) -> list[Cause]:
     """The causes of a comparison that are significant."""
     found = compare_sets(control, test, force=True).explanation
-    return [c for c in found.causes if c.significance.result in ("faster", "slower")] if found else []
+    return [c for c in found.causes if c.significance.time_change in ("faster", "slower")] if found else []
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from pathlib import Path
 from planted import PLANTED, Planted
 
 import tracediff
-from tracediff.present.changed_code import changed_code_sentence
-from tracediff.source.commits import with_changed_code
+from tracediff.present.answer import changed_code_sentence
+from tracediff.source.changed_code import with_changed_code
 
 HERE = Path(__file__).parent
 RECORD = """
@@ -78,9 +78,7 @@ def judged(case: Planted, folder: Path, runs: int) -> tuple[bool, str]:
         commit(repository, case.name)
         record(repository, test, runs)
         git(repository, "checkout", "-q", "main")
-    comparison = tracediff.compare(
-        *(tracediff.load(folder, torch_trace=logs(folder)) for folder in (base, test))
-    ).comparison
+    comparison = tracediff.compare(base, test).comparison
     found = with_changed_code(comparison, repository, ("main", case.name))
     said = changed_code_sentence(found)
     code = found.changed_code
@@ -89,11 +87,6 @@ def judged(case: Planted, folder: Path, runs: int) -> tuple[bool, str]:
         return not code.touching, said
     first, (begin, end) = next(iter(code.touching), None), planted_lines(case)
     return first is not None and first.file == case.file and first.first <= end and begin <= first.last, said
-
-
-def logs(folder: Path) -> Path | None:
-    """What torch.compile logged while a set was recorded."""
-    return found if (found := folder / "torch_trace").is_dir() else None
 
 
 def planted_lines(case: Planted) -> tuple[int, int]:
@@ -107,8 +100,8 @@ def record(repository: Path, out: Path, runs: int) -> None:
     """The runs of what is checked out."""
     program = next(path for name in ("train.py", "loop.py") if (path := repository / name).exists())
     with tempfile.TemporaryDirectory() as cache:  # of which no earlier commit left compiled code
-        own = {"TORCH_TRACE": str(out / "torch_trace"), "INDUCTOR_PROVENANCE": "1", "TORCHINDUCTOR_CACHE_DIR": cache}
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", **own}
+        own = {"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_CACHE_DIR": cache}
+        environment = {**os.environ, **own}
         done = subprocess.run(
             [sys.executable, "-c", RECORD, program.name, str(out), str(runs)],
             cwd=repository, env=environment, capture_output=True, text=True, check=False,

@@ -19,8 +19,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.items import items_of
-from tracediff.diff.matching.origins import Origins
+from tracediff.diff.matching.items import Origins, items_of
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.profile.kernels.families import family_of_kernel
@@ -28,6 +27,7 @@ from tracediff.profile.kernels.families import family_of_kernel
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "traces")
+OTHER_PAIRS = Path(os.environ.get("TRACEDIFF_PAIRS") or TRACES.with_name("pairs"))
 SAMPLES = ROOT / "sample_traces"
 
 COUNTED = ("exact", "op", "module", "fusion", "sequence")
@@ -41,6 +41,7 @@ PAIRS: tuple[tuple[str, Path, Path, int | None], ...] = (
     ("resnet50 workers0 → workers4", TRACES / "resnet50_workers0", TRACES / "resnet50_workers4", None),
     ("resnet50 workers0 → repeat", TRACES / "resnet50_workers0", TRACES / "resnet50_workers0_repeat", None),
     ("transformer run1 → run2", TRACES / "transformer_h100_run1", TRACES / "transformer_h100_run2", None),
+    ("deepseek decode b300 → mi300", *(OTHER_PAIRS / "deepseek_decode" / side for side in ("b300", "mi300")), None),
     ("hta control → test", TRACES / "hta_control", TRACES / "hta_test", None),
     ("vit eager → compile (CPU)", SAMPLES / "vit" / "eager", SAMPLES / "vit" / "compile", 90),
     (
@@ -99,7 +100,7 @@ def row(name: str, comparison: Comparison, required: int | None, wide: str) -> l
     counted = [g for g in groups if g.level in COUNTED]
     measured = sum(share[level] for level in COUNTED)
     largest = max((time(g) for g in counted), default=0) / time(*groups)
-    widest = max(((g.control_count, g.test_count) for g in counted), key=max, default=(0, 0))
+    widest = max((g.count for g in counted), key=max, default=(0, 0))
     return [
         name,
         f"≥ {required} %" if required else "",
@@ -136,7 +137,7 @@ def groups_of(comparison: Comparison) -> tuple[Group, ...]:
 
 def time(*groups: Group) -> int:
     """Time of both sides together, in ns."""
-    return sum(g.control_ns + g.test_ns for g in groups)
+    return sum(sum(g.time) for g in groups)
 
 
 def shares(groups: tuple[Group, ...]) -> dict[str, float]:
@@ -151,7 +152,7 @@ def share_by_name(groups: tuple[Group, ...]) -> float:
     """The share of both sides' time under raw names that occur on both sides: what a comparison by name can match."""
     times: list[dict[str, int]] = [defaultdict(int), defaultdict(int)]
     for group in groups:
-        for side, members in zip(times, (group.control, group.test), strict=True):
+        for side, members in zip(times, group.members, strict=True):
             for member in members:
                 side[member.name] += member.ns
     both = times[0].keys() & times[1].keys()

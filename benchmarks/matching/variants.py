@@ -4,8 +4,8 @@ python benchmarks/matching/variants.py [--seeds N] prints the matched share and 
 
 A variant changes what another batch size changes: durations (by one factor per role), grids, the counters of generated
 kernels, the algorithm of matrix products, some lists of fused operators, the order of neighbouring products; some
-generated kernels are split in two or merged. The origin of each event is known, so that the pairs are scored event by
-event.
+generated kernels are split in two or merged, some products and attentions run in parts that another kernel combines.
+The origin of each event is known, so that the pairs are scored event by event.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.aggregate.summary import summarise
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.items import items_of
-from tracediff.diff.matching.origins import Origins
+from tracediff.diff.matching.items import Origins, items_of
 from tracediff.engine import load_sets
 from tracediff.profile.kernels.families import family_of_kernel
 
@@ -39,7 +38,10 @@ SWAPPED = 0.3
 RENAMED, REFUSED = 0.7, 0.1
 """Share of roles of matrix products with another algorithm; of roles of generated kernels with another operator."""
 JITTER = 0.05
+PARTS = {"gemm": 0.2, "attention": 0.5}
+"""Share of roles of these families that run in parts, which another kernel combines."""
 SPLIT_K = "void cublasLt::splitKreduce_kernel<32, 16, int, float, float, float>(cublasLt::cublasSplitKParams<float>)"
+FLASH, COMBINE = "flash_fwd_splitkv_kernel", "flash_fwd_splitkv_combine_kernel"
 COUNTER = re.compile(r"_(\d+)$")
 FUSED = re.compile(r"^(?P<kind>triton_(?:poi|red|per)_fused)_(?P<ops>.+)$")
 PRODUCTS = ("ampere_sgemm_{0}x{1}_{2}", "void cutlass::Kernel2<cutlass_80_simt_sgemm_{0}x{1}_8x4_{2}_align1>",
@@ -54,12 +56,14 @@ class Score:
         events, time: correctly matched, relative to all with a partner. precision: correctly matched, relative to the
             time matched one to one.
         wide: time in groups of several events.
+        parts: of the events that run as several there, those that are grouped with all of them.
     """
 
     events: float
     time: float
     precision: float
     wide: float
+    parts: float
 
 
 def main() -> None:
@@ -68,14 +72,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     seeds = parser.parse_args().seeds
     print(
-        "| replay | seeds | events right | time right | precision by time | in wide groups |\n|---|---|---|---|---|---|"
+        "| replay | seeds | events right | time right | precision by time | in wide groups | with all parts |\n"
+        "|---|---|---|---|---|---|---|"
     )
     for name in REPLAYS:
         tree = replay(TRACES / name)
         scores = [score(tree, seed) for seed in range(seeds)]
         cells = (
             f"{100 * sum(getattr(s, what) for s in scores) / len(scores):.1f} %"
-            for what in ("events", "time", "precision", "wide")
+            for what in ("events", "time", "precision", "wide", "parts")
         )
         print(f"| {name} | {seeds} | {' | '.join(cells)} |")
 
@@ -113,7 +118,17 @@ def score(tree: CallTree, seed: int) -> Score:
         i.ns * any(j.order in partners[i.order] for j in b)
         for level, a, b, _ in matches if level == "sequence" for i in a if id(i) in graph
     )  # fmt: skip
-    return Score(good / count, right / whole, one_to_one / max(paired, 1), wide / whole)
+    in_parts = [
+        partners[i.order] <= {j.order for j in b}
+        for _, a, b, _ in matches for i in a if id(i) in graph and len(partners[i.order]) > 1
+    ]  # fmt: skip
+    return Score(
+        good / count,
+        right / whole,
+        one_to_one / max(paired, 1),
+        wide / whole,
+        sum(in_parts) / max(len(in_parts), 1),
+    )
 
 
 def variant(tree: CallTree, rng: random.Random) -> tuple[CallTree, dict[int, set[int]]]:
@@ -139,10 +154,16 @@ def variant(tree: CallTree, rng: random.Random) -> tuple[CallTree, dict[int, set
         elif bare and roles.is_gone(work):
             continue
         else:
-            made.append((roles.changed(work) if bare else replace(work), {work.order}))
-            if bare and _is_product(work) and roles.is_split(work):
-                reduction = replace(work, name=SPLIT_K, ns=work.ns // 20, launch_shape="[64, 1, 1] × [32, 16, 1]")
-                made.append((reduction, set()))
+            changed = roles.changed(work) if bare else replace(work)
+            family = family_of_kernel(work.name, None)
+            near = {family_of_kernel(w.name, None) for w in (following, made[-1][0] if made else None) if w}
+            in_parts = bare and roles.is_split(work) and (family == "gemm" or family not in near)
+            if in_parts and family == "attention":
+                changed = replace(changed, name=FLASH)
+            made.append((changed, {work.order}))
+            if in_parts:
+                name, shape = (SPLIT_K, "[64, 1, 1] × [32, 16, 1]") if family == "gemm" else (COMBINE, None)
+                made.append((replace(work, name=name, ns=work.ns // 20, launch_shape=shape), {work.order}))
     for k in range(len(made) - 1):
         pair = made[k][0], made[k + 1][0]
         if all(_is_product(w) and tree.phase(w.node) == "backward" for w in pair) and rng.random() < SWAPPED:
@@ -169,8 +190,9 @@ class _Roles:
         return family_of_kernel(work.name, None) == "memset" and self._rng.random() < 0.5
 
     def is_split(self, work: Work) -> bool:
-        """Whether the product is split there, with a kernel that adds the parts."""
-        return self._split.setdefault((work.name, work.launch_shape), self._rng.random() < 0.2)
+        """Whether it runs in parts there, with a kernel that combines them."""
+        share = PARTS.get(family_of_kernel(work.name, None), 0)
+        return self._split.setdefault((work.name, work.launch_shape), self._rng.random() < share)
 
     def changed(self, work: Work) -> Work:
         """``work`` as the other batch size has it."""

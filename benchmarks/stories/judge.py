@@ -127,19 +127,17 @@ def _events(line: Cause, comparison: Comparison) -> set[str]:
     found = {key for node in of_line.walk() for key in node.children if isinstance(key, int)}
     if line.node.note == SINGLE:
         shown = line.node.label.removeprefix("one ")
-        return {m.name for g in groups for side in g.sides for m in side if display_name(match_name(m.name)) in shown}
+        return {m.name for g in groups for side in g.members for m in side if display_name(match_name(m.name)) in shown}
     for node in of_line.walk():
         if node.note == REPLACED:
             family = (*line.trail, line.node.label)[1] if len(line.trail) else ""
-            found |= {
-                g for g, group in enumerate(groups) if group.family == family and not (group.control and group.test)
-            }
-    names = {m.name for g in found for side in groups[g].sides for m in side}
+            found |= {g for g, group in enumerate(groups) if group.family == family and not all(group.members)}
+    names = {m.name for g in found for side in groups[g].members for m in side}
     if OUTSIDE in (*line.trail, line.node.label):
         names |= {
             m.name
             for g in groups
-            for side in g.sides
+            for side in g.members
             for m in side
             if display_name(match_name(m.name)) == line.node.label
         }

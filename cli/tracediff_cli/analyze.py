@@ -1,4 +1,4 @@
-"""``tracediff analyze SET``."""
+"""``tracediff analyze SET`` and ``tracediff snapshot SET``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracediff.errors import TracediffError
 from tracediff_cli.options.groups import (
     INSTEAD,
     GroupedCommand,
+    OutputFile,
     SetInput,
-    Whole,
+    WholeNumber,
     chart_folder,
     command_line,
     document,
@@ -20,7 +22,7 @@ from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
-    from tracediff.present.plain_table import Table
+    from tracediff.present.plain_text import Table
 
 
 @click.command(cls=GroupedCommand)
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 )
 @option(
     "--top",
-    type=Whole(0),
+    type=WholeNumber(0),
     metavar="N",
     help="Show N rows per table [default: 10 in the summary, 15 with --table].",
 )
@@ -63,7 +65,7 @@ def analyze(
       tracediff analyze traces/ --table copies --table launches
       tracediff analyze traces/ --table all --html analysis.html --json analysis.json
     """
-    from tracediff.analysis.analyze import analyze_set
+    from tracediff.analysis import analyze_set
     from tracediff.profile.tables import ALL, table_names
     from tracediff.write import write_text
 
@@ -73,15 +75,15 @@ def analyze(
     analysis = analyze_set(traces)
     hta_tables = _hta_tables(traces, hta_names.split(","), top) if hta_names else []
     if json_file:
-        from tracediff.report.analysis.to_json import to_json
+        from tracediff.report.analysis_json import to_json
 
         write_text(json_file, to_json(analysis))
     if markdown_file:
-        from tracediff.report.analysis.to_markdown import to_markdown
+        from tracediff.report.analysis import to_markdown
 
         write_text(markdown_file, to_markdown(analysis, top=top, more=hta_tables))
     if html_file:
-        from tracediff.report.page.analysis import to_html
+        from tracediff.report.analysis import to_html
 
         write_text(html_file, to_html(analysis, command=command_line(), more=hta_tables))
     if chart_folder:
@@ -90,7 +92,7 @@ def analyze(
 
         write_charts(analysis, chart_folder, names=OF_SET)
     if "-" not in (json_file, markdown_file, html_file):
-        from tracediff.report.analysis.to_terminal import show
+        from tracediff.report.analysis import show
         from tracediff.report.table_terminal import screen_console
 
         show(analysis, screen_console(), names, top, hta_tables)
@@ -100,8 +102,8 @@ def analyze(
 def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Table]:
     """HTA's analyses ``names`` as tables; an analysis that is unavailable is a title without rows."""
     from tracediff.hta import SECTIONS, sections
-    from tracediff.present.plain_table import Table
-    from tracediff.report.frames import frame_table
+    from tracediff.present.plain_text import Table
+    from tracediff.report.analysis import frame_table
 
     tables = []
     for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):
@@ -112,3 +114,46 @@ def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Tab
             for caption, frame in section.tables.items()
         ]
     return tables
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("where", metavar="SET", type=SetInput())
+@load_options(table_help='Include this table in the snapshot, such as launches (repeatable; "all" for every table).')
+@option(
+    "-o",
+    "--output",
+    type=OutputFile(),
+    required=True,
+    metavar="FILE",
+    help="Write the snapshot to this file, such as base.tdprof.gz (- is standard output).",
+)
+def snapshot(where: str, loading: LoadArguments, output: str) -> int:
+    """Write a set as one small file, to keep as a baseline.
+
+    A snapshot contains everything that a comparison needs, for all steps, in some KB. Every command accepts it in place
+    of the traces. --step and --skip-first choose the steps that are used by default.
+
+    \b
+    Examples:
+      tracediff snapshot traces/ -o base.tdprof.gz
+      tracediff compare base.tdprof.gz traces-today/
+    """
+    from tracediff.aggregate.snapshot import write_snapshot
+    from tracediff.formatting import size as in_bytes
+    from tracediff.profile.tables import ALL
+    from tracediff.profile.tables.schema import OVER_RANKS
+
+    for name in loading.tables:
+        if name in OVER_RANKS:
+            raise TracediffError(
+                f"--table {name}",
+                "compares ranks, which a snapshot cannot contain",
+                "leave it out, and keep the traces for it",
+            )
+    (traces,) = loading.load([where])
+    size = write_snapshot(traces, output)
+    if output != "-":
+        files = len(traces.profiles)
+        missing = f" (without {', '.join(OVER_RANKS)})" if ALL in loading.tables and len(traces.ranks) > 1 else ""
+        click.echo(f"wrote {output}: {files} file{'s' if files > 1 else ''} in {in_bytes(size)}{missing}")
+    return 0

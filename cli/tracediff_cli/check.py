@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tracediff import thresholds
 from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, option, two_sets
-from tracediff_cli.options.judging import Pair, pair_options
-from tracediff_cli.options.source import Source, source_options
+from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
 
 if TYPE_CHECKING:
-    from tracediff.diff.gate.config import Settings
+    from tracediff.diff.gate.limits import GateSettings
 
 LIMITS = "Limits"
 CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "single-run")
-"""tracediff.diff.gate.config.STOPPING, which takes longer to import than --help may."""
+"""tracediff.diff.gate.limits.STOPPING, which takes longer to import than --help may."""
 
 
 def _config_here() -> str | None:
     """The configuration file in the current folder, if there is one."""
-    from tracediff.diff.gate.config import FILE
+    from tracediff.diff.gate.limits import FILE
 
     return FILE if os.path.exists(FILE) else None
 
@@ -36,7 +36,7 @@ def _config_here() -> str | None:
     "--max-regression",
     group=LIMITS,
     metavar="PERCENT",
-    help="Fail if the step time grows by more than this percentage [default: 5%].",
+    help=f"Fail if the step time grows by more than this percentage [default: {100 * thresholds.MAX_REGRESSION:g}%].",
 )
 @option(
     "--min-delta",
@@ -75,7 +75,7 @@ def _config_here() -> str | None:
 @document("junit", "the check as JUnit XML")
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
-    pair: Pair,
+    pair: PairOptions,
     code: Source,
     max_regression: str | None,
     min_delta: str | None,
@@ -116,15 +116,15 @@ def check(
     from tracediff.write import write_text
 
     if json_file:
-        from tracediff.report.check_json import to_json
+        from tracediff.report.check import to_json
 
         write_text(json_file, to_json(gate))
     if markdown_file:
-        from tracediff.report.check_markdown import to_markdown
+        from tracediff.report.check import to_markdown
 
         write_text(markdown_file, to_markdown(gate))
     if junit_file:
-        from tracediff.report.check_junit import to_junit
+        from tracediff.report.check import to_junit
 
         write_text(junit_file, to_junit(gate))
     if html_file:
@@ -133,12 +133,12 @@ def check(
         write_text(html_file, to_html(gate.comparison, command=command_line()))
     prints = "-" not in (json_file, markdown_file, html_file, junit_file)
     if prints:
-        from tracediff.report.check_terminal import show
+        from tracediff.report.check import show
         from tracediff.report.table_terminal import screen_console
 
         show(gate, screen_console())
     if github:
-        from tracediff.report.check_github import to_github
+        from tracediff.report.check import to_github
 
         click.echo(to_github(gate), nl=False, err=not prints)  # nothing else beside a document on standard output
     return gate.exit_code
@@ -146,12 +146,19 @@ def check(
 
 def _settings(
     config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]
-) -> Settings:
+) -> GateSettings:
     """The settings of the configuration file, overridden by those of the command line."""
-    from tracediff.diff.gate.config import Settings, allowed, merged, read_settings
-    from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
+    from tracediff.diff.gate.limits import (
+        GateSettings,
+        allowed,
+        merged,
+        parse_absolute,
+        parse_limit,
+        parse_relative,
+        read_settings,
+    )
 
-    settings = read_settings(Path(config)) if config else Settings()
+    settings = read_settings(Path(config)) if config else GateSettings()
     if max_regression is not None:
         settings = replace(settings, max_regression=parse_relative(max_regression, "--max-regression"))
     if min_delta is not None:

@@ -1,4 +1,4 @@
-"""``tracediff compare CONTROL TEST``."""
+"""``tracediff compare CONTROL TEST`` and ``tracediff matrix CONTROL SET…``."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ import click
 
 from tracediff_cli.options.groups import (
     INSTEAD,
+    SETS,
     GroupedCommand,
-    Whole,
+    SetInput,
+    WholeNumber,
     command_line,
     document,
     former,
     option,
     two_sets,
 )
-from tracediff_cli.options.judging import Pair, pair_options
-from tracediff_cli.options.source import Source, source_options
+from tracediff_cli.options.judging import PairOptions, Source, judging_options, pair_options, source_options
+from tracediff_cli.options.loading import LoadArguments, load_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
+    from tracediff.diff.verdict import Judging
+
 
 VIEWS = ("family", "phase", "module", "op", "kernel", "line", "cause")
 FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--source": 1, "--commits": 2}
@@ -41,7 +45,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 )
 @option(
     "--depth",
-    type=Whole(1),
+    type=WholeNumber(1),
     metavar="N",
     group=INSTEAD,
     help="With --by module: sum modules below the N outermost.",
@@ -59,7 +63,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 @source_options
 @former("--explain", "tracediff explain CONTROL TEST NAME")
 @former("--where", "tracediff explain CONTROL TEST NAME --events")
-@option("--top", type=Whole(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
+@option("--top", type=WholeNumber(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
 @option(
     "--sort",
     type=click.Choice(SORTS),
@@ -83,7 +87,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     help="Write charts next to the --markdown file and link them (needs kaleido).",
 )
 def compare(
-    pair: Pair,
+    pair: PairOptions,
     code: Source,
     top: int | None,
     sort: str,
@@ -181,3 +185,50 @@ def _images(comparison: Comparison, markdown_file: str, image_format: str) -> di
     folder = Path(markdown_file).with_suffix("").with_name(f"{Path(markdown_file).stem}_images")
     written = write_images(comparison, folder, IMAGES, image_format) if not comparison.was_refused else {}
     return {name: (f"{folder.name}/{path.name}", title) for name, (path, title) in written.items()}
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("control", metavar="CONTROL", type=SetInput())
+@click.argument("others", metavar="SET...", nargs=-1, required=True, type=SetInput())
+@load_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
+@judging_options
+@option("--pairwise", group=SETS, is_flag=True, help="Compare each pair of sets.")
+@document("json", "the matrix as JSON")
+@document("markdown", "the table as Markdown")
+def matrix(
+    control: str,
+    others: tuple[str, ...],
+    loading: LoadArguments,
+    judging: Judging,
+    force: bool,
+    pairwise: bool,
+    json_file: str | None,
+    markdown_file: str | None,
+) -> int:
+    """Compare many sets with one control: one row per set, p-values corrected for multiple testing (Holm).
+
+    --rank, --step and --skip-first apply to every set; --label is given once per set, in order.
+
+    \b
+    Examples:
+      tracediff matrix out/eager out/compile out/compile+amp
+      tracediff matrix runs/a runs/b runs/c --pairwise --markdown table.md
+    """
+
+    from tracediff.explain.compare import against_control, every_pair
+    from tracediff.report import matrix as report
+    from tracediff.write import write_text
+
+    sets = loading.load([control, *others])
+    cells = every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force)
+    if json_file:
+        from tracediff.report.matrix import to_json
+
+        write_text(json_file, to_json(cells))
+    if markdown_file:
+        write_text(markdown_file, report.to_markdown(cells))
+    if "-" not in (json_file, markdown_file):
+        from tracediff.report.table_terminal import print_screen, screen_console
+
+        print_screen(screen_console(), report.table(cells))
+    return 3 if any(cell.comparison.was_refused for cell in cells) else 0

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff.errors import TracediffError
-from tracediff_cli.options.groups import GroupedCommand, Whole, option
+from tracediff_cli.open import page_that_opens
+from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
-from tracediff_cli.private_page import page_that_opens
 
 if TYPE_CHECKING:
     from tracediff_dashboards.reading.sets import Sets
 
     from tracediff.diff.verdict import Judging
-    from tracediff.load_options import LoadOptions
+    from tracediff.engine import LoadOptions
 
 SERVER = "Server and browser"
 TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
@@ -39,7 +39,7 @@ TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
 @option(
     "--port",
     group=SERVER,
-    type=Whole(0, 65535),
+    type=WholeNumber(0, 65535),
     default=8050,
     show_default=True,
     metavar="N",
@@ -97,8 +97,8 @@ def dashboard(
     """
     try:
         from tracediff_dashboards.app import Dashboard
+        from tracediff_dashboards.security import is_loopback
         from tracediff_dashboards.server import address, bound
-        from tracediff_dashboards.web.security import is_loopback
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("cachetools", "dash", "dash_ag_grid", "flask", "werkzeug"):
             raise

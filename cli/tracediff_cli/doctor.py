@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
 import click
 
+from tracediff.ingest.json.native import OFF, SWITCH, is_used
+from tracediff.version import VERSION
 from tracediff_cli.options.groups import GroupedCommand
 
 
@@ -16,7 +25,6 @@ def doctor() -> int:
       tracediff doctor
     """
     from tracediff.errors import printable
-    from tracediff_cli.installation import installed_parts
 
     parts = installed_parts()
     name, purpose = (
@@ -26,3 +34,101 @@ def doctor() -> int:
         mark = "ok     " if part.found else "missing"
         click.echo(printable(f"{mark}  {part.name:{name}}  {part.purpose:{purpose}}  {part.found or part.remedy}"))
     return 0
+
+
+EXTRAS = {
+    "hta": (("traceinsight",), "tracediff analyze --hta, tracediff.hta"),
+    "dashboard": (("dash", "dash-ag-grid", "cachetools"), "tracediff dashboard"),
+    "mcp": (("mcp", "cachetools"), "tracediff mcp"),
+    "images": (("kaleido",), "charts as PNG, SVG or PDF"),
+    "remote": (("fsspec", "aiohttp"), "traces at URLs"),
+    "scale": (("distributed",), "--executor dask"),
+    "history": (("unidiff",), "--source: changed code"),
+    "onnx": (("onnx", "onnxruntime", "onnxscript"), "the variant onnx of tracediff collect"),
+}
+"""Extra → (its packages, what it is for)."""
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+COMPILERS = ("g++", "clang++", "c++")
+
+
+@dataclass(frozen=True)
+class InstalledPart:
+    """A part of the installation.
+
+    Attributes:
+        name: of the part. found: what there is, in words; None if it is missing.
+        purpose: what it is for. remedy: how to get it, empty where nothing is missing.
+    """
+
+    name: str
+    found: str | None
+    purpose: str
+    remedy: str = ""
+
+
+def installed_parts() -> list[InstalledPart]:
+    """Every part, in the order in which they are shown. Imports torch if it is installed."""
+    return [
+        InstalledPart("tracediff", f"{VERSION}, Python {sys.version.split()[0]}", "all commands"),
+        _native(),
+        *(_extra(name, *extra) for name, extra in EXTRAS.items()),
+        _browser(),
+        *_of_torch(),
+    ]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _native() -> InstalledPart:
+    purpose = "reading traces three times as fast"
+    if is_used():
+        return InstalledPart("native reader", _version("torch-tracediff-native") or "in use", purpose)
+    if os.environ.get(SWITCH, "").lower() in OFF:
+        return InstalledPart("native reader", None, purpose, f"it is turned off: unset {SWITCH}")
+    return InstalledPart("native reader", None, purpose, "in a checkout: pip install ./native (needs a C compiler)")
+
+
+def _extra(name: str, packages: tuple[str, ...], purpose: str) -> InstalledPart:
+    versions = {package: _version(package) for package in packages}
+    if all(versions.values()):
+        return InstalledPart(name, ", ".join(f"{package} {found}" for package, found in versions.items()), purpose)
+    return InstalledPart(name, None, purpose, f"pip install 'torch-tracediff[{name}]'")
+
+
+def _browser() -> InstalledPart:
+    path = os.environ.get("BROWSER_PATH") or _program(BROWSERS)
+    remedy = "" if path else "install Chromium or Chrome (Debian: apt-get install chromium), or set BROWSER_PATH"
+    return InstalledPart("browser", os.path.basename(path) if path else None, "charts as PNG, SVG or PDF", remedy)
+
+
+def _program(names: tuple[str, ...]) -> str | None:
+    """The path of the first program of these names."""
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def _of_torch() -> list[InstalledPart]:
+    """torch, its GPU, and the compiler that torch.compile needs on the CPU."""
+    purpose = "tracediff collect"
+    if find_spec("torch") is None:
+        return [InstalledPart("torch", None, purpose, "pip install 'torch-tracediff[collect]'")]
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    compiler = os.environ.get("CXX") or _program(COMPILERS)
+    return [
+        InstalledPart("torch", torch.__version__, purpose),
+        InstalledPart(
+            "GPU", gpu, "tracediff collect --device cuda", "" if gpu else "torch finds no CUDA or ROCm device"
+        ),
+        InstalledPart(
+            "C++ compiler",
+            os.path.basename(compiler) if compiler else None,
+            "torch.compile on the CPU",
+            "" if compiler else "install g++ (Debian: apt-get install g++), or set CXX",
+        ),
+    ]

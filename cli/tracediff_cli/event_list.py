@@ -10,13 +10,13 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.aggregate.snapshot_file import is_snapshot
+from tracediff.aggregate.snapshot import is_snapshot
 from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, labels_for
-from tracediff.ingest.find import Found, longest_events
+from tracediff.ingest.files.source import TraceFile, stored_sizes
+from tracediff.ingest.model.trace import Found, longest_events
 from tracediff.ingest.read import read_traces
-from tracediff.ingest.source import TraceFile, stored_sizes
 from tracediff.progress import Meter, Progress
 from tracediff.report.table_terminal import print_screen
 from tracediff_cli.progress import reading_progress

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from tracediff_cli.options.groups import GroupedCommand, Whole, option, two_sets
-from tracediff_cli.options.judging import Pair, pair_options
+from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option, two_sets
+from tracediff_cli.options.judging import PairOptions, pair_options
 
 
 @click.command(cls=GroupedCommand)
@@ -16,10 +16,10 @@ from tracediff_cli.options.judging import Pair, pair_options
     is_flag=True,
     help="List the longest events of that name instead, with file, time and stream or thread; nothing is compared.",
 )
-@option("--top", type=Whole(0), default=10, show_default=True, metavar="N", help="Show the N largest.")
+@option("--top", type=WholeNumber(0), default=10, show_default=True, metavar="N", help="Show the N largest.")
 @pair_options(table_help=None)
 def explain(
-    pair: Pair,
+    pair: PairOptions,
     name: str,
     events: bool,
     top: int,

@@ -17,7 +17,7 @@ from tracediff_cli.options.groups import (
     option,
     two_sets,
 )
-from tracediff_cli.options.judging import Pair, pair_options
+from tracediff_cli.options.judging import PairOptions, pair_options
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
@@ -56,7 +56,7 @@ DARK = "dark"
 @former("--chart-format", "--images FORMAT")
 @former("--chart-theme", "--images dark")
 def export(
-    pair: Pair,
+    pair: PairOptions,
     csv_folder: str | None,
     folded_file: str | None,
     perfetto_file: str | None,
@@ -79,7 +79,7 @@ def export(
     if images and chart_folder is None:
         raise click.UsageError("--images needs --charts DIR")
     formats, theme = [image for image in images if image != DARK], DARK if DARK in images else "light"
-    from tracediff.report.to_folded import to_folded
+    from tracediff.report.rows import to_folded
     from tracediff.write import write_text
 
     if formats:
@@ -111,7 +111,7 @@ def _write_merged_trace(comparison: Comparison, path: str) -> None:
 
 
 def _write_tables(comparison: Comparison, folder: str) -> None:
-    from tracediff.report.to_csv import to_csv
+    from tracediff.report.rows import to_csv
     from tracediff.write import make_folder, write_text
 
     make_folder(folder)

@@ -8,7 +8,7 @@ import click
 
 import tracediff
 from tracediff.errors import did_you_mean, quoted
-from tracediff_cli.options.project_settings import project_settings
+from tracediff_cli.options.groups import project_settings
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
@@ -28,6 +28,8 @@ COMMANDS = {
 }
 FORMER = ("table",)
 """Former names of commands, which still work."""
+MODULES = {"matrix": "compare", "snapshot": "analyze", "table": "collect"}
+"""Commands in the module of another; each other command has a module of its name."""
 
 
 class LazyGroup(click.Group):
@@ -39,7 +41,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
         if cmd_name not in COMMANDS and cmd_name not in FORMER:
             return None
-        command = getattr(import_module(f"tracediff_cli.{cmd_name}"), cmd_name)
+        command = getattr(import_module(f"tracediff_cli.{MODULES.get(cmd_name, cmd_name)}"), cmd_name)
         return command if isinstance(command, click.Command) else None
 
     def resolve_command(
@@ -59,7 +61,7 @@ class LazyGroup(click.Group):
 
 def _show_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
     if is_asked and not context.resilient_parsing:
-        from tracediff.ingest.native import is_used
+        from tracediff.ingest.json.native import is_used
 
         click.echo(f"tracediff, version {tracediff.__version__} ({'native' if is_used() else 'Python'} reader)")
         context.exit()

@@ -13,7 +13,7 @@ from tracediff_cli.options.groups import (
     Input,
     OutputFolder,
     SetInput,
-    Whole,
+    WholeNumber,
     command_line,
     document,
     option,
@@ -84,7 +84,7 @@ def add(
     from tracediff.errors import printable
     from tracediff.formatting import size as in_bytes
     from tracediff.git import Repository
-    from tracediff.history.entry import Given, recorded_of
+    from tracediff.history.store import Given, recorded_of
     from tracediff.history.store import add as add_entry
 
     committed = _seconds(commit_time) if commit_time is not None else None
@@ -107,7 +107,9 @@ def add(
     default="step",
     help="Show the step time, the families of work or the peak memory of each commit [default: step].",
 )
-@option("--last", type=Whole(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30].")
+@option(
+    "--last", type=WholeNumber(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30]."
+)
 @document("json", "the history as JSON")
 @document("markdown", "the tables as Markdown")
 @document("html", "a page with charts that works offline", can_print=False)
@@ -131,8 +133,7 @@ def show(
       tracediff history show perf/history --by family --html history.html
     """
     from tracediff.git import Repository
-    from tracediff.history.explain import explain_all
-    from tracediff.history.series import all_series, selected
+    from tracediff.history.series import all_series, explain_all, selected
     from tracediff.history.store import read
     from tracediff.write import write_text
 
@@ -141,19 +142,19 @@ def show(
     series = selected(all_series(found.entries, repository), machine, configuration)
     explained = explain_all(series, repository)
     if json_file:
-        from tracediff.report.history_json import to_json
+        from tracediff.report.history import to_json
 
         write_text(json_file, to_json(explained, found.unread))
     if markdown_file:
-        from tracediff.report.history_markdown import to_markdown
+        from tracediff.report.history import to_markdown
 
         write_text(markdown_file, to_markdown(explained, found.unread, by=by, last=last or None))
     if html_file:
-        from tracediff.report.page.history import to_html
+        from tracediff.report.history import to_html
 
         write_text(html_file, to_html(explained, found.unread, command_line()))
     if "-" not in (json_file, markdown_file, html_file):
-        from tracediff.report.history_terminal import show as show_terminal
+        from tracediff.report.history import show as show_terminal
         from tracediff.report.table_terminal import screen_console
 
         show_terminal(place, explained, found.unread, screen_console(), by=by, last=last or None)
@@ -195,15 +196,14 @@ def bisect(
       tracediff history bisect perf/history --good v1.0 --bad main -- \\
           tracediff collect bench.py:make_step --variant eager --repeats 5 -o {out}
     """
-    from tracediff.diff.gate.config import allowed
-    from tracediff.diff.gate.limits import parse_relative
+    from tracediff.diff.gate.limits import allowed, parse_relative
     from tracediff.git import Repository
     from tracediff.history.bisect import bisect as run_bisect
     from tracediff.history.bisect import chosen
     from tracediff.history.evidence import Criterion
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read
-    from tracediff.report.history_terminal import show_bisected
+    from tracediff.report.history import show_bisected
     from tracediff.report.table_terminal import screen_console
 
     repository = Repository(Path.cwd())

@@ -15,8 +15,8 @@ from tracediff_cli.analyze import analyze
 from tracediff_cli.compare import compare
 from tracediff_cli.explain import explain
 from tracediff_cli.group import COMMANDS
-from tracediff_cli.mcp_server.tools import Tool
-from tracediff_cli.options.groups import GroupedCommand, Whole, option
+from tracediff_cli.mcp_server.server import Tool
+from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
 
 PACKAGES = ("anyio", "cachetools", "mcp")
 LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
@@ -40,7 +40,7 @@ TOOLS = (
 @option("--list", "lists", is_flag=True, help="Print the sets that agents may read, and end.")
 @option(
     "--timeout",
-    type=Whole(1),
+    type=WholeNumber(1),
     default=10,
     show_default=True,
     metavar="MINUTES",

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import click
 
-from tracediff_cli.options.groups import GroupedCommand, Input, Whole, chart_folder, command_line, document, option
+from tracediff_cli.options.groups import (
+    GroupedCommand,
+    Input,
+    WholeNumber,
+    chart_folder,
+    command_line,
+    document,
+    option,
+)
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("control", metavar="SNAPSHOT", type=Input())
 @click.argument("test", metavar="[SNAPSHOT]", required=False, type=Input())
-@option("--top", type=Whole(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
+@option("--top", type=WholeNumber(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
 @document("json", "the result as JSON")
 @document("markdown", "the tables as Markdown")
 @document("html", "everything as one page that works offline", can_print=False)
@@ -34,8 +42,7 @@ def memory(
       tracediff memory before.pickle after.pickle
       tracediff memory before.pickle.gz after.pickle.gz --html memory.html --json memory.json
     """
-    from tracediff.memory.account import account_of
-    from tracediff.memory.difference import difference
+    from tracediff.memory.account import account_of, difference
     from tracediff.memory.snapshot import read_snapshot
     from tracediff.present.memory import account_text, difference_text
     from tracediff.write import write_text
@@ -43,24 +50,24 @@ def memory(
     accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]
     text = account_text(accounts[0], top) if len(accounts) == 1 else difference_text(difference(*accounts), top)
     if json_file:
-        from tracediff.report.memory_json import to_json
+        from tracediff.report.memory import to_json
 
         write_text(json_file, to_json(accounts))
     if markdown_file:
-        from tracediff.report.memory_markdown import to_markdown
+        from tracediff.report.memory import to_markdown
 
         write_text(markdown_file, to_markdown(text))
     if html_file:
-        from tracediff.report.page.memory import to_html
+        from tracediff.report.memory import to_html
 
         write_text(html_file, to_html(text, accounts, command_line()))
     if chart_folder:
-        from tracediff.charts.figures.memory_layers import memory_layers
+        from tracediff.charts.figures.memory import memory_layers
         from tracediff.report.charts_files import write_figures
 
         write_figures({"memory_layers": memory_layers(accounts)}, chart_folder)
     if "-" not in (json_file, markdown_file, html_file):
-        from tracediff.report.memory_terminal import show
+        from tracediff.report.memory import show
         from tracediff.report.table_terminal import screen_console
 
         show(text, screen_console())

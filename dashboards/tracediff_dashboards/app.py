@@ -9,20 +9,18 @@ from dash import Dash
 from werkzeug.exceptions import BadRequest
 
 from tracediff.diff.verdict import Judging
+from tracediff.engine import LoadOptions
 from tracediff.errors import TracediffError
-from tracediff.load_options import LoadOptions
 from tracediff.report.page.html import palettes, resource
-from tracediff_dashboards import in_browser, layout
-from tracediff_dashboards.frame import Frame
-from tracediff_dashboards.panels import Panels
+from tracediff_dashboards import callbacks, layout
+from tracediff_dashboards.callbacks import FrameCallbacks, PanelCallbacks
 from tracediff_dashboards.reading.comparisons import Comparisons
+from tracediff_dashboards.reading.events import merged_step
 from tracediff_dashboards.reading.loading import Loader
-from tracediff_dashboards.reading.merged_step import merged_step
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.reading.step_inspector import StepInspector
+from tracediff_dashboards.security import protect, show
 from tracediff_dashboards.state.view import view_of
-from tracediff_dashboards.web import failures
-from tracediff_dashboards.web.security import protect
 
 UPLOAD_TYPE = "application/octet-stream"
 INDEX = """<!DOCTYPE html>
@@ -33,6 +31,7 @@ INDEX = """<!DOCTYPE html>
 <title>{%title%}</title>
 <link rel="stylesheet" href="/palette.css">
 <link rel="stylesheet" href="/flame.css">
+<script src="/numbers.js"></script>
 <script src="/flame.js"></script>
 <script src="/perfetto.js"></script>
 {%css%}
@@ -63,7 +62,7 @@ class Dashboard:
 
         Args:
             host: address it will be bound to. token: token that every request must contain, None for none; see
-                `security.protect`.
+                `protect`.
             theme: light, dark or auto. options: how sets are read.
             judging: options of the statistics. force: compare even if the preflight refuses.
         """
@@ -82,18 +81,18 @@ class Dashboard:
             update_title="",
             index_string=INDEX,
             add_log_handler=False,
-            on_error=failures.show,
+            on_error=show,
         )
         self.app.layout = layout.shell(theme)
-        Frame(self.comparisons).register(self.app)
-        Panels(self.comparisons, self.step_inspector).register(self.app)
-        in_browser.register(self.app)
+        FrameCallbacks(self.comparisons).register(self.app)
+        PanelCallbacks(self.comparisons, self.step_inspector).register(self.app)
+        callbacks.register_in_browser(self.app)
         self.app.server.add_url_rule("/upload", "upload", self.store_dropped, methods=["POST"])
         self.app.server.add_url_rule("/merged-step", "merged-step", self.send_merged_step)
         self._serve("palette.css", palettes(), "text/css")
         self._serve("flame.css", resource("flame.css"), "text/css")
-        self._serve("flame.js", resource("flame.js"), "text/javascript")
-        self._serve("perfetto.js", resource("perfetto.js"), "text/javascript")
+        for script in ("numbers.js", "flame.js", "perfetto.js"):
+            self._serve(script, resource(script), "text/javascript")
         protect(self.app, host, token)
 
     def _serve(self, name: str, text: str, mimetype: str) -> None:

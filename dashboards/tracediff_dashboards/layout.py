@@ -8,9 +8,8 @@ from typing import Any
 from dash import dcc, html
 
 from tracediff_dashboards.pages import PAGES, components
-from tracediff_dashboards.reading.page_context import PageContext
-from tracediff_dashboards.reading.sets import is_choosable
-from tracediff_dashboards.reading.uploads import MOST_BYTES, PREFIX
+from tracediff_dashboards.reading.comparisons import PageContext
+from tracediff_dashboards.reading.sets import MOST_BYTES, PREFIX, is_choosable
 from tracediff_dashboards.state.view import View
 
 POLL_MS = 400

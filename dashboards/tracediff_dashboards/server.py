@@ -14,19 +14,14 @@ from typing import Any
 
 from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
 
+from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff_dashboards.app import Dashboard
-from tracediff_dashboards.reading.uploads import MOST_BYTES
-from tracediff_dashboards.web.security import security_headers
+from tracediff_dashboards.reading.sets import MOST_BYTES
+from tracediff_dashboards.security import security_headers
 
-HEAD_SECONDS = 10.0
-"""Maximum time until a request has been received, without its content."""
-CROWDED_SECONDS = 0.25
-"""The same while other connections wait for a thread: slow clients give way."""
 CONTENT_SECONDS, BYTES_PER_SECOND = 10.0, 32 << 10
 """Maximum time until its content, or the answer, has been received: a fixed part, and the rate of at least this."""
-MOST_THREADS = 32
-"""Maximum number of connections that are served at the same time; others wait in the system's queue."""
 MOST_AT_ONCE = 1 << 16
 """Maximum number of bytes that a read returns."""
 
@@ -36,7 +31,7 @@ class _Received(io.RawIOBase):
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self.deadline = time.monotonic() + HEAD_SECONDS
+        self.deadline = time.monotonic() + bounds.HEAD_S
 
     def readable(self) -> bool:
         return True
@@ -137,7 +132,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class _Server(ThreadedWSGIServer):
-    """A thread for each connection, of which there are at most MOST_THREADS.
+    """A thread for each connection, of which there are at most CONNECTIONS.
 
     Attributes:
         slow: connections whose request has not been received, and the time since when they are served.
@@ -147,11 +142,11 @@ class _Server(ThreadedWSGIServer):
         super().__init__(*arguments, **options)
         self.server_port = self.port  # of the socket that it was given
         self.slow: dict[socket.socket, float] = {}
-        self._free = threading.BoundedSemaphore(MOST_THREADS)
+        self._free = threading.BoundedSemaphore(bounds.CONNECTIONS)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, as soon as one is free."""
-        while not self._free.acquire(timeout=CROWDED_SECONDS / 5):
+        while not self._free.acquire(timeout=bounds.CROWDED_HEAD_S / 5):
             self._drop_slow()
         try:
             super().process_request(request, client_address)
@@ -162,7 +157,7 @@ class _Server(ThreadedWSGIServer):
     def _drop_slow(self) -> None:
         """Close connections that are slow to send their request; not those whose thread is slow to read it."""
         for connection, since in list(self.slow.items()):
-            if time.monotonic() - since > CROWDED_SECONDS:
+            if time.monotonic() - since > bounds.CROWDED_HEAD_S:
                 try:
                     if not select.select([connection], [], [], 0)[0]:
                         connection.shutdown(socket.SHUT_RDWR)  # its thread reads the end of the stream

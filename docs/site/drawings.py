@@ -17,11 +17,11 @@ from examples import EFFECT_STEPS, Part, runs, write_traces
 from tracediff.charts.theme import FONT, PALETTES
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import read_context
-from tracediff.explain.effects import EFFECTS, split
+from tracediff.explain.tree import EFFECTS, split
 from tracediff.formatting import signed_percent, time
-from tracediff.ingest.source import TraceFile
-from tracediff.profile.context import Context
-from tracediff.profile.step_states import state_label
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.events.context import Context
+from tracediff.profile.events.step_states import state_label
 from tracediff.profile.timeline import KINDS, build_timeline
 
 FOLDER = Path(__file__).parents[1] / "images" / "concepts"

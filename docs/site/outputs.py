@@ -2,7 +2,7 @@
 
 A block that begins with ```` ```console run ```` has lines `$ COMMAND`, each followed by its output at 80 columns. The
 output is in the page, so that it can be read in the repository, too. A build in which a command prints something else,
-or fails, fails; `make outputs` writes the pages anew, and the drawings.
+or fails, fails; `make outputs` writes the pages anew, and the drawings and the glossary.
 """
 
 import logging
@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from drawings import write_drawings
 from examples import write_traces
+from glossary import glossary
 
 ROOT = Path(__file__).parents[2]
 README, DOCS = ROOT / "README.md", ROOT / "docs"
@@ -78,6 +79,7 @@ def _printed(command: str, folder: str) -> str:
 
 if __name__ == "__main__":
     write_drawings()
+    (DOCS / "glossary.md").write_text(glossary())
     for page in [README, *sorted(DOCS.rglob("*.md"))]:
         before = page.read_text()
         if (after := with_outputs(before)) != before:

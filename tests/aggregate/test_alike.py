@@ -1,25 +1,24 @@
 """Ranks with the same calls are added up before anything else is done with them; no number depends on it."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from build_trace import call, document, kernel, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from properties import examples
 from traces import FOLDER, needs_traces
 
-from tracediff.aggregate.alike import LARGEST, MOST_FILES, alike
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.averages import weighted_files
-from tracediff.aggregate.shared_columns import SharedColumns
+from tracediff.aggregate.snapshot_columns import SharedColumns
+from tracediff.aggregate.traceset import LARGEST, MOST_FILES, alike
 from tracediff.engine import profile_file
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import find_traces
-from tracediff.ingest.health import Notes
-from tracediff.ingest.source import TraceFile
-from tracediff.profile.selection import Selection
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model.health import Notes
+from tracediff.profile.model.selection import Selection
 from tracediff.report.to_json import to_json
 
 

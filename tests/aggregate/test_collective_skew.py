@@ -18,8 +18,7 @@ from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.clock_sync import rank_clocks
 from tracediff.aggregate.collective_skew import UNCLEAR, collective_waits
-from tracediff.engine import load_sets
-from tracediff.load_options import LoadOptions
+from tracediff.engine import LoadOptions, load_sets
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"

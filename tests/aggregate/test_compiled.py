@@ -7,15 +7,16 @@ import sys
 from textwrap import indent
 
 import pytest
-from build_trace import call, document, kernel, op, python, step, write
+from build_trace import annotation, call, document, kernel, op, python, step, write
+from traces import FOLDER, needs_traces
 
 import tracediff
 from tracediff.aggregate.snapshot import read_snapshot, write_snapshot
 from tracediff.diff.views import UNKNOWN, summed
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions, SetOptions
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.placement.compiled_calls import CALL_OF_GRAPH
 
 KERNEL = "triton_poi_fused_mul_relu_0"
 ADD = "triton_poi_fused_add_1"
@@ -70,7 +71,7 @@ def logged(path, text):
 
 def lines(traces):
     comparison = compare_sets(traces, traces)
-    return {line.name: line.control_count // comparison.scale for line in summed(comparison.work, "line")}
+    return {line.name: line.count.control // comparison.scale for line in summed(comparison.work, "line")}
 
 
 def notes(traces):
@@ -109,6 +110,96 @@ def test_a_name_that_graphs_share_is_of_the_graph_that_is_called(tmp_path):
     assert lines(load(trace(tmp_path), log)) == {UNKNOWN: 1}  # no call of a graph is recorded
     same = logged(tmp_path / "log.txt", graph(1, 0, key="fone") + graph(1, 1, key="ftwo"))
     assert lines(load(trace(tmp_path, around=(ONE, TWO)), same)) == {"model.py(1): forward": 1}
+
+
+MATMULS = """    # [Provenance debug handles] extern_kernels.mm:1
+    extern_kernels.mm(a, b)
+    # [Provenance debug handles] extern_kernels.mm:2
+    extern_kernels.mm(b, c)
+    # [Provenance debug handles] torch.ops.aten.sort.stable:3
+    buf = torch.ops.aten.sort.stable(d)
+"""
+
+
+def matmuls(*lines, key="fone"):
+    handles = ("extern_kernels.mm:1", "extern_kernels.mm:2", "torch.ops.aten.sort.stable:3")
+    frames = [[f'  File "/u/model.py", line {line}, in forward\n'] for line in lines]
+    stacks = dict(zip(handles, frames, strict=True))
+    text = record(MATMULS, inductor_output_code={}) + record(json.dumps(stacks), artifact={"name": STACKS})
+    return text + record(f'{{"key": "{key}"}}', artifact={"name": "fx_graph_cache_miss"})
+
+
+def with_operators(folder, *names, steps=2, caller=None):
+    """Each step runs the graph ``fone``, which calls ``names``, each with one inside; one is beside the graph."""
+    events = []
+    for number in range(steps):
+        at = 1000 * number
+        events += [step(number + 1, at, 900), annotation(ONE, at + 10, 800), op("aten::mm", at + 850, 5)]
+        events += [python(caller, at + 5, 890, number + 1)] if caller else []
+        for k, name in enumerate(names):
+            events += [op(name, at + 50 + 20 * k, 10), op("aten::copy_", at + 52 + 20 * k, 2)]
+    folder.mkdir(exist_ok=True, parents=True)
+    return write(folder / "trace.json", document(events))
+
+
+def operators(named):
+    """The note that so many of so many have a line."""
+    return f"{named} calls of operators by compiled graphs have their line of code from logs of torch.compile", 1
+
+
+def test_operators_that_a_graph_calls_run_for_their_lines(tmp_path):
+    log = logged(tmp_path / "log.txt", matmuls(7, 8, 9))
+    traces = load(with_operators(tmp_path, "aten::mm", "aten::sort", "aten::mm"), log)
+    named = {f"model.py({line}): forward": 2 for line in (7, 8, 9)}  # each with what is inside of it
+    assert lines(traces) == {**named, UNKNOWN: 1}
+    assert operators("3 of 3") in notes(traces)
+    write_snapshot(traces, tmp_path / "a.tdprof.gz")
+    restored = load(tmp_path / "a.tdprof.gz")
+    assert (lines(restored), notes(restored)) == (lines(traces), notes(traces))
+    again = load(tmp_path / "a.tdprof.gz", log)
+    assert (lines(again), notes(again)) == (lines(traces), notes(traces))
+    write_snapshot(load(with_operators(tmp_path, "aten::mm", "aten::sort", "aten::mm")), tmp_path / "b.tdprof.gz")
+    assert lines(load(tmp_path / "b.tdprof.gz", log)) == lines(traces)
+
+
+@needs_traces
+def test_kernels_of_operators_that_a_graph_calls_on_a_gpu_run_for_their_lines(tmp_path):
+    where = FOLDER / "triton_mi300"
+    (found,) = {key[1] for name in load(where).profiles[0].names if (key := CALL_OF_GRAPH.match(name))}
+    handles = [f"extern_kernels.mm:{k}" for k in range(7)]
+    code = "".join(f"# [Provenance debug handles] {handle}\nextern_kernels.mm(a, b)\n" for handle in handles)
+    stacks = {handle: [f'  File "/u/model.py", line {k}, in forward\n'] for k, handle in enumerate(handles)}
+    text = record(code, inductor_output_code={}) + record(json.dumps(stacks), artifact={"name": STACKS})
+    text += record(json.dumps({"key": found}), artifact={"name": "fx_graph_cache_hit"})
+    joined = lines(load(where, logged(tmp_path / "log.txt", text)))
+    assert {line: joined[line] for line in joined if line != UNKNOWN} == {
+        f"model.py({k}): forward": 1 for k in range(7)
+    }
+
+
+def test_the_caller_of_a_graph_is_not_the_line_of_what_it_calls(tmp_path):
+    path = with_operators(tmp_path, "aten::mm", "aten::sort", "aten::mm", caller="/u/train.py(3): step")
+    assert lines(load(path)) == {"train.py(3): step": 7}
+    joined = lines(load(path, logged(tmp_path / "log.txt", matmuls(7, 8, 9))))
+    assert joined == {**{f"model.py({line}): forward": 2 for line in (7, 8, 9)}, "train.py(3): step": 1}
+
+
+def test_a_graph_that_calls_an_operator_more_often_than_the_log_has_no_line_for_it(tmp_path):
+    path = with_operators(tmp_path, "aten::mm", "aten::sort")
+    different = load(path, logged(tmp_path / "log.txt", matmuls(7, 8, 9)))
+    assert lines(different) == {"model.py(9): forward": 2, UNKNOWN: 3}
+    assert operators("1 of 2") in notes(different)
+    same = load(path, logged(tmp_path / "log.txt", matmuls(7, 7, 9)))
+    assert lines(same) == {"model.py(7): forward": 2, "model.py(9): forward": 2, UNKNOWN: 1}
+
+
+def test_calls_of_another_graph_or_whose_logs_differ_have_no_line(tmp_path):
+    path = with_operators(tmp_path, "aten::mm", "aten::mm", "aten::sort")
+    assert lines(load(path, logged(tmp_path / "log.txt", matmuls(7, 8, 9, key="ftwo")))) == {UNKNOWN: 7}
+    folder = tmp_path / "logs"
+    logged(folder / "a.log", matmuls(7, 8, 9))
+    logged(folder / "b.log", matmuls(7, 6, 9))
+    assert lines(load(path, folder)) == {"model.py(9): forward": 2, UNKNOWN: 5}
 
 
 def test_phases_tell_kernels_of_a_name_apart(tmp_path):

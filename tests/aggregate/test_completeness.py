@@ -4,16 +4,15 @@ import pytest
 from build_trace import call, document, kernel, op, step, write
 from traces import FOLDER, needs_traces
 
+from tracediff.aggregate.assemble import CODES
 from tracediff.aggregate.averages import kernel_average, step_average
-from tracediff.aggregate.completeness import CODES
 from tracediff.aggregate.snapshot import write_snapshot
-from tracediff.aggregate.tables import table_average
-from tracediff.engine import load_sets
+from tracediff.aggregate.summary import table_average
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.ingest.health import Note
-from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.selection import Selection
+from tracediff.ingest.model.health import Note
+from tracediff.profile.model.selection import Selection
 
 
 def file(path, rank=None, numbers=(1, 2, 3, 4), world=None, gpu=True, cut=None):

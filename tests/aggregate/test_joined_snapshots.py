@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from properties import examples
 
 from tracediff.aggregate.snapshot import to_bytes, write_snapshot
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 RANKS = 5
 

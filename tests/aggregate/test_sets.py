@@ -4,10 +4,9 @@ import pytest
 from build_trace import document, op, step, write
 
 from tracediff.aggregate.averages import op_average, step_average
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 
 def file(path, numbers=(1, 2, 3, 4), length=100, rank=None, extra=()):

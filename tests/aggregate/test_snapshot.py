@@ -5,7 +5,6 @@ damage is a one-line error.
 import gzip
 import itertools
 import json
-from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -15,23 +14,23 @@ import traces
 from build_trace import call, document, kernel, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import fields, replace
 from properties import examples
 from random_traces import scattered_events, trace_events
 
 from tracediff.aggregate import snapshot
-from tracediff.aggregate.snapshot import to_bytes, write_snapshot
+from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
 from tracediff.aggregate.snapshot_columns import with_used_names
-from tracediff.aggregate.snapshot_file import is_snapshot
-from tracediff.analysis.analyze import analyze_set
-from tracediff.engine import load_sets
+from tracediff.analysis import analyze_set
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.model import Profile, TableRows
-from tracediff.profile.selection import Selection
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.model.profile import Profile, TableRows
+from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import OF_FILES
-from tracediff.report.analysis.to_json import to_json as analysis_json
+from tracediff.report.analysis_json import to_json as analysis_json
 from tracediff.report.to_json import to_json
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -152,7 +151,7 @@ def assert_same(restored, profile):
     assert restored.collectives is None
     for field in (f for f in fields(Profile) if f.name not in ("timeline", "collectives")):
         ours, theirs = getattr(restored, field.name), getattr(whole, field.name)
-        if is_dataclass(theirs) and field.name != "origin":
+        if isinstance(theirs, Struct) and field.name != "origin":
             assert all(np.array_equal(getattr(ours, f.name), getattr(theirs, f.name)) for f in fields(theirs))
             arrays = [f.name for f in fields(theirs) if not isinstance(getattr(theirs, f.name), tuple)]
             assert all(getattr(ours, name).dtype == np.int64 for name in arrays)

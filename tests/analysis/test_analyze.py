@@ -14,17 +14,13 @@ from traces import needs_traces
 
 import tracediff
 from tracediff import charts
-from tracediff.analysis.analyze import analyze_set
-from tracediff.engine import load_sets
+from tracediff.analysis import analyze_set
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.load_options import LoadOptions
 from tracediff.profile.tables import NAMES, OF_FILES, table_schema
-from tracediff.report.analysis.tables import tables_of
-from tracediff.report.analysis.to_json import document as json_document
-from tracediff.report.analysis.to_json import to_json
-from tracediff.report.analysis.to_markdown import to_markdown
-from tracediff.report.analysis.to_terminal import show
-from tracediff.report.page.analysis import to_html
+from tracediff.report.analysis import show, tables_of, to_html, to_markdown
+from tracediff.report.analysis_json import document as json_document
+from tracediff.report.analysis_json import to_json
 from tracediff.report.to_json import document as diff_document
 from tracediff.report.to_json import plain
 

@@ -6,7 +6,7 @@ import traces
 from build_trace import annotation, document, op, step, write
 
 import tracediff
-from tracediff.analysis.analyze import analyze_set
+from tracediff.analysis import analyze_set
 from tracediff.engine import load_sets
 
 

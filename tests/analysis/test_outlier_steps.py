@@ -3,7 +3,7 @@
 import pytest
 
 from tracediff.aggregate.averages import UsedStep
-from tracediff.analysis.outlier_steps import outliers
+from tracediff.analysis import outliers
 
 
 def runs(*periods_us, name="run1"):

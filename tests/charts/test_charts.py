@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, step, write
+from msgspec import structs
 from traces import needs_traces, trace
 
 import tracediff
@@ -17,6 +18,7 @@ from tracediff.charts.labels import full_name, label, lines
 from tracediff.diff.ops import Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import signed_time, time
+from tracediff.pair import Pair
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -120,7 +122,7 @@ def test_the_waterfall_goes_from_control_to_test(comparison):
     first, last, faster, slower = figure.data[:4]
     moved = sum(slower.x) - sum(faster.x)
     assert first.x[0] + moved == pytest.approx(last.x[0])
-    assert last.x[0] == pytest.approx(comparison.us(comparison.step_time.test))
+    assert last.x[0] == pytest.approx(comparison.us(comparison.step_time.period.test))
     bars = sorted([(y, b, b + x, 1) for y, b, x in zip(slower.y, slower.base, slower.x, strict=True)]
                   + [(y, b + x, b, -1) for y, b, x in zip(faster.y, faster.base, faster.x, strict=True)])  # fmt: skip
     assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(bars))
@@ -139,8 +141,8 @@ def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_it
 def test_durations_and_counts_are_the_table_s(comparison):
     rows = {o.name: o for o in comparison.ops if o.category == "kernel"}
     for draw, pick in (
-        (charts.duration_diff, lambda o: (comparison.us(o.control_self), comparison.us(o.test_self))),
-        (charts.counts_diff, lambda o: (comparison.number(o.control_count), comparison.number(o.test_count))),
+        (charts.duration_diff, lambda o: o.self_time.map(comparison.us)),
+        (charts.counts_diff, lambda o: o.count.map(comparison.number)),
     ):
         figure = draw(comparison, sort="name")
         names = list(figure.layout.yaxis.ticktext)
@@ -165,7 +167,7 @@ def test_bars_are_sorted_and_cut(comparison):
 def test_families_add_up_to_the_account(comparison):
     figure = charts.families(comparison)
     assert [sum(bar.x[k] for bar in figure.data) for k in (0, 1)] == pytest.approx(
-        [comparison.us(comparison.work.control), comparison.us(comparison.work.test)]
+        [*comparison.work.time.map(comparison.us)]
     )
 
 
@@ -181,7 +183,7 @@ def test_distributions_show_every_step_and_the_interval_where_there_is_one(compa
 
 def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
     first_step = next(iter(comparison.control.steps.values()))[0]
-    steps = [replace(first_step, number=k, period_ns=1000 + k) for k in range(50_000)]
+    steps = [structs.replace(first_step, number=k, period_ns=1000 + k) for k in range(50_000)]
     long = replace(comparison, control=replace(comparison.control, steps={"run": steps}))
     figure = charts.distributions(long)
     assert len(figure.to_json()) < LARGEST
@@ -278,12 +280,9 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
             device="gpu",
             category=category,
             family="pointwise",
-            control_count=5,
-            test_count=6,
-            control_total=1000 + k,
-            test_total=2000 + k,
-            control_self=1000 + k,
-            test_self=2000 + k,
+            count=Pair(5, 6),
+            total=Pair(1000 + k, 2000 + k),
+            self_time=Pair(1000 + k, 2000 + k),
         )
 
     many = replace(

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from inert_markdown import parsed
 from tracediff_cli.group import cli
 
-from tracediff.diff.gate.config import STOPPING
+from tracediff.diff.gate.limits import STOPPING
 from tracediff.errors import TracediffError
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "vit"

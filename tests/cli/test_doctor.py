@@ -5,8 +5,8 @@ import sys
 from importlib.metadata import PackageNotFoundError
 
 import pytest
-from tracediff_cli import installation
-from tracediff_cli.installation import EXTRAS, installed_parts
+from tracediff_cli import doctor
+from tracediff_cli.doctor import EXTRAS, installed_parts
 
 from tracediff.version import VERSION
 
@@ -34,9 +34,9 @@ def test_what_is_missing_has_a_remedy(monkeypatch):
     def missing(package):
         raise PackageNotFoundError(package)
 
-    monkeypatch.setattr(installation, "version", missing)
-    monkeypatch.setattr(installation, "find_spec", lambda _: None)
-    monkeypatch.setattr(installation.shutil, "which", lambda _: None)
+    monkeypatch.setattr(doctor, "version", missing)
+    monkeypatch.setattr(doctor, "find_spec", lambda _: None)
+    monkeypatch.setattr(doctor.shutil, "which", lambda _: None)
     monkeypatch.setenv("TRACEDIFF_NATIVE", "0")
     monkeypatch.delenv("BROWSER_PATH", raising=False)
     parts = {part.name: part for part in installed_parts()}

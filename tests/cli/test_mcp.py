@@ -18,8 +18,9 @@ from mcp_questions import CURSOR, PAIR, SAMPLES, answer, asking, in_a_loop_of_it
 from schema_validation import check_schema
 from tracediff_cli.group import cli
 from tracediff_cli.mcp_server import answers
-from tracediff_cli.mcp_server.pages import MOST_TOKENS, most_tokens
+from tracediff_cli.mcp_server.answers import most_tokens
 
+from tracediff import bounds
 from tracediff.errors import TracediffError
 
 LONG = {"control": "eager", "test": "compile", "table": ["all"]}
@@ -69,7 +70,7 @@ def test_answers_are_what_the_command_line_prints(name, arguments, words):
     assert not is_error, text
     assert text == printed(SAMPLES, *words)
     assert text
-    assert all(most_tokens(page) < MOST_TOKENS for page in pages)
+    assert all(most_tokens(page) < bounds.ANSWER_TOKENS for page in pages)
 
 
 @pytest.mark.slow
@@ -170,7 +171,10 @@ def test_tools_have_the_options_of_the_command_line_and_valid_schemas(runs):
         given = {f"--{argument.replace('_', '-')}" for argument in tool.input_schema["properties"]}
         assert given - {"--control", "--test", "--set", "--name"} <= options
         assert not given & {"--html", "--json", "--markdown", "--families", "--capture", "--executor", "--charts"}
-    assert most_tokens(" ".join(str(tool.model_dump(exclude_none=True)) for tool in tools.values())) < 2 * MOST_TOKENS
+    assert (
+        most_tokens(" ".join(str(tool.model_dump(exclude_none=True)) for tool in tools.values()))
+        < 2 * bounds.ANSWER_TOKENS
+    )
 
 
 def test_tools_and_their_arguments_are_documented(runs):

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from properties import examples
-from tracediff_cli.mcp_server.pages import LINE_TOKENS, MOST_TOKENS, most_tokens, pages
+from tracediff_cli.mcp_server.answers import most_tokens, pages
+
+from tracediff import bounds
 
 LETTERS = st.sampled_from(["a", " ", "  ", "\n", "\n\n", "\r\n", "\u2028", "😀", "漢", "\x00", "é", "\ufeff", "0"])
 PARTS = st.tuples(st.one_of(LETTERS, st.text(max_size=8)), st.integers(1, 6000)).map(lambda pair: pair[0] * pair[1])
@@ -24,7 +26,7 @@ def test_joined_pages_are_the_text_and_each_is_below_the_limit(text):
     found = pages(text)
     assert "".join(found) == text
     assert found
-    assert all(most_tokens(page) <= MOST_TOKENS - LINE_TOKENS for page in found)
+    assert all(most_tokens(page) <= bounds.ANSWER_TOKENS - bounds.NEXT_PAGE_TOKENS for page in found)
     assert all(found) or found == [""]
 
 

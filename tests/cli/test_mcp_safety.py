@@ -19,8 +19,9 @@ from mcp.server.stdio import stdio_server
 from mcp_questions import PAIR, answer, asking, refused
 from properties import examples
 from tracediff_cli.mcp import TOOLS
-from tracediff_cli.mcp_server import answers, run, server
+from tracediff_cli.mcp_server import answers, server
 
+from tracediff import bounds
 from tracediff.set_folder import SetFolder
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -184,7 +185,7 @@ def test_a_question_that_takes_too_long_or_is_cancelled_leaves_no_process(slow):
 
 @pytest.mark.slow
 def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
-    monkeypatch.setattr(answers, "MOST_WAITING", 3)
+    monkeypatch.setattr(bounds, "QUESTIONS_WAITING", 3)
     results = []
 
     async def ask(client):
@@ -203,7 +204,7 @@ def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
 
 
 def test_an_answer_that_is_too_large_is_refused(runs, monkeypatch):
-    monkeypatch.setattr(run, "MOST_BYTES", 500)
+    monkeypatch.setattr(answers, "MOST_BYTES", 500)
     assert refused(runs, "compare", **PAIR) == "compare: prints more than 0 MB; ask for fewer rows (top)"
 
 

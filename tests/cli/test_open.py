@@ -10,7 +10,7 @@ import pytest
 from build_trace import document, op, write
 from click.testing import CliRunner
 from tracediff_cli.group import cli
-from tracediff_cli.serve_file import VIEWER, FileServer, serving
+from tracediff_cli.open import VIEWER, FileServer, serving
 
 from tracediff.errors import TracediffError
 

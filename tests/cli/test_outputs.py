@@ -10,8 +10,7 @@ import pytest
 from build_trace import document, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import COMMANDS, cli
-from tracediff_cli.options.groups import Input, OutputFile, OutputFolder
-from tracediff_cli.options.outputs import Output, check_outputs
+from tracediff_cli.options.groups import Input, Output, OutputFile, OutputFolder, check_outputs
 
 from tracediff.collect.options import request_of
 from tracediff.errors import TracediffError

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 from tracediff_cli.group import cli
-from tracediff_cli.options.project_settings import KEYS, project_settings
+from tracediff_cli.options.groups import KEYS, project_settings
 
 from tracediff.errors import TracediffError
 

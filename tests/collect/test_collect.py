@@ -14,22 +14,22 @@ from statistics import median
 import pytest
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
-from tracediff.collected.variants import collection_table
-from tracediff.diff.results import different_results
+from tracediff.collected import collection_table
+from tracediff.diff.preflight import different_results
 from tracediff.diff.statistics.runs import estimate
-from tracediff.engine import load_sets
+from tracediff.diff.views import UNKNOWN, summed
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import read_collection, read_manifest
-from tracediff.load_options import LoadOptions
 
 torch = pytest.importorskip("torch")
 
 from tracediff.collect.__main__ import main, next_command  # noqa: E402
 from tracediff.collect.driver import Collection  # noqa: E402
-from tracediff.collect.format_loss import losing_format  # noqa: E402
+from tracediff.collect.modules import losing_format  # noqa: E402
 from tracediff.collect.variant import parse_variant  # noqa: E402
-from tracediff.report.collection_json import to_json  # noqa: E402
+from tracediff.report.collection import to_json  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +101,11 @@ def test_torch_compile_leaves_its_facts(tmp_path):
     assert all(set(nodes) <= {n.name for graph in graphs for n in graph.nodes} for nodes in fused.values())
     (compiled,) = load_sets([tmp_path / "out" / "compile"])
     assert any("cpp_fused" in name for p in compiled.profiles for name in p.names)
+    lines = {line.name for line in summed(compare_sets(compiled, compiled).work, "line")} - {UNKNOWN}
+    assert {TRAIN.splitlines()[int(line.partition("(")[2].partition(")")[0]) - 1].strip() for line in lines} == {
+        "y = x.sin()",
+        "return y.cos()",
+    }
 
 
 def test_a_failed_variant_is_reported_and_the_others_are_kept(tmp_path):

@@ -12,7 +12,7 @@ from tracediff.ingest.manifest import read_manifest
 
 CALM = [1.0, 1.001, 0.999]
 SETTINGS = {"workload": "mlp", "target": None, "size": "tiny", "device": "cpu", "threads": 1, "seed": 0}
-SETTINGS |= {"wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing", "annotate": None}
+SETTINGS |= {"wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing", "annotate": None, "provenance": True}
 
 
 def samples(shares, threads=1):

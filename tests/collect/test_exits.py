@@ -11,7 +11,7 @@ from tracediff.collect.variant import parse_variant
 from tracediff.errors import TracediffError
 
 SETTINGS = {"workload": "mlp", "target": None, "size": "tiny", "device": "cpu", "threads": 1, "seed": 0}
-SETTINGS |= {"wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing", "annotate": None}
+SETTINGS |= {"wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing", "annotate": None, "provenance": True}
 OPEN_OUTPUT = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(5)'])"
 """A process that keeps the output of the one that starts it open."""
 

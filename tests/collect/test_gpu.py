@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tracediff.collected.variants import VariantRow
+from tracediff.collected import VariantRow
 from tracediff.errors import TracediffError
 from tracediff.ingest.manifest import read_manifest
 from tracediff.present.collection import notes_of
@@ -14,9 +14,16 @@ torch = pytest.importorskip("torch")
 
 from tracediff.collect import record, worker  # noqa: E402
 from tracediff.collect.apply import OnnxModel  # noqa: E402
-from tracediff.collect.gpu import GpuWatch, allow_tf32, gpu_environment, use_device  # noqa: E402
-from tracediff.collect.measure import peak_memory, reset_peak_memory, timing_pass  # noqa: E402
-from tracediff.collect.results import dtype_of  # noqa: E402
+from tracediff.collect.measure import (  # noqa: E402  # noqa: E402
+    GpuWatch,
+    allow_tf32,
+    dtype_of,
+    gpu_environment,
+    peak_memory,
+    reset_peak_memory,
+    timing_pass,
+    use_device,
+)
 from tracediff.collect.variant import parse_variant  # noqa: E402
 
 
@@ -151,7 +158,7 @@ class Nvml:
 def test_clocks_are_read_throughout_of_the_gpu_that_torch_uses(gpu, monkeypatch):
     nvml = Nvml()
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr("tracediff.collect.gpu.INTERVAL_S", 0.001)
+    monkeypatch.setattr("tracediff.collect.measure.INTERVAL_S", 0.001)
     gpu.current = 1
     with GpuWatch("cuda") as watch:
         while nvml.reads < 10:
@@ -245,7 +252,7 @@ def test_a_trace_of_a_gpu_without_its_events_is_an_error(gpu, tmp_path, first_us
 def collected(folder, device, variant="eager", code="step = lambda: torch.ones(4) + 1"):
     """What a worker measures of a step of the CPU."""
     (folder / "on_cpu.py").write_text(f"import torch\n\ndef make_step(variant):\n    {code}\n    return step\n")
-    steps = {"wait": 0, "warmup": 1, "active": 2, "timed": 2, "detail": "timing", "annotate": None}
+    steps = {"wait": 0, "warmup": 1, "active": 2, "timed": 2, "detail": "timing", "annotate": None, "provenance": True}
     target = {"workload": None, "target": f"{folder}/on_cpu.py", "size": None, "arguments": [], "variant": variant}
     run = {"threads": 1, "seed": 0, "rank": 0, "trace": f"{folder}/trace.json.gz", "phase_file": f"{folder}/phase"}
     return worker.run({**steps, **target, **run, "device": device})

@@ -8,13 +8,13 @@ from collecting import ONCE, collect
 
 from tracediff.collect.driver import Collection
 from tracediff.collect.variant import parse_variant
-from tracediff.collected.variants import VariantRow, collection_table
-from tracediff.diff.results import different_results, not_finite
+from tracediff.collected import VariantRow, collection_table
+from tracediff.diff.preflight import different_results, not_finite
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.manifest import Computed, Manifest, Results, read_collection, read_manifest
 from tracediff.present.collection import notes_of
-from tracediff.report.collection_markdown import to_markdown
+from tracediff.report.collection import to_markdown
 
 pytestmark = pytest.mark.torch
 
@@ -159,7 +159,7 @@ def test_a_run_that_does_not_end_is_ended(tmp_path, monkeypatch, capfd):
     (tmp_path / "learns.py").write_text(LEARNS)
     settings = {"workload": None, "target": f"{tmp_path / 'learns.py'}:hangs", "size": None, "device": "cpu"}
     settings |= {"threads": 1, "seed": 0, "wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing"}
-    settings |= {"annotate": None, "arguments": []}
+    settings |= {"annotate": None, "provenance": True, "arguments": []}
     monkeypatch.chdir(tmp_path)
     collection = Collection(tmp_path / "out", [parse_variant("eager", ())], settings, 2, timeout_s=8)
     assert collection.collect() == 1

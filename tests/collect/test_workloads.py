@@ -9,9 +9,8 @@ torch = pytest.importorskip("torch")
 
 from tracediff.collect.variant import parse_variant  # noqa: E402
 from tracediff.collect.workloads import NAMES, workload  # noqa: E402
-from tracediff.collect.workloads.bert import Bert  # noqa: E402
-from tracediff.collect.workloads.resnet import ResNet  # noqa: E402
-from tracediff.collect.workloads.vit import Vit  # noqa: E402
+from tracediff.collect.workloads.transformers import Bert, Vit  # noqa: E402
+from tracediff.collect.workloads.vision import ResNet  # noqa: E402
 from tracediff.errors import TracediffError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -21,8 +20,8 @@ pytestmark = pytest.mark.filterwarnings(
 UNCOMPILED = [
     (name, text)
     for name in NAMES
-    for text in workload(name).VARIANTS
-    if not parse_variant(text, workload(name).OWN).compiles
+    for text in workload(name).variants
+    if not parse_variant(text, workload(name).own).compiles
 ]
 
 
@@ -43,7 +42,7 @@ SHALLOW = {"vit": {"depth": 1}}
 def tiny(name, text):
     module = workload(name)
     torch.manual_seed(0)
-    return module.make(parse_variant(text, module.OWN), "cpu", **module.SIZES["tiny"] | SHALLOW.get(name, {}))
+    return module.make(parse_variant(text, module.own), "cpu", **module.sizes["tiny"] | SHALLOW.get(name, {}))
 
 
 def second_step(name, text):
@@ -64,12 +63,12 @@ def counts_of(step):
 @pytest.mark.parametrize("name", NAMES)
 def test_it_says_what_it_is(name):
     module = workload(name)
-    assert module.TITLE
-    assert "\n" not in module.TITLE
-    assert list(module.SIZES) == ["tiny", "small", "full"]
-    variants = [parse_variant(text, module.OWN) for text in module.VARIANTS]
-    for size in module.SIZES.values():
-        assert size.keys() == module.SIZES["tiny"].keys()
+    assert module.title
+    assert "\n" not in module.title
+    assert list(module.sizes) == ["tiny", "small", "full"]
+    variants = [parse_variant(text, module.own) for text in module.variants]
+    for size in module.sizes.values():
+        assert size.keys() == module.sizes["tiny"].keys()
         inspect.signature(module.make).bind(variants[0], "cpu", **size)
 
 
@@ -169,7 +168,7 @@ def test_each_break_can_be_fixed_alone(fixed):
 
 
 def test_the_own_rule_for_forward_mode_is_right():
-    from tracediff.collect.workloads.forward_ad import Tanh
+    from tracediff.collect.workloads.transforms import Tanh
 
     x = torch.randn(5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(Tanh.apply, x, check_forward_ad=True)
@@ -197,7 +196,7 @@ def test_only_a_captured_model_for_inference_is_reloaded(text, advice):
 def test_at_every_size_a_tall_jacobian_is_less_work_in_forward_mode_and_a_wide_one_in_reverse(size):
     def work(text):
         module = workload("jacobian")
-        step = module.make(parse_variant(text, module.OWN), "meta", **module.SIZES[size]).step
+        step = module.make(parse_variant(text, module.own), "meta", **module.sizes[size]).step
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], with_flops=True) as profiler:
             step()
         return sum(event.flops or 0 for event in profiler.events())
@@ -216,9 +215,9 @@ def test_the_models_have_the_parameters_of_their_papers():
         return sum(p.numel() for p in model.parameters())
 
     with torch.device("meta"):
-        bert = {key: value for key, value in workload("bert").SIZES["full"].items() if key != "batch"}
-        vit = {key: value for key, value in workload("vit").SIZES["full"].items() if key != "batch"}
-        assert parameters(ResNet(workload("resnet18").SIZES["full"]["depths"], bottlenecks=False)) == 11_689_512
-        assert parameters(ResNet(workload("resnet50").SIZES["full"]["depths"], bottlenecks=True)) == 25_557_032
+        bert = {key: value for key, value in workload("bert").sizes["full"].items() if key != "batch"}
+        vit = {key: value for key, value in workload("vit").sizes["full"].items() if key != "batch"}
+        assert parameters(ResNet(workload("resnet18").sizes["full"]["depths"], bottlenecks=False)) == 11_689_512
+        assert parameters(ResNet(workload("resnet50").sizes["full"]["depths"], bottlenecks=True)) == 25_557_032
         assert parameters(Bert(**bert)) == 109_514_298
         assert parameters(Vit(**vit)) == 86_567_656 - 2 * 768  # no class token and no position of it

@@ -4,18 +4,22 @@ import json
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tracediff_dashboards.state.columns import (
+from tracediff_dashboards.state.controls import changed, row_of
+from tracediff_dashboards.state.view import (
     COLUMNS,
     CONDITIONS,
     ORDERS,
+    SIZES,
+    TABS,
+    Filters,
+    FlameView,
     TableLayout,
+    View,
     default_columns,
     sort_of,
+    view_of,
     where_of,
 )
-from tracediff_dashboards.state.controls import changed, row_of
-from tracediff_dashboards.state.flame_view import SIZES, FlameView
-from tracediff_dashboards.state.view import TABS, Filters, View, view_of
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
 lists = st.lists(names, max_size=4, unique=True).map(tuple)
@@ -41,6 +45,7 @@ flames = st.builds(
     size=st.sampled_from(("", *SIZES)),
     inverted=st.booleans(),
     separate=st.booleans(),
+    lines=st.booleans(),
     find=names,
     regex=st.booleans(),
     zoom=lists,

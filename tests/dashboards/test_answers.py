@@ -68,7 +68,7 @@ def test_instances_of_a_module_share_a_row(comparison):
     groups = [row for row in table_rows(comparison, "groups") if "gemm" in row.cells["name"]]
     (gemm,) = groups
     assert (gemm.cells["instances"], gemm.cells["module"], gemm.cells["delta_us"]) == (3, "Net/Layer[*]", 45)
-    assert [(m.name, m.count) for side in gemm.item.sides for m in side] == [
+    assert [(m.name, m.count) for side in gemm.item.members for m in side] == [
         ("old_gemm_kernel", 3 * comparison.scale),
         ("new_gemm_kernel", 3 * comparison.scale),
     ]

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from interrupts import heed_interrupts
 from tracediff_cli.group import cli
-from tracediff_cli.private_page import page_that_opens
+from tracediff_cli.open import page_that_opens
 
 
 def refused(*arguments):

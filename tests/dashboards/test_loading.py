@@ -15,11 +15,12 @@ from tracediff_dashboards.reading.loading import CANCELLED, Load, Loader
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.state.view import Filters, View
 
+from tracediff import bounds
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_fault_is_kept_until_it_is_tried_again(tmp_path):
 
 def test_loads_are_bounded(loader, monkeypatch):
     monkeypatch.setattr("tracediff_dashboards.reading.loading.AT_ONCE", held := threading.Semaphore(0))
-    monkeypatch.setattr("tracediff_dashboards.reading.loading.MOST_LOADS", 2)
+    monkeypatch.setattr(bounds, "LOADS", 2)
     waiting = [loader.pair("base", other) for other in ("faster", "slower")]
     with pytest.raises(TracediffError, match="2 other pairs are being read"):
         loader.pair("base", "ranks")

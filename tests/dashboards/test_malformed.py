@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interrupts import wait_until
 from tracediff_dashboards import server as server_module
-from tracediff_dashboards.web.callback_requests import MOST_BYTES, PATH, VALUES
-from tracediff_dashboards.web.security import security_headers
+from tracediff_dashboards.security import MOST_BYTES, PATH, VALUES, security_headers
+
+from tracediff import bounds
 
 QUERY = "?control=base&test=faster"
 JSON = "application/json"
@@ -202,8 +203,9 @@ def test_every_answer_of_the_server_has_its_headers(dashboard, data, status):
 @pytest.fixture
 def small(dashboard, monkeypatch):
     """Its port: a server with 3 threads, whose clients have little time."""
-    for name, value in (("MOST_THREADS", 3), ("HEAD_SECONDS", 1.0), ("CROWDED_SECONDS", 0.2), ("CONTENT_SECONDS", 0.5)):
-        monkeypatch.setattr(server_module, name, value)
+    for name, value in (("CONNECTIONS", 3), ("HEAD_S", 1.0), ("CROWDED_HEAD_S", 0.2)):
+        monkeypatch.setattr(bounds, name, value)
+    monkeypatch.setattr(server_module, "CONTENT_SECONDS", 0.5)
     server = server_module.bound(dashboard, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server.server_port

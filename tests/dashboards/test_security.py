@@ -5,9 +5,10 @@ import threading
 import pytest
 from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.reading.sets import Sets
+from tracediff_dashboards.security import is_loopback
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.web.security import is_loopback
-from tracediff_dashboards.web.tokens import DELAY_SECONDS, MOST_WRONG
+
+from tracediff import bounds
 
 TOKEN = "a-token-of-the-tests"
 QUERY = "?control=base&test=faster"
@@ -15,6 +16,7 @@ PATHS = [
     "/",
     "/changes",
     "/palette.css",
+    "/numbers.js",
     "/assets/dashboard.css",
     "/_dash-layout",
     "/_dash-dependencies",
@@ -124,12 +126,12 @@ def test_a_link_with_the_token_works_from_another_site_and_copied_links_for_the_
 
 def test_wrong_tokens_are_slowed_down_and_lock_nobody_out(guarded, monkeypatch):
     slept = []
-    monkeypatch.setattr("tracediff_dashboards.web.tokens.time.sleep", slept.append)
+    monkeypatch.setattr("tracediff_dashboards.security.time.sleep", slept.append)
     right = {"Authorization": f"Bearer {TOKEN}"}
-    answers = [guarded.get("/?token=wrong").status_code for _ in range(MOST_WRONG + 5)]
+    answers = [guarded.get("/?token=wrong").status_code for _ in range(bounds.WRONG_TOKENS + 5)]
     answers += [guarded.get("/", headers={"Authorization": "Bearer wrong"}).status_code]
-    assert answers == [401] * (MOST_WRONG - 1) + [429] * 7
-    assert slept == [DELAY_SECONDS] * 7
+    assert answers == [401] * (bounds.WRONG_TOKENS - 1) + [429] * 7
+    assert slept == [bounds.TOKEN_DELAY_S] * 7
     assert guarded.get("/").status_code == 401
     assert guarded.get("/", headers=right).status_code == 200
     assert guarded.get(f"/?token={TOKEN}").status_code == 303

@@ -8,11 +8,11 @@ import sys
 import pytest
 from build_trace import document, write
 from dashboard_runs import events, make_runs
-from tracediff_dashboards.reading import uploads
-from tracediff_dashboards.reading.sets import Sets
-from tracediff_dashboards.reading.uploads import Uploads
+from tracediff_dashboards.reading import sets as reading_sets
+from tracediff_dashboards.reading.sets import Sets, Uploads
 from werkzeug.exceptions import ClientDisconnected
 
+from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import find_traces
 
@@ -172,8 +172,8 @@ def test_dropped_files_are_bounded(monkeypatch):
     with pytest.raises(TracediffError, match="not a trace or snapshot, by its name"):
         add(kept, "t.exe")
     with pytest.raises(TracediffError, match="larger than 64 MB"):
-        add(kept, length=uploads.MOST_BYTES + 1)
-    monkeypatch.setattr(uploads, "MOST_FILES", 2)
+        add(kept, length=reading_sets.MOST_BYTES + 1)
+    monkeypatch.setattr(bounds, "UPLOADS", 2)
     first, *rest = [add(kept) for _ in range(3)]
     assert kept.path(first) is None
     assert all(kept.path(name).exists() for name in rest)
@@ -181,7 +181,7 @@ def test_dropped_files_are_bounded(monkeypatch):
 
 
 def test_a_dropped_file_is_received_in_parts_and_nothing_is_left_of_a_part(monkeypatch):
-    monkeypatch.setattr(uploads, "AT_ONCE", 1)
+    monkeypatch.setattr(bounds, "UPLOADS_AT_ONCE", 1)
     kept = Uploads()
 
     class BrokenOff(io.BytesIO):

@@ -11,12 +11,12 @@ from browser import faults, play_perfetto, taken
 from build_trace import document, write
 from dash import html
 from dashboard_runs import events
+from msgspec.structs import astuple
 from tracediff_dashboards.pages.details import spans
 from tracediff_dashboards.pages.rows import table_rows
-from tracediff_dashboards.reading.comparisons import Comparisons
+from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
+from tracediff_dashboards.reading.events import merged_step
 from tracediff_dashboards.reading.loading import Loader
-from tracediff_dashboards.reading.merged_step import merged_step
-from tracediff_dashboards.reading.page_context import PageContext
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.reading.step_inspector import StepInspector, is_used, places, window_of
 from tracediff_dashboards.state.view import TABS, View, view_of
@@ -25,7 +25,7 @@ from tracediff.aggregate.assemble import narrowed
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 GRAPH = "#chart-timeline .js-plotly-plot"
 LISTENS = f"() => document.querySelector('{GRAPH}')?._ev?.listeners('plotly_relayout').length > 0"
@@ -107,8 +107,8 @@ def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     inspector = StepInspector()
     far = inspector.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
-    assert [list(column) for column in vars(far.timeline.marks).values()] == [
-        list(column) for column in vars(near.timeline.marks).values()
+    assert [list(column) for column in astuple(far.timeline.marks)] == [
+        list(column) for column in astuple(near.timeline.marks)
     ]
     event = int(far.timeline.marks.event.max())
     assert inspector.follow(control, "run 1|0|4", whole.control.typical, event) == StepInspector().follow(

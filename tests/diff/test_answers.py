@@ -5,10 +5,10 @@ import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
 
 from tracediff.diff.groups import split_change
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.selection import Selection
+from tracediff.pair import Pair
+from tracediff.profile.model.selection import Selection
 
 
 def compare_events(folder, control, test, force=False):
@@ -59,9 +59,9 @@ def test_steps_of_other_numbers_are_the_same_op(tmp_path):
 
 def test_a_change_splits_into_its_count_and_its_mean_part():
     # 1 × 10 → 2 × 20 µs: one more at the mean of 15, and 10 more each at the mean count of 1.5
-    assert split_change(1, 10, 2, 40) == (15, 15)
-    assert split_change(2, 40, 1, 10) == (-15, -15)
-    assert split_change(0, 0, 3, 9) == (9, 0)
+    assert split_change(Pair(1, 2), Pair(10, 40)) == (15, 15)
+    assert split_change(Pair(2, 1), Pair(40, 10)) == (-15, -15)
+    assert split_change(Pair(0, 3), Pair(0, 9)) == (9, 0)
 
 
 def test_a_group_is_counted_in_the_operator_that_its_members_share(tmp_path):
@@ -80,7 +80,7 @@ def test_a_group_is_counted_in_the_operator_that_its_members_share(tmp_path):
         kernel("other_gemm", 30, 20, correlation=1),
     ]
     (group,) = compare_events(tmp_path, control, test).gpu_time.groups
-    assert (group.level, group.control_count, group.test_count, group.counts) == ("op", 2, 1, (1, 1))
+    assert (group.level, group.count.control, group.count.test, group.counts) == ("op", 2, 1, (1, 1))
     assert [float(p) for p in group.parts] == [0, 8_000]
 
 
@@ -131,7 +131,10 @@ def test_generated_kernels_match_across_counters_but_stay_apart_by_grid(tmp_path
         two("triton_poi_fused_add_1", "triton_poi_fused_add_2"),
     )
     groups = compare_events(tmp_path, control, test).gpu_time.groups
-    assert [(g.level, g.control_ns, g.test_ns) for g in groups] == [("exact", 5_000, 5_000), ("exact", 9_000, 9_000)]
+    assert [(g.level, g.time.control, g.time.test) for g in groups] == [
+        ("exact", 5_000, 5_000),
+        ("exact", 9_000, 9_000),
+    ]
 
 
 def test_one_side_without_gpu_is_refused_unless_forced(tmp_path):
@@ -154,7 +157,7 @@ def test_two_steps_of_one_file_compare_with_caution(tmp_path):
     comparison = compare_sets(
         *load_sets([path, path], LoadOptions(tuple(SetOptions(selection=Selection(first=k, last=k)) for k in (1, 2))))
     )
-    assert (comparison.step_time.control, comparison.step_time.test) == (10_000, 30_000)
+    assert comparison.step_time.period == (10_000, 30_000)
     assert [(r.code, r.level) for r in comparison.comparability.reasons] == [("same-set", "caution")]
 
 
@@ -171,7 +174,7 @@ def real(control, test):
 
 def ms(comparison, name):
     state = next(s for s in comparison.step_time.states if s.name == name)
-    return [round(comparison.us(x) / 1000, 1) for x in (state.control, state.test)]
+    return [round(comparison.us(x) / 1000, 1) for x in state.time]
 
 
 @traces.needs_traces
@@ -187,9 +190,7 @@ def ms(comparison, name):
 )
 def test_step_times_of_the_real_pairs(control, test, step_ms):
     comparison = real(control, test)
-    assert [
-        round(comparison.us(x) / 1000, 1) for x in (comparison.step_time.control, comparison.step_time.test)
-    ] == step_ms
+    assert [round(comparison.us(x) / 1000, 1) for x in comparison.step_time.period] == step_ms
 
 
 @traces.needs_traces
@@ -204,4 +205,4 @@ def test_unlike_machines_are_compared_with_caution():
     comparison = real("hta_control", "hta_test")
     assert comparison.comparability.level == "caution"
     assert {"gpu", "world-size"} <= {r.code for r in comparison.comparability.reasons}
-    assert comparison.gpu_time.spilled.test_count == 614
+    assert comparison.gpu_time.spilled.count.test == 614

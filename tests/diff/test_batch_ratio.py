@@ -9,7 +9,7 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.aggregate.summary import summarise
-from tracediff.diff.matching.batch_ratio import compared_shapes
+from tracediff.diff.matching.call_pairs import compared_shapes
 
 
 def doubled(dims, least):

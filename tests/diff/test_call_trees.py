@@ -4,8 +4,8 @@ from build_trace import BACKWARD, call, document, event, kernel, op, step, write
 
 from tracediff.aggregate.averages import call_tree
 from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.diff.call_trees import folded, merge_trees
 from tracediff.diff.matching.call_pairs import pair_calls
-from tracediff.diff.tree import folded, merge_trees
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 
@@ -155,12 +155,12 @@ def test_the_merged_tree_holds_both_sides_and_adds_up(tmp_path):
     test = [step(1, 0, 100), *launched("gemm", 0, 1, "aten::mm", length=30), *launched("new", 50, 2, "aten::gelu")]
     comparison = compare_sets(*loaded(tmp_path, control=control, test=test))
     nodes = merge_trees(comparison.trees, comparison.pairing, comparison.scale)
-    ops = {n.name: (n.side, n.control_work, n.test_work) for n in nodes if n.kind == "op"}
+    ops = {n.name: (n.side, n.work.control, n.work.test) for n in nodes if n.kind == "op"}
     assert ops == {
         "aten::mm": ("both", 10_000, 30_000),
         "aten::relu": ("control", 10_000, 0),
         "aten::gelu": ("test", 0, 10_000),
     }
     forward = next(n for n in nodes if n.name == "forward")
-    assert (forward.control_work, forward.test_work) == (20_000, 40_000)
+    assert forward.work == (20_000, 40_000)
     assert ("forward;aten::mm;gemm", 10_000, 30_000) in folded(comparison.trees, comparison.scale)

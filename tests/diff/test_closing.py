@@ -39,8 +39,8 @@ def test_a_real_file_against_itself_differs_by_nothing(name):
         "exact",
         "sequence",
     }  # graph replays have no operator to be exact about
-    assert all(g.delta == 0 and g.control_count == g.test_count for g in comparison.gpu_time.groups)
-    assert {(o.count_change, o.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
+    assert all(g.delta == 0 and g.count.control == g.count.test for g in comparison.gpu_time.groups)
+    assert {(o.count_change, o.significance.time_change) for o in comparison.ops} <= {("unchanged", "untested")}
 
 
 @pytest.mark.slow

@@ -9,9 +9,11 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.aggregate.call_tree import Call, CallTree, Occurrence, Work
-from tracediff.diff.flame_graph import CALL_UNKNOWN, Frame, flame_graph, largest, of_one, pruned, total
+from tracediff.diff.call_trees import CALL_UNKNOWN, Frame, flame_graph, largest, line_graph, of_one, pruned
+from tracediff.diff.views import summed
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.pair import total
 
 
 def compared(folder, control, test):
@@ -51,6 +53,32 @@ def test_kernels_are_below_their_calls_and_a_replaced_one_is_one_box(tmp_path):
         "same": ("aten::add", (5_000 * scale, 5_000 * scale), (scale, scale)),
     }
     assert largest(frames, lambda pair: pair[1] - pair[0]) == ("aten::mm", (10_000 * scale, 30_000 * scale))
+
+
+def by_line(comparison):
+    items = [[item for group in comparison.work.groups for item in group.items[side]] for side in (0, 1)]
+    return line_graph(comparison.trees, items, comparison.scale)
+
+
+def test_work_is_below_the_lines_that_it_runs_for_as_their_view_sums_it(tmp_path):
+    def events(line, length):
+        own = launched("gemm", 0, 1, length=length, stack=f"model.py({line}): forward")
+        return [step(1, 0, 100), *own, *launched("gemm", 30, 2), op("aten::view", 60, 3, stack="model.py(20): end")]
+
+    comparison = compared(tmp_path, events(7, 10), events(8, 30))
+    frames, scale = by_line(comparison), comparison.scale
+    assert [(f.kind, f.name, frames[f.parent].name) for f in frames[1:]] == [
+        ("line", "model.py(8): forward", "all work"), ("op", "aten::mm", "model.py(8): forward"),
+        ("line", "(unknown)", "all work"), ("op", "aten::mm", "(unknown)"),
+        ("line", "model.py(20): end", "all work"), ("op", "aten::view", "model.py(20): end"),
+        ("kernel", "gemm", "aten::mm"), ("kernel", "gemm", "aten::mm"),
+    ]  # fmt: skip
+    sums = {line.name: line.time for line in summed(comparison.work, "line")}
+    work = {frames[frames[f.parent].parent].name: f.work for f in frames if f.kind == "kernel"}
+    assert (
+        work == sums == {"model.py(8): forward": (10_000 * scale, 30_000 * scale), "(unknown)": (10_000 * scale,) * 2}
+    )
+    assert quantities(frames) == quantities(graph(comparison))
 
 
 def test_instances_of_a_module_have_one_name_and_numbers_of_their_own(tmp_path):
@@ -97,6 +125,7 @@ def test_all_work_is_in_the_graph_and_stays_when_frames_are_left_out(tmp_path_fa
         assert sum(f.work[which] for f in frames) == sum(factor * w.ns for w in tree.work)
         assert sum(f.calls[which] for f in frames) == sum(factor * c.count for c in tree.calls if c.kind == "op")
         assert sum(f.host[which] for f in frames) == sum(factor * c.self_ns for c in tree.calls if c.kind == "op")
+    assert quantities(by_line(comparison)) == quantities(frames)
     kept, _ = pruned(frames, least, most)
     assert quantities(kept) == quantities(frames)
     assert all(frame.parent < k for k, frame in enumerate(kept))
@@ -111,7 +140,7 @@ def test_real_traces_close_with_the_kernel_account():
     comparison = tracediff.compare(trace("timesformer_h100"), trace("timesformer_mi300")).comparison
     frames = graph(comparison)
     kept, least = pruned(frames)
-    assert total(f.work for f in kept) == (comparison.work.control, comparison.work.test)
+    assert total(f.work for f in kept) == comparison.work.time
     assert least == 0.001
     replaced = [f for f in kept if " → " in f.name]
-    assert sum(f.work[0] for f in replaced) > 0.9 * comparison.work.control
+    assert sum(f.work[0] for f in replaced) > 0.9 * comparison.work.time.control

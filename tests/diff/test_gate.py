@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracediff.diff.gate.config import Settings, read_settings
-from tracediff.diff.gate.figures import Figure
+from tracediff.diff.gate.figures import Figure, runs_to_detect, runs_to_separate, spread_of_interval
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, _judge, on_interval
-from tracediff.diff.gate.limits import Limit, parse_limit
-from tracediff.diff.gate.sample_size import runs_to_detect, runs_to_separate, spread_of_interval
-from tracediff.diff.gate.waivers import Waiver, waiver_for
+from tracediff.diff.gate.limits import GateSettings, Limit, Waiver, parse_limit, read_settings, waiver_for
 from tracediff.errors import TracediffError
 
 TIMES = st.floats(1, 1e8)
@@ -172,7 +169,7 @@ def test_settings_are_read(tmp_path):
         '[[check.waiver]]\npattern = "family:*"\nreason = "known"\nexpires = 2026-12-31\n'
     )
     limits = (Limit("memory", 0.02, 16e6), Limit("kernels", 0.0, 2.0))
-    assert read_settings(path) == Settings(
+    assert read_settings(path) == GateSettings(
         0.03, 50.0, limits, frozenset({"gpu"}), (Waiver("family:*", "known", date(2026, 12, 31)),)
     )
 

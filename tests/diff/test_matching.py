@@ -27,7 +27,10 @@ def launched(name, start, length, correlation, op_name, **args):
 
 def level_and_kernels(comparison):
     """(level, control names, test names) of every group."""
-    return sorted((g.level, [m.name for m in g.control], [m.name for m in g.test]) for g in comparison.gpu_time.groups)
+    return sorted(
+        (g.level, [m.name for m in g.members.control], [m.name for m in g.members.test])
+        for g in comparison.gpu_time.groups
+    )
 
 
 def test_work_that_only_one_of_two_calls_does_is_removed_beside_what_both_do(tmp_path):
@@ -108,7 +111,7 @@ def test_what_is_left_of_a_module_goes_together(tmp_path):
     other = launched("large", 90, 400, 9, "aten::mm")
     comparison = compare_events(tmp_path, [*norm("pow", "mean", "rsqrt"), *other], [*norm("rms_norm"), *other])
     (group,) = (g for g in comparison.gpu_time.groups if g.level != "exact")
-    assert (group.level, group.module, len(group.control), len(group.test)) == ("module", "Net/Norm", 3, 1)
+    assert (group.level, group.module, *group.members.map(len)) == ("module", "Net/Norm", 3, 1)
 
 
 def test_a_group_of_a_module_that_is_most_of_the_time_is_placed_and_not_matched(tmp_path):
@@ -142,7 +145,7 @@ def test_a_fused_kernel_against_the_operators_that_its_name_lists(tmp_path):
     comparison = compare_events(tmp_path, control, test)
     assert ("fusion", ["gelu_kernel", "add_kernel"], ["triton_poi_fused_add_gelu_0"]) in level_and_kernels(comparison)
     (cause,) = [s for s in by_cause(comparison.gpu_time) if s.name == "fusion"]
-    assert (cause.control, cause.test) == (13_000, 4_000)
+    assert cause.time == (13_000, 4_000)
 
 
 def test_a_fused_kernel_of_another_layer_is_no_partner(tmp_path):
@@ -161,9 +164,10 @@ def test_a_fused_kernel_of_another_layer_is_no_partner(tmp_path):
     assert sorted(g.level for g in comparison.gpu_time.groups) == ["exact", "exact", "exact", "fusion"]
 
 
-def graph(names):
+def graph(names, took=None):
     launch = [step(1, 0, 500), op("CompiledFunction", 0, 10), call("cudaGraphLaunch", 1, 2, correlation=1)]
-    return launch + [kernel(name, 20 + 10 * k, 8, correlation=1) for k, name in enumerate(names)]
+    took = took or [8] * len(names)
+    return launch + [kernel(name, 20 + 10 * k, took[k], correlation=1) for k, name in enumerate(names)]
 
 
 def test_replayed_work_is_aligned_by_its_order(tmp_path):
@@ -179,7 +183,9 @@ def test_replayed_nodes_that_changed_places_are_still_partners(tmp_path):
         tmp_path, graph(["a", "dw_gemm", "dx_gemm", "b"]), graph(["a", "dx_gemm", "dw_gemm", "b"])
     )
     assert {g.level for g in comparison.gpu_time.groups} == {"sequence"}
-    assert all([m.name for m in g.control] == [m.name for m in g.test] for g in comparison.gpu_time.groups)
+    assert all(
+        [m.name for m in g.members.control] == [m.name for m in g.members.test] for g in comparison.gpu_time.groups
+    )
 
 
 def test_between_two_pairs_the_only_one_of_its_family_is_a_partner(tmp_path):
@@ -194,7 +200,46 @@ def test_of_equal_neighbours_none_is_said_to_be_the_one_without_a_partner(tmp_pa
     comparison = compare_events(tmp_path, graph(["a", gemm, gemm, "b"]), graph(["a", gemm, gemm, gemm, "b"]))
     (group,) = (g for g in comparison.gpu_time.groups if g.level == "sequence~family")
     scale = comparison.scale
-    assert (group.control_count / scale, group.test_count / scale) == (2, 3)
+    assert (group.count.control / scale, group.count.test / scale) == (2, 3)
+
+
+FUSED, SPLIT, COMBINE = "fmha_fused_kernel", "flash_fwd_splitkv_kernel", "flash_fwd_splitkv_combine_kernel"
+GEMM = "ampere_sgemm_64x64_tn"
+
+
+def with_attention(*groups):
+    """Level, control and test names of the groups that hold attention."""
+    return [group for group in groups if any("mha" in name or "flash" in name for name in (*group[1], *group[2]))]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_replayed_kernel_is_grouped_with_all_the_neighbours_that_replace_it(tmp_path, swapped):
+    sides = graph([GEMM, FUSED, "relu"] * 3), graph([GEMM, SPLIT, COMBINE, "relu"] * 3)
+    comparison = compare_events(tmp_path, *(reversed(sides) if swapped else sides))
+    found = with_attention(*level_and_kernels(comparison))
+    members = [(sorted(control), sorted(test)) for level, control, test in found if level == "sequence~family"]
+    parts = ([FUSED], [COMBINE, SPLIT])
+    assert members == [parts[::-1] if swapped else parts] * len(found) == members[:1] * 3
+
+
+def test_what_is_new_beside_a_kernel_that_stayed_is_added(tmp_path):
+    comparison = compare_events(tmp_path, graph([GEMM, FUSED, "relu"]), graph([GEMM, FUSED, COMBINE, "relu"]))
+    assert with_attention(*level_and_kernels(comparison)) == [
+        ("added", [], [COMBINE]),
+        ("sequence", [FUSED], [FUSED]),
+    ]
+
+
+def test_what_is_new_between_two_replaced_kernels_is_a_part_of_neither(tmp_path):
+    control = graph([GEMM, "fmha_first_kernel", "fmha_second_kernel", "relu"])
+    names = [GEMM, "flash_one_kernel", "flash_new_kernel", "flash_two_kernel", "relu"]
+    test = graph(names, took=[8, 8, 1, 8, 8])
+    assert ("added", [], ["flash_new_kernel"]) in level_and_kernels(compare_events(tmp_path, control, test))
+
+
+def test_what_runs_elsewhere_is_no_part_of_a_replaced_kernel(tmp_path):
+    comparison = compare_events(tmp_path, graph([GEMM, FUSED, "relu"]), graph([GEMM, SPLIT, "relu", COMBINE]))
+    assert ("added", [], [COMBINE]) in level_and_kernels(comparison)
 
 
 @pytest.mark.parametrize(("took", "together"), [(3, True), (30, False)])
@@ -208,8 +253,8 @@ def test_what_comes_with_a_kernel_is_part_of_its_replacement_unless_it_takes_lon
 
     control = side("aten::cudnn_convolution", ("memset_kernel", 5), ("implicit_convolve_sgemm", took))
     comparison = compare_events(tmp_path, control, side("aten::fill_", ("vectorized_fill_kernel_FillFunctor", 4)))
-    convolution = next(g for g in comparison.gpu_time.groups for m in g.control if "convolve" in m.name)
-    assert bool(convolution.test) == together
+    convolution = next(g for g in comparison.gpu_time.groups for m in g.members.control if "convolve" in m.name)
+    assert bool(convolution.members.test) == together
 
 
 def test_a_kernel_longer_than_its_step_is_kept_out_and_told(tmp_path):
@@ -224,8 +269,8 @@ def test_a_kernel_longer_than_its_step_is_kept_out_and_told(tmp_path):
     events += [call("launch", 12, 1, correlation=3), kernel("late", 15, 75, correlation=3)]
     comparison = compare_events(tmp_path, events, [step(1, 0, 20), *launched("gemm", 0, 5, 1, "aten::mm")])
     gpu = comparison.gpu_time
-    assert comparison.us(gpu.unattributed) == -35  # 70 µs over two steps
-    assert gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed == gpu.delta
+    assert comparison.us(gpu.unattributed.delta) == -35  # 70 µs over two steps
+    assert gpu.matched + gpu.placed + gpu.added + gpu.removed + gpu.unattributed.delta == gpu.delta
     assert "long-kernels" in {n.code for n in comparison.control.notes}
 
 
@@ -234,8 +279,8 @@ def test_every_view_adds_up(tmp_path):
     comparison = compare_events(tmp_path, control, [step(1, 0, 100), *launched("gemm", 0, 7, 1, "aten::mm")])
     for view in (*VIEWS, "cause"):
         lines = summed(comparison.gpu_time, view)
-        assert sum(s.control for s in lines) == comparison.gpu_time.control
-        assert sum(s.test for s in lines) == comparison.gpu_time.test
+        assert sum(s.time.control for s in lines) == comparison.gpu_time.time.control
+        assert sum(s.time.test for s in lines) == comparison.gpu_time.time.test
 
 
 def test_explain_says_how_and_why(tmp_path):

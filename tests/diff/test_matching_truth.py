@@ -16,13 +16,10 @@ import traces
 from tracediff.aggregate.averages import call_tree
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.items import Item, items_of
-from tracediff.diff.matching.match import Match
-from tracediff.diff.matching.origins import Origins
-from tracediff.engine import load_sets
-from tracediff.load_options import LoadOptions, SetOptions
+from tracediff.diff.matching.items import Item, Match, Origins, items_of
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.profile.kernels.families import family_of_kernel
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 pytestmark = traces.needs_traces
 

@@ -10,7 +10,7 @@ from tracediff_cli.group import cli
 
 from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
-from tracediff.explain.matrix import against_control, every_pair, holm
+from tracediff.explain.compare import against_control, every_pair, holm
 
 
 def runs_of(folder, *lengths):

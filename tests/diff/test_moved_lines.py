@@ -2,7 +2,7 @@
 
 import pytest
 
-from tracediff.diff.moved_lines import moved_lines
+from tracediff.diff.views import moved_lines
 
 
 @pytest.mark.parametrize(

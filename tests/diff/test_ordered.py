@@ -2,11 +2,11 @@
 
 import pytest
 
-from tracediff.diff.matching import ordered
+from tracediff import bounds
 from tracediff.diff.matching.align import ascending
 from tracediff.diff.matching.fusion import _computing
 from tracediff.diff.matching.items import Item
-from tracediff.diff.matching.ordered import in_order
+from tracediff.diff.matching.sequence import in_order
 from tracediff.diff.matching.similarity import Similarity
 from tracediff.profile.kernels.families import family_of_kernel
 
@@ -42,8 +42,8 @@ def layers(count, kernels=("gemm_a", "triton_poi_fused_add_mul_0", "softmax_x", 
 
 @pytest.fixture
 def narrow(monkeypatch):
-    monkeypatch.setattr(ordered, "MOST_CELLS", 1)
-    monkeypatch.setattr(ordered, "LEAST_WIDTH", 60)
+    monkeypatch.setattr(bounds, "SCORED_PAIRS", 1)
+    monkeypatch.setattr(bounds, "SCORED_WIDTH", 60)
 
 
 def test_a_band_finds_what_all_pairs_together_give(monkeypatch):
@@ -51,8 +51,8 @@ def test_a_band_finds_what_all_pairs_together_give(monkeypatch):
     del b[100:117], a[300:309]
     similarity = Similarity(items(a), items(b))
     whole = in_order(similarity)
-    monkeypatch.setattr(ordered, "MOST_CELLS", 1)
-    monkeypatch.setattr(ordered, "LEAST_WIDTH", 60)
+    monkeypatch.setattr(bounds, "SCORED_PAIRS", 1)
+    monkeypatch.setattr(bounds, "SCORED_WIDTH", 60)
     assert in_order(similarity) == whole
     assert len(whole) > 350
 
@@ -67,14 +67,14 @@ def test_a_band_follows_the_names_that_both_sides_have_once(inserted):
 
 
 def test_scored_pairs_grow_with_the_length(monkeypatch):
-    monkeypatch.setattr(ordered, "MOST_CELLS", 1000)
+    monkeypatch.setattr(bounds, "SCORED_PAIRS", 1000)
     scored = []
     row = Similarity.row
     monkeypatch.setattr(Similarity, "row", lambda self, i, j: scored.append(len(j)) or row(self, i, j))
     for count in (100, 400):
         scored.clear()
         in_order(Similarity(items(layers(count)), items(layers(count))))
-        assert sum(scored) <= 5 * count * ordered.LEAST_WIDTH
+        assert sum(scored) <= 5 * count * bounds.SCORED_WIDTH
 
 
 def test_work_that_nothing_can_be_the_same_as_is_not_scored():

@@ -12,9 +12,9 @@ from properties import examples
 from scipy.special import stdtr, stdtrit
 from scipy.stats import false_discovery_control, mannwhitneyu
 
-from tracediff.diff.statistics.many import _adjusted, compare_many
-from tracediff.diff.statistics.runs import LEAST_SD, LEVEL, POWER, _critical, estimate, within_runs
-from tracediff.diff.statistics.student_t import quantile_t, two_sided_p
+from tracediff import thresholds
+from tracediff.diff.statistics.many import Significance, _adjusted, compare_many
+from tracediff.diff.statistics.runs import _critical, estimate, quantile_t, two_sided_p, within_runs
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.report.to_json import to_json
@@ -132,7 +132,7 @@ def test_constants_are_told_apart_only_by_more_than_the_least_spread(n, m, chang
     assert not found(estimate([7.0] * n, [7 + change] * m))
     estimated = estimate([7.0] * n, [7.3] * m)
     assert found(estimated)
-    assert estimated.high - estimated.low > LEAST_SD
+    assert estimated.high - estimated.low > thresholds.LEAST_SPREAD
 
 
 def test_a_run_of_outliers_is_no_change():
@@ -183,7 +183,7 @@ DEGREES = st.integers(1, 5000) | st.floats(1, 5000)
 
 
 @examples(500)
-@given(DEGREES, st.sampled_from([1 - LEVEL / 2, POWER]))
+@given(DEGREES, st.sampled_from([1 - thresholds.SIGNIFICANCE / 2, thresholds.POWER]))
 def test_quantiles_of_t_are_scipys(df, probability):
     assert quantile_t(probability, df) == pytest.approx(stdtrit(df, probability), rel=1e-10)
 
@@ -197,13 +197,13 @@ def test_p_values_of_t_are_scipys(df, t):
 
 def test_every_number_of_runs_has_the_quantiles_of_scipy():
     df = np.arange(1, 400)
-    for probability in (1 - LEVEL / 2, POWER):
+    for probability in (1 - thresholds.SIGNIFICANCE / 2, thresholds.POWER):
         ours = [quantile_t(probability, float(d)) for d in df]
         np.testing.assert_allclose(ours, stdtrit(df, probability), rtol=1e-10)
 
 
 def test_an_assumed_spread_has_the_normal_distribution():
-    assert quantile_t(1 - LEVEL / 2, math.inf) == pytest.approx(1.959963984540054, rel=1e-14)
+    assert quantile_t(1 - thresholds.SIGNIFICANCE / 2, math.inf) == pytest.approx(1.959963984540054, rel=1e-14)
     assert two_sided_p(1.959963984540054, math.inf) == pytest.approx(0.05, rel=1e-13)
     assert two_sided_p(0.0, math.inf) == two_sided_p(0.0, 3) == 1
 
@@ -274,7 +274,7 @@ def test_a_factor_common_to_all_is_taken_from_the_relative_change():
     control, test = operators(random, 50, 5), 2 * operators(random, 50, 5)
     tested = compare_many(control, test)
     assert math.exp(tested.common) == pytest.approx(2, rel=0.05)
-    relative = [tested.line(k)[3] for k in range(50)]
+    relative = [tested.of(k).relative for k in range(50)]
     assert abs(np.median(relative)) < 0.01
 
 
@@ -284,7 +284,7 @@ def test_what_is_not_tested():
     control[1], test[1] = 9.9, 5
     tested = compare_many(control, test)
     assert tested.verdict == ("untested", "untested", "slower")
-    assert tested.line(0) == ("untested", None, None, None)
+    assert tested.of(0) == Significance("untested", None, None, None, None)
     assert set(compare_many(control[:, :2], test).verdict) == {"untested"}
     assert compare_many(np.zeros((0, 3)), np.zeros((0, 3))).verdict == ()
 
@@ -331,11 +331,11 @@ def test_odd_traces_have_a_stated_outcome(tmp_path, case):
     assert verdict.result in ("inconclusive", "same", "untested", "refused")
     assert verdict.sentence
     assert verdict.p_value is None or verdict.p_value > 0.05
-    assert not [o for o in comparison.ops if o.time_change in ("faster", "slower")]
+    assert not [o for o in comparison.ops if o.significance.time_change in ("faster", "slower")]
     json.loads(to_json(comparison), parse_constant=pytest.fail)
 
 
 def test_a_true_change_is_told(tmp_path):
     comparison = compare_runs(tmp_path, [[1000 + 3 * r] * 4 for r in range(5)], [[1200 + 3 * r] * 4 for r in range(5)])
     assert (comparison.verdict.result, comparison.verdict.method) == ("slower", "ranks")
-    assert {o.raw_name: o.time_change for o in comparison.ops}["aten::mm"] == "slower"
+    assert {o.raw_name: o.significance.time_change for o in comparison.ops}["aten::mm"] == "slower"

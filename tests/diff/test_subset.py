@@ -7,13 +7,12 @@ from build_trace import call, document, kernel, op, python, step, write
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.assemble import narrowed
-from tracediff.diff.subset import Part, only
-from tracediff.engine import load_sets
+from tracediff.diff.comparison import Part, only
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.load_options import LoadOptions, SetOptions
 from tracediff.profile.kernels.match_names import is_wrapper
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 
 PAIRS = [
     ("resnet50_workers0", "resnet50_workers4"),
@@ -31,11 +30,11 @@ def both_ways(request):
 
 def totals(comparison):
     work = comparison.work
-    return Counter({"control": sum(g.control_ns for g in work.groups), "test": sum(g.test_ns for g in work.groups)})
+    return Counter({"control": sum(g.time.control for g in work.groups), "test": sum(g.time.test for g in work.groups)})
 
 
 def values(comparison, attribute):
-    return {getattr(m, attribute) for g in comparison.work.groups for side in g.sides for m in side}
+    return {getattr(m, attribute) for g in comparison.work.groups for side in g.members for m in side}
 
 
 @needs_traces
@@ -51,12 +50,13 @@ def test_the_parts_of_all_families_and_phases_add_up(both_ways, attribute):
     trees = [sum(w.ns for part in parts for w in part.trees[which].work) for which in (0, 1)]
     assert trees == [sum(w.ns for w in tree.work) for tree in whole.trees]
     gpu = [
-        sum(op.test_total for part in parts for op in part.ops if op.category == "kernel"),
-        sum(o.test_total for o in whole.ops if o.category == "kernel"),
+        sum(op.total.test for part in parts for op in part.ops if op.category == "kernel"),
+        sum(o.total.test for o in whole.ops if o.category == "kernel"),
     ]
     assert gpu[0] == gpu[1]
     assert all(
-        len({getattr(m, attribute) for g in part.work.groups for side in g.sides for m in side}) == 1 for part in parts
+        len({getattr(m, attribute) for g in part.work.groups for side in g.members for m in side}) == 1
+        for part in parts
     )
 
 
@@ -69,10 +69,10 @@ def test_host_operators_of_all_phases_add_up(both_ways):
     for part in parts:
         for operator in part.ops:
             if operator.category == "cpu_op":
-                found[operator.raw_name] += operator.test_self
+                found[operator.raw_name] += operator.self_time.test
     assert found == Counter(
         {
-            operator.raw_name: operator.test_self
+            operator.raw_name: operator.self_time.test
             for operator in whole.ops
             if operator.category == "cpu_op" and not is_wrapper(operator.raw_name)
         }
@@ -99,15 +99,17 @@ def test_swapped_sides_give_the_opposite(both_ways):
         assert totals(a)["control"] == totals(b)["test"]
         assert a.work.delta == -b.work.delta
         opposite = {
-            (o.category, o.raw_name): (o.test_count, o.control_count, o.test_self, o.control_self) for o in b.ops
+            (o.category, o.raw_name): (o.count.test, o.count.control, o.self_time.test, o.self_time.control)
+            for o in b.ops
         }
         assert len(a.ops) == len(b.ops)
         spelled = {
-            (o.category, o.raw_name): (o.control_count, o.test_count, o.control_self, o.test_self) for o in a.ops
+            (o.category, o.raw_name): (o.count.control, o.count.test, o.self_time.control, o.self_time.test)
+            for o in a.ops
         }
         assert all(opposite[key] == numbers for key, numbers in spelled.items() if key in opposite)
-        assert Counter((g.delta, g.control_count) for g in a.work.groups) == Counter(
-            (-g.delta, g.test_count) for g in b.work.groups
+        assert Counter((g.delta, g.count.control) for g in a.work.groups) == Counter(
+            (-g.delta, g.count.test) for g in b.work.groups
         )
 
 

@@ -9,11 +9,10 @@ from build_trace import document, op, step, write
 
 from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
-from tracediff.explain.compare import compare_sets
-from tracediff.explain.matrix import against_control
+from tracediff.explain.compare import against_control, compare_sets
 from tracediff.formatting import PERCENT
-from tracediff.present.sentences import asides, headline
-from tracediff.report.matrix import rows
+from tracediff.present.answer import asides, headline
+from tracediff.report.matrix import text_rows
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces/vit"
 
@@ -43,7 +42,7 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert any("the tables are of profiled steps" in text for text in asides(comparison))
     (cell,) = against_control(control, [test], Judging())
     assert (cell.result, cell.p_adjusted) == (result, comparison.unprofiled.p_value)
-    _, (row,) = rows([cell])
+    _, (row,) = text_rows([cell])
     change = f"{PERCENT.signed(factor - 1)} %"
     assert row[5] == change  # the same test gives every number of the row
     ends = [float(end.split()[0].replace("−", "-")) for end in row[6].split(" … ")]

@@ -6,9 +6,7 @@ from hypothesis import given
 from properties import examples
 from random_traces import trace_events
 
-from tracediff.diff.module_instances import every_instance, outermost
-from tracediff.diff.views import Modules, summed_by
-from tracediff.diff.work_changes import work_changes
+from tracediff.diff.views import Modules, every_instance, outermost, summed_by, work_changes
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 
@@ -31,8 +29,8 @@ def test_equal_work_is_one_row_with_the_kernels_of_both_sides(tmp_path):
     comparison = compare_events(tmp_path, layers("old", "old", "old"), layers("new", "new", "old"))
     replaced, same = work_changes(comparison.gpu_time)
     assert (replaced.operator, replaced.kernels, replaced.shapes) == ("aten::mm", "old → new", "([4,8], [8,2])")
-    assert (replaced.control_count, replaced.test_count, len(replaced.groups)) == (2, 2, 2)
-    assert (same.kernels, same.control_count) == ("old", 1)
+    assert (replaced.count.control, replaced.count.test, len(replaced.groups)) == (2, 2, 2)
+    assert (same.kernels, same.count.control) == ("old", 1)
 
 
 @examples(60)
@@ -41,9 +39,9 @@ def test_the_rows_add_up_to_the_work(tmp_path, control, test):
     work = compare_events(tmp_path, control, test).work
     rows = work_changes(work)
     assert sorted(p for row in rows for p in row.groups) == list(range(len(work.groups)))
-    assert sum(row.control_ns for row in rows) == sum(g.control_ns for g in work.groups)
-    assert sum(row.test_ns for row in rows) == sum(g.test_ns for g in work.groups)
-    assert sum(row.test_count for row in rows) == sum(g.test_count for g in work.groups)
+    assert sum(row.time.control for row in rows) == sum(g.time.control for g in work.groups)
+    assert sum(row.time.test for row in rows) == sum(g.time.test for g in work.groups)
+    assert sum(row.count.test for row in rows) == sum(g.count.test for g in work.groups)
 
 
 @traces.needs_traces

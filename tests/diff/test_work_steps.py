@@ -8,9 +8,8 @@ import pytest
 from traces import FOLDER, PAIRS, needs_traces
 
 from tracediff.aggregate.samples import work_per_step
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.load_options import LoadOptions
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces" / "vit"
 
@@ -32,7 +31,7 @@ def closes(*wheres):
     comparison = compare_sets(*sets, force=True)
     gpu = comparison.control.has_gpu or comparison.test.has_gpu
     for group in comparison.work.groups[:60]:
-        sums = ((group.control_ns, group.control_count), (group.test_ns, group.test_count))
+        sums = ((group.time.control, group.count.control), (group.time.test, group.count.test))
         for traces, tree, items, (ns, count) in zip(sets, comparison.trees, group.items, sums, strict=True):
             steps = work_per_step(traces, tree, gpu, [item.work for item in items])
             assert mean(steps) == [Fraction(ns, comparison.scale), Fraction(count, comparison.scale)]

@@ -17,12 +17,15 @@ import tracediff
 from tracediff import charts
 from tracediff.collect.options import parser
 from tracediff.collect.workloads import NAMES as WORKLOADS
-from tracediff.diff.gate.config import STOPPING
-from tracediff.diff.matching.match import LEVELS
+from tracediff.diff import preflight
+from tracediff.diff.gate.limits import STOPPING
+from tracediff.diff.matching.items import LEVELS
+from tracediff.explain import compare, facts, reasons
+from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.families import OTHER, RULES
-from tracediff.profile.step_states import STATES
 from tracediff.profile.tables import NAMES as TABLES
-from tracediff.profile.tables import OVER_RANKS, table_names
+from tracediff.profile.tables import table_names
+from tracediff.profile.tables.schema import OVER_RANKS
 from tracediff.report.json_schema import DOCUMENTS, json_schema
 
 ROOT = Path(__file__).parents[2]
@@ -93,7 +96,7 @@ def first_arguments(path):
 
 def test_preflight_codes():
     codes = set()
-    for path in (SOURCE / "diff/preflight.py", SOURCE / "explain/cautions.py"):
+    for path in (SOURCE / "diff/preflight.py", SOURCE / "explain/compare.py"):
         codes |= first_arguments(path)["Reason"]
         for node in ast.walk(ast.parse(path.read_text())):  # the list of checks: (code, message, function)
             if isinstance(node, ast.Tuple) and [type(e) for e in node.elts] == [ast.Constant, ast.Constant, ast.Name]:
@@ -233,7 +236,7 @@ def test_pages_cited_in_code_exist():
         for path in SOURCES
         for name in re.findall(r"\bdocs/[\w./-]*\w", path.read_text())
     }
-    assert ("docs/health.md", "tracediff/ingest/health.py") in cited
+    assert ("docs/health.md", "tracediff/ingest/model/health.py") in cited
     assert [citation for citation in sorted(cited) if not (ROOT / citation[0]).exists()] == []
 
 
@@ -260,3 +263,23 @@ def test_the_commands_of_the_recipes_are_valid():
             found, words = found.commands[words[0]], words[1:]
         context = found.make_context(name, words)
         table_names(context.params.get("tables") or context.params.get("table") or ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "modules", "page"),
+    [
+        ("Reason", [reasons], "explanation.md"),
+        ("Fact", [facts], "explanation.md"),
+        ("Reason", [preflight, compare], "preflight.md"),
+    ],
+)
+def test_every_code_is_documented(kind, modules, page):
+    documented = set(re.findall(r"^\| `?([\w-]+)`? \|", (DOCS / page).read_text(), re.MULTILINE))
+    codes = set()
+    for module in modules:
+        for call in ast.walk(ast.parse(Path(module.__file__).read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == kind:
+                code = getattr(call.args[0], "value", None) or getattr(module, getattr(call.args[0], "id", ""), None)
+                codes |= {code} if isinstance(code, str) else set()
+    assert len(codes) >= 5
+    assert codes <= documented

@@ -1,10 +1,9 @@
-"""A threshold is a constant, and texts say its value: pages bind the numbers that they state to the constant,
-``5 %<!-- runs.LEVEL -->``; sentences in the code format it; --help, which may not import it, is compared.
+"""A number that decides is in the register, and texts say its value: pages bind the numbers that they state to it,
+``5 %<!-- SIGNIFICANCE -->``; sentences in the code, and --help, format it.
 """
 
 import ast
 import re
-from functools import reduce
 from pathlib import Path
 
 import click
@@ -12,41 +11,23 @@ import pytest
 from tracediff_cli.group import cli
 
 import tracediff
-from tracediff.diff import preflight, results, verdict
-from tracediff.diff.gate import config, figures, judge, limits, sample_size, waivers
+from tracediff import thresholds
+from tracediff.diff import preflight, verdict
+from tracediff.diff.gate import figures, judge, limits
 from tracediff.diff.statistics import many, runs
-from tracediff.explain import amounts, cautions, effects, facts, lines, singles
-from tracediff.history import change_points, explain
+from tracediff.explain import compare
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-DECIDING = (preflight, cautions, verdict, many, runs, config, figures, judge, limits, sample_size, waivers)
-"""Modules whose every number a page states, or `UNSTATED` gives the reason."""
-MODULES = {module.__name__.rpartition(".")[2]: module for module in DECIDING} | {
-    "amounts": amounts,
-    "change_points": change_points,
-    "effects": effects,
-    "explain": explain,
-    "facts": facts,
-    "lines": lines,
-    "results": results,
-    "singles": singles,
-}
-UNSTATED = {
-    "preflight.LONGEST_VALUES": "characters of a line",
-    "figures.LONGEST": "characters of an error",
-    "cautions.USUALLY": "the page says: nearly all steps",
-    "verdict.SAME_SENTENCE": "the sentence states it",
-    "verdict.TOO_NOISY": "the sentence states it",
-    "runs.BATCHES": "within one run, which no verdict rests on",
-    "sample_size.MOST_RUNS": "the sentence states it",
-}
+TABLE = thresholds.table()
+DECIDING = (preflight, compare, verdict, many, runs, figures, judge, limits)
+"""Modules whose sentences state numbers."""
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "eight": 8, "ten": 10}
 DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 UNITS = {"%": 0.01, "µs": 1.0, "us": 1.0, "": 1.0}
 BOUND = re.compile(
     r"(?P<number>\d[\d.,]*(?:⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+)?|\b[a-z]+) ?(?P<unit>%|µs|us|)"
-    r"<!-- (?:(?P<minuend>\d) - )?(?P<name>\w+(?:\.\w+)+)(?: - (?P<less>\d))?(?: in (?P<of>%))? -->"
+    r"<!-- (?:(?P<minuend>\d) - )?(?P<name>[A-Z]\w+)(?: - (?P<less>\d))?(?: in (?P<of>%))? -->"
 )
 QUANTITY = re.compile(r"\b\d[\d.,]* ?(?:%|µs|ms|times\b)(?!<!--)")
 COMMENT = "<!--"
@@ -67,11 +48,6 @@ STATED_IN_CODE = (
 )
 
 
-def value_of(name):
-    module, *path = name.split(".")
-    return reduce(lambda at, key: at[key] if isinstance(at, dict) else getattr(at, key), path, MODULES[module])
-
-
 def stated(text):
     """The number that a page writes as ``2,000``, ``10⁻⁶`` or ``three``."""
     if text in WORDS:
@@ -87,29 +63,25 @@ def bindings():
 def test_pages_state_the_values_of_the_constants():
     wrong = []
     for page, found in bindings():
-        value = value_of(found["name"]) - int(found["less"] or 0)
+        value = TABLE[found["name"]].value - int(found["less"] or 0)
         value = int(found["minuend"]) - value if found["minuend"] else value
         if stated(found["number"]) * UNITS[found["unit"] or found["of"] or ""] != pytest.approx(value):
             wrong.append(f"{page.relative_to(ROOT)}: {found[0]} is {value:g}")
     assert wrong == []
-    comments = sum(len(re.findall(r"<!-- (?:\d - )?\w+\.\w", page.read_text())) for page in DOCS.rglob("*.md"))
+    comments = sum(len(re.findall(r"<!-- (?:\d - )?[A-Z]\w+ ", page.read_text())) for page in DOCS.rglob("*.md"))
     assert len(bindings()) == comments > 40, "a comment that binds no number"
 
 
-def numbers_of(module):
-    """The names of the numbers that a module assigns."""
-    for node in ast.parse(Path(module.__file__).read_text()).body:
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            for name in target.elts if isinstance(target, ast.Tuple) else (target,):
-                if isinstance(getattr(module, name.id), int | float):
-                    yield f"{module.__name__.rpartition('.')[2]}.{name.id}"
-
-
-def test_every_threshold_is_stated():
-    names = {name for module in DECIDING for name in numbers_of(module)}
-    in_pages = {found["name"] for _, found in bindings()}
-    assert names - in_pages == UNSTATED.keys()
-    assert runs.LEVEL == 0.05, "ci95_us and other public names state it"
+@pytest.mark.parametrize("folder", ["analysis", "diff", "explain", "history"])
+def test_no_module_has_a_number_of_its_own(folder):
+    """Those that decide are in the register, which the documentation lists; the others are bounds."""
+    for path in (ROOT / "tracediff" / folder).rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            values = node.value.elts if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple) else [node]
+            for value in values:
+                number = value.value if isinstance(value, ast.Assign | ast.AnnAssign) else value
+                assert not (isinstance(number, ast.Constant) and isinstance(number.value, int | float)), path
+    assert thresholds.SIGNIFICANCE == 0.05, "ci95_us and other public names state it"
 
 
 @pytest.mark.parametrize("page", SECTIONS)
@@ -136,9 +108,9 @@ def test_sentences_in_the_code_format_their_numbers(module):
 @pytest.mark.parametrize(
     ("command", "option", "text"),
     [
-        ("check", "--max-regression", f"[default: {100 * config.DEFAULT_RELATIVE:g}%]"),
-        ("check", "--min-delta", f"[default: {config.DEFAULT_ABSOLUTE:g}us]"),
-        ("compare", "--paired", f"needs {runs.ENOUGH_RUNS} pairs or more"),
+        ("check", "--max-regression", f"[default: {100 * thresholds.MAX_REGRESSION:g}%]"),
+        ("check", "--min-delta", "[default: 0us]"),
+        ("compare", "--paired", f"needs {thresholds.RANKED_RUNS} pairs or more"),
     ],
 )
 def test_help_states_the_values_of_the_constants(command, option, text):
@@ -148,6 +120,6 @@ def test_help_states_the_values_of_the_constants(command, option, text):
 
 def test_functions_have_the_defaults_of_the_limits():
     usual = tracediff.check.__kwdefaults__
-    limit = limits.Limit("step", config.DEFAULT_RELATIVE, config.DEFAULT_ABSOLUTE)
+    limit = limits.Limit("step", thresholds.MAX_REGRESSION, 0.0)
     given = limits.parse_relative(usual["max_regression"], ""), limits.parse_absolute(usual["min_delta"], "us", "")
     assert given == (limit.relative, limit.absolute)

@@ -13,9 +13,8 @@ from properties import examples
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.effects import EFFECTS, logarithmic_mean, split
 from tracediff.explain.lines import lines_of
-from tracediff.explain.tree import Node
+from tracediff.explain.tree import EFFECTS, Node, logarithmic_mean, split
 
 
 def explained(folder, control, test, runs=1):
@@ -57,7 +56,7 @@ def test_as_much_work_in_more_time_is_speed(tmp_path):
     assert effects(cause) == {"speed": 500}
     assert cause.amount.ratio == pytest.approx(1)
     assert cause.what == "as much work in 1.5 × the time"
-    assert cause.significance.result == "untested"
+    assert cause.significance.time_change == "untested"
     assert not found.facts
 
 
@@ -211,7 +210,7 @@ def test_lines_are_tested_from_three_runs_on(tmp_path):
 
     found = explained(tmp_path, slower(0), slower(60), runs=3)
     (cause,) = found.causes
-    assert cause.significance.result == "slower"
+    assert cause.significance.time_change == "slower"
     assert cause.significance.interval[0] > 0.3
 
 
@@ -265,6 +264,117 @@ def test_what_a_read_number_waited_for_is_the_gpu_where_no_call_is_recorded(tmp_
     assert found.causes[0].delta_us == pytest.approx(1000, rel=0.05)
     others = explained(tmp_path / "add", reading(1000, "aten::add"), reading(2000, "aten::add"))
     assert others.causes[0].trail[0] == "host"
+
+
+@pytest.mark.parametrize("is_recorded", [True, False])
+def test_what_a_copying_operator_waited_for_is_its_copy_where_no_call_is_recorded(tmp_path, is_recorded):
+    """As Ascend's levels 1 and 0: the copy begins late on one side, and its operator waits for it on both."""
+
+    def copying(late, calls):
+        events = [op("aten::copy_", 5, late + 996), call("Enqueue", 10, 5, 1), kernel("Memcpy HtoD", late, 1000, 1)]
+        events[-1]["cat"] = "gpu_memcpy"
+        return [step(1, 0, late + 1200), *events, *([call("cudaStreamSynchronize", 16, late + 984.5)] if calls else [])]
+
+    found = explained(tmp_path, copying(100, calls=True), copying(3100, calls=is_recorded))
+    assert [(cause.label, round(cause.delta_us)) for cause in found.causes] == [
+        ("launched, not started: Enqueue", 3000)
+    ]
+    other = explained(tmp_path / "level", copying(3100, calls=True), copying(3100, calls=is_recorded))
+    assert all(abs(cause.delta_us) < 1 for cause in other.causes)  # of 4 ms
+
+
+def test_an_operator_that_copies_without_waiting_holds_its_own_time(tmp_path):
+    def copying(took):
+        events = [op("aten::copy_", 5, took), call("Enqueue", 10, 5, 1), kernel("Memcpy HtoD", took + 50, 1000, 1)]
+        events[-1]["cat"] = "gpu_memcpy"
+        return [step(1, 0, took + 1200), *events]
+
+    found = explained(tmp_path, copying(100), copying(1100))
+    assert "aten::copy_ on the host" in [cause.label for cause in found.causes]
+
+
+def lookups(count, took, *inputs, op_name="aten::embedding"):
+    """``count`` lookups on the GPU, of inputs of these shapes."""
+    out = products(count, took, name="indexSelectLargeIndex", op_name=op_name)
+    for event in out:
+        if event["name"] == op_name:
+            event["args"] = {"Input Dims": list(inputs), "Input type": ["float", "long int"]}
+    return [step(1, 0, 30), *out]
+
+
+@pytest.mark.parametrize("op_name", ["aten::embedding", "aten::index_select"])
+def test_a_larger_table_is_no_more_work(tmp_path, op_name):
+    sides = (lookups(10, 100, [rows, 64], [512], op_name=op_name) for rows in (1000, 32_000))
+    found = explained(tmp_path, *sides)
+    assert not found.facts
+    assert not found.causes
+
+
+def test_more_lookups_in_a_table_are_more_work_if_the_inputs_tell(tmp_path):
+    def sides(**name):
+        return [
+            lookups(10, took, [1000, width], [rows], **name) for took, width, rows in ((100, 64, 512), (400, 128, 1024))
+        ]
+
+    (cause,) = explained(tmp_path, *sides()).causes
+    assert (cause.amount.ratio, cause.amount.unit) == (pytest.approx(4), "elements")
+    (other,) = explained(tmp_path / "index", *sides(op_name="aten::index_select")).causes
+    assert other.what == "amount of work unknown"
+
+
+def test_the_work_does_not_differ_where_most_of_it_is_as_much(tmp_path):
+    def side(size, took):
+        copies = products(2, took, size=size, number=10, begin=1100, name="copy_kernel", op_name="aten::copy_")
+        return [step(1, 0, 40), *products(10, 100), *copies]
+
+    found = explained(tmp_path, side(64, 5), side(128, 20))
+    assert [cause.what.split(" ")[1:] for cause in found.causes] == [["×", "the", "work"]]
+    assert not found.facts
+
+
+def on_ranks(folder, sides, numbers=(0, 1)):
+    """The comparison of two files of these ranks."""
+    paths = [
+        write(folder / name / f"rank{number}.json", document(events))
+        for name, number, events in zip(("control", "test"), numbers, sides, strict=True)
+    ]
+    return compare_sets(*load_sets(list(map(str, paths))))
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_rank_that_waits_for_another_is_not_called_slower(tmp_path, turned):
+    """One rank works for 500 µs before an all-reduce, the other for 200, and waits in it."""
+
+    def rank(works, waits):
+        reduction = [op("nccl:all_reduce", 10, 5), call("cudaLaunchKernel", 11, 2, 99)]
+        reduction.append(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 40 + works, waits, 99))
+        return [step(1, 0, 60), *products(1, works, number=10), *reduction]
+
+    sides = [rank(500, 20), rank(200, 920)]
+    found = on_ranks(tmp_path, sides[::-1] if turned else sides)
+    facts = {fact.code: fact.text for fact in found.explanation.facts}
+    assert ("920.0 → 20.0 µs" if turned else "20.0 → 920.0 µs") in facts["other-ranks"]
+    assert not {"faster", "slower"} & set(found.verdict.sentence.split())
+    assert found.verdict.difference.endswith("on another rank")
+    of_one = on_ranks(tmp_path / "one", sides, numbers=(1, 1))
+    assert "other-ranks" not in {fact.code for fact in of_one.explanation.facts}
+
+
+def test_another_rank_that_computes_longer_is_slower(tmp_path):
+    sides = [[step(1, 0, 30), *products(10, took)] for took in (100, 150)]
+    found = on_ranks(tmp_path, sides)
+    assert not found.explanation.facts
+    assert "48 % slower" in found.verdict.sentence
+
+
+def test_which_side_alone_replays_graphs_is_said(tmp_path):
+    def replay(call_name):
+        work = [kernel(name, 20 + 100 * k, 100, 1) for k, name in enumerate(("sgemm_nn", "softmax_warp"))]
+        return [step(1, 0, 30), op("CompiledFunction", 0, 10), call(call_name, 1, 2, 1), *work]
+
+    (fact,) = explained(tmp_path, replay("cudaLaunchKernel"), replay("cudaGraphLaunch")).facts
+    assert (fact.code, fact.text.split(",")[0]) == ("graph-replays", "only test replays graphs")
+    assert not explained(tmp_path / "both", replay("cudaGraphLaunch"), replay("cudaGraphLaunch")).facts
 
 
 def test_a_node_whose_time_changed_against_what_it_accounts_for_is_no_line():

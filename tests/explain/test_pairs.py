@@ -106,7 +106,7 @@ def lines_of_the_gpu_take_no_longer_than_the_events_of_their_names(story: Story)
             continue  # an event apart from its group
         groups = [comparison.work.groups[step] for step in groups_below(cause.node)]
         for k, side in enumerate(story.paths):
-            names = {member.name for group in groups for member in group.sides[k]}
+            names = {member.name for group in groups for member in group.members[k]}
             longest = sum(e["dur"] for e in events(side) if e.get("cat") in ON_GPU and e["name"] in names)
             assert (cause.control_us, cause.test_us)[k] <= longest + 0.01, cause.label
 

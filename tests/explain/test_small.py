@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from traces import FOLDER, needs_traces
 
+from tracediff import bounds
 from tracediff.engine import load_sets
-from tracediff.explain import small
+from tracediff.explain import tree
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import Leaves
 from tracediff.explain.lines import lines_of
@@ -53,7 +54,7 @@ def spelled(root):
 def test_a_tree_of_many_leaves_has_the_same_lines_and_fewer_nodes(monkeypatch, slower):
     leaves = many_leaves(5000, slower)
     whole = build(leaves)
-    monkeypatch.setattr(small, "FEW", 0)
+    monkeypatch.setattr(bounds, "LEAVES_APART", 0)
     root = build(leaves)
     assert sum(1 for _ in root.walk()) < sum(1 for _ in whole.walk())
     lines, rest = spelled(root)
@@ -69,9 +70,9 @@ def test_a_tree_of_many_leaves_has_the_same_lines_and_fewer_nodes(monkeypatch, s
 
 def test_where_no_leaf_is_small_each_stays_alone(monkeypatch):
     """The step does not change, and each leaf does: any change is large beside it."""
-    monkeypatch.setattr(small, "FEW", 0)
+    monkeypatch.setattr(bounds, "LEAVES_APART", 0)
     path = np.array([[1.0, 2.0], [2.0, 1.0]])
-    together = small.added_up([("host", "a"), ("host", "b")], path, path, path[1] - path[0])
+    together = tree.added_up([("host", "a"), ("host", "b")], path, path, path[1] - path[0])
     assert [leaves.tolist() for leaves in together] == [[0], [1]]
 
 
@@ -87,7 +88,7 @@ def test_real_explanations_stay_the_same(monkeypatch, control, test):
         return [(c.label, c.what, c.delta_us, [r.text for r in c.reasons]) for c in explanation.causes]
 
     expected = told()
-    monkeypatch.setattr(small, "FEW", 0)
+    monkeypatch.setattr(bounds, "LEAVES_APART", 0)
     found = told()
     assert [(*line[:2], line[3]) for line in found] == [(*line[:2], line[3]) for line in expected]
     assert [line[2] for line in found] == pytest.approx([line[2] for line in expected])

@@ -6,8 +6,8 @@ import msgspec
 from build_trace import noted, rows
 
 from tracediff.errors import TracediffError, printable
-from tracediff.ingest.syntax import NOT_JSON
-from tracediff.ingest.trace import Trace
+from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.model.trace import Trace
 
 DROPPED = ("no-time", "damaged")
 """Health notes of events that were left out."""

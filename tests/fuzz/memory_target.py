@@ -10,11 +10,10 @@ from build_memory_snapshot import alloc, block, event, frames, free, segment, sn
 
 from fuzz import mutate
 from fuzz.invariants import require
-from tracediff.memory.account import account_of
-from tracediff.memory.difference import difference
+from tracediff.memory.account import account_of, difference
 from tracediff.memory.snapshot import read_snapshot
 from tracediff.present.memory import difference_text
-from tracediff.report.memory_json import to_json
+from tracediff.report.memory import to_json
 
 
 def _whole() -> dict[str, object]:

@@ -24,6 +24,7 @@ WEIGHTS = {
     "device": 3,
     "capture": 2,
     "memory": 3,
+    "log": 2,
     "account": 3,
     "execution": 3,
     "snapshot": 4,

@@ -21,19 +21,19 @@ from fuzz import formats, mutate, seeds
 from fuzz.environment_target import make_environment, use_environment
 from fuzz.growth import use_pair
 from fuzz.invariants import counted, one_line, require, same_reading
+from fuzz.log_target import make_log, use_log
 from fuzz.memory_target import make_memory, use_memory
-from tracediff.aggregate.snapshot import write_snapshot
-from tracediff.aggregate.snapshot_file import SUFFIX
-from tracediff.diff.gate.config import read_settings
+from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
+from tracediff.diff.gate.limits import read_settings
 from tracediff.engine import ARGUMENTS, load_sets, profile_file
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.json.native import SWITCH
 from tracediff.ingest.manifest import read_manifest
-from tracediff.ingest.native import SWITCH
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.readers import database_process
-from tracediff.ingest.source import TraceFile
-from tracediff.ingest.trace import Trace
 from tracediff.profile.kernels.families import read_rules
 from tracediff.report.to_json import to_json
 
@@ -342,6 +342,7 @@ TARGETS = {
     "snapshot": Target(make_seed, use_snapshot),
     "manifest": Target(make_manifest, use_manifest),
     "memory": Target(make_memory, use_memory),
+    "log": Target(make_log, use_log),
     "pair": Target(make_seed, use_pair, seconds=60),  # memory is traced, which takes ten times as long
     "environment": Target(make_environment, use_environment),
     "settings": Target(partial(make_lines, whole=SETTINGS), use_settings),

@@ -1,12 +1,13 @@
 """Change points on simulated histories; benchmarks/history/bench.py measures more of them."""
 
 import math
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 
-from tracediff.diff.statistics.runs import LEAST_SD
-from tracediff.history.change_points import find_changes
+from tracediff import thresholds
+from tracediff.history.change_points import best_levels, best_two, find_changes
 
 SD = 0.018
 
@@ -86,7 +87,7 @@ def test_few_or_equal_runs_have_no_change(runs):
 
 
 def test_equal_runs_vary_by_the_least_spread():
-    assert find_changes([[0.0] * 5] * 3)[1].sd == LEAST_SD
+    assert find_changes([[0.0] * 5] * 3)[1].sd == thresholds.LEAST_SPREAD
 
 
 def test_two_commits_with_many_runs_are_enough():
@@ -101,3 +102,27 @@ def test_commits_may_have_any_number_of_runs():
         list(SD * random.standard_normal(n) + (math.log(1.1) if k >= 6 else 0)) for k, n in enumerate([1, 5, 2] * 4)
     ]
     assert [change.first for change in find_changes(runs)[0]] == [6]
+
+
+def cost(values, weights, firsts, penalty):
+    """Of the levels that begin at 0 and ``firsts``, plainly."""
+    whole = penalty * len(firsts)
+    for start, end in pairwise([0, *firsts, len(values)]):
+        if weights[start:end].sum() < thresholds.LEVEL_RUNS:
+            return math.inf
+        level = np.average(values[start:end], weights=weights[start:end])
+        whole += (weights[start:end] * (values[start:end] - level) ** 2).sum()
+    return whole
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_levels_are_the_best_of_all_ways_to_cut_the_series(seed):
+    random = np.random.default_rng(seed)
+    values = random.standard_normal(9) + 4 * (np.arange(9) >= random.integers(9))
+    weights = random.integers(1, 6, 9).astype(float)
+    ways = [way for cuts in range(9) for way in combinations(range(1, 9), cuts)]
+    least = min(cost(values, weights, way, 2.0) for way in ways)
+    assert cost(values, weights, best_levels(values, weights, 2.0), 2.0) == pytest.approx(least)
+    one = min(cost(values, weights, (k,), 0.0) for k in range(1, 9))
+    found = best_two(values, weights)
+    assert cost(values, weights, found, 0.0) == pytest.approx(one) if found else one == math.inf

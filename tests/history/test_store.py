@@ -11,18 +11,17 @@ import pytest
 from history_repository import MACHINE, TESTS, RepositoryOfModels, write_set
 
 import tracediff
-from tracediff.aggregate.recorded import Recorded
+from tracediff.aggregate.traceset import Recorded
 from tracediff.errors import TracediffError
 from tracediff.git import Repository
-from tracediff.history.entry import Given, recorded_of
-from tracediff.history.store import add, read
+from tracediff.history.store import Given, add, read, recorded_of
 
 SAMPLES = TESTS.parent / "sample_traces"
 RECORDED = Recorded("a" * 40, 1_700_000_000, "machine", "configuration")
 ADD = """
 import sys
 import tracediff
-from tracediff.aggregate.recorded import Recorded
+from tracediff.aggregate.traceset import Recorded
 from tracediff.history.store import add
 for k in range(int(sys.argv[3])):
     traces = tracediff.load(sys.argv[1])

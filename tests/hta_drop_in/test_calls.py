@@ -189,14 +189,17 @@ def test_importing_it_loads_nothing_heavy() -> None:
 
 
 def test_figures(control: Path, test: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tracediff.charts.name_bars import counts_diff, duration_diff
+    from tracediff.charts.figures.operation_bars import frame_counts_diff, frame_duration_diff
 
     frame = TraceDiff.compare_traces(control, test)
-    for draw, columns in ((counts_diff, frame.columns[[0, 2, 4]]), (duration_diff, frame.columns[[1, 3, 5]])):
+    for draw, columns in (
+        (frame_counts_diff, frame.columns[[0, 2, 4]]),
+        (frame_duration_diff, frame.columns[[1, 3, 5]]),
+    ):
         bars = draw(frame).data
         assert [bar.name for bar in bars] == ["Control", "Test", "Difference"]
         assert [list(bar.y) for bar in bars] == [frame[c].tolist() for c in columns]
-    assert duration_diff(frame).layout.xaxis.ticktext[-1] == "void gemm&lt;float&gt;(int)"
+    assert frame_duration_diff(frame).layout.xaxis.ticktext[-1] == "void gemm&lt;float&gt;(int)"
     shown: list[Any] = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure: shown.append(figure))
     TraceDiff.visualize_counts_diff(frame)
@@ -209,7 +212,7 @@ def test_figures(control: Path, test: Path, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_figures_show_what_changed_most() -> None:
-    from tracediff.charts.name_bars import counts_diff
+    from tracediff.charts.figures.operation_bars import frame_counts_diff
 
     n = 60
     columns = {
@@ -221,11 +224,11 @@ def test_figures_show_what_changed_most() -> None:
         "diff_duration": 0.0,
     }
     frame = pd.DataFrame(columns, index=[f"op{i}" for i in range(n)])
-    figure = counts_diff(frame, top=3)
+    figure = frame_counts_diff(frame, top=3)
     assert list(figure.data[1].y) == [57, 58, 59]
     assert "3 of 60" in figure.layout.title.text
     with pytest.raises(TracediffError, match="not 2"):
-        counts_diff(frame.drop(columns="a_total_duration"))
+        frame_counts_diff(frame.drop(columns="a_total_duration"))
 
 
 def test_an_image_that_cannot_be_made_is_an_error_with_a_remedy(control: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from build_trace import noted
 
-from tracediff.ingest.chunks import CHUNK
+from tracediff.ingest.json.chunks import CHUNK
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.trace import Trace
 
 
 @pytest.fixture(scope="session")

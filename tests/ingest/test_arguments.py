@@ -12,10 +12,11 @@ import pytest
 from build_trace import document, event, flow, kernel, op, text
 from traces import FILES, NAMES, needs_traces
 
-from tracediff.ingest.arguments import FLOW_ID, MOST_COLUMNS
+from tracediff import bounds
+from tracediff.ingest.json.arguments import FLOW_ID
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.times import MISSING
-from tracediff.ingest.trace import Arguments, Trace
 
 TODAYS = {"external id": "External id"}
 EVERY_ROW = 8_000
@@ -139,8 +140,8 @@ def test_null_arguments_are_no_arguments(read) -> None:
 
 
 def test_too_many_argument_names_are_bounded_and_counted(read, codes) -> None:
-    trace = read(text(document([op("a", i, 1, **{f"name {i}": i}) for i in range(MOST_COLUMNS + 50)])), 2000)
-    assert len(trace.arguments[0].texts) == MOST_COLUMNS
+    trace = read(text(document([op("a", i, 1, **{f"name {i}": i}) for i in range(bounds.ARGUMENTS + 50)])), 2000)
+    assert len(trace.arguments[0].texts) == bounds.ARGUMENTS
     assert codes(trace) == {"odd-arguments": 50}
 
 

@@ -8,9 +8,8 @@ import zipfile
 import pytest
 from build_trace import document, op, step, text
 
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.load_options import LoadOptions
 
 TRACE = text(document([step(1, 0, 90), op("aten::mm", 1, 20)]), "compact")
 

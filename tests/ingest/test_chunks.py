@@ -28,8 +28,8 @@ from properties import examples
 from traces import needs_traces, trace
 
 from tracediff.errors import TracediffError
-from tracediff.ingest import chunks
-from tracediff.ingest.brackets import brackets, top_level, value_end
+from tracediff.ingest.files.documents import brackets, top_level, value_end
+from tracediff.ingest.json import chunks
 
 META = {"distributedInfo": {"rank": 3, "world_size": 8, "backend": "nccl"}, "odd": [{"a": [1]}, {"b": "},{"}]}
 

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from properties import examples
 
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest import chunks, salvage
-from tracediff.ingest.brackets import brackets
+from tracediff.ingest.files.documents import brackets, repaired
+from tracediff.ingest.json import chunks, irregular
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.syntax import repaired
-from tracediff.ingest.trace import Trace
 
 SMALL = [
     step(1, 0, 100.5),
@@ -311,7 +310,7 @@ def test_a_stray_bracket_between_events_is_no_end(read, codes) -> None:
 
 
 def test_a_hole_in_the_file_costs_what_lay_in_it(read, codes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(salvage, "LOOK", 20_000)
+    monkeypatch.setattr(irregular, "LOOK", 20_000)
     content = text(document(MANY))
     found = read(content[:2000] + b"\0" * 100_000 + content[3000:], 1000)
     assert len(MANY) - 8 < len(found) < len(MANY)
@@ -319,7 +318,7 @@ def test_a_hole_in_the_file_costs_what_lay_in_it(read, codes, monkeypatch: pytes
 
 
 def test_a_file_with_more_damage_than_is_bearable_is_refused_in_one_line(read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(salvage, "LOOK", 20_000)
+    monkeypatch.setattr(irregular, "LOOK", 20_000)
     monkeypatch.setattr(chunks, "MOST_DAMAGE", 50_000)
     content = text(document(MANY))
     with pytest.raises(TracediffError, match="cannot be read") as caught:
@@ -340,9 +339,9 @@ def test_searching_hopeless_text_ends(read, codes, broken: str) -> None:
 
 
 def test_giving_up_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(salvage, "LOOK", 4000)
+    monkeypatch.setattr(irregular, "LOOK", 4000)
     hopeless = b'{"ph": "X", "ts": 1, "args": {"a": [' * 3000
-    found = salvage.Salvage(hopeless, chunks.END_OF_ROOT, final=True, before=0, in_vain=0)
+    found = irregular.Salvage(hopeless, chunks.END_OF_ROOT, final=True, before=0, in_vain=0)
     assert found.given_up > 0
     assert found.lost >= 2900
     assert found.used > len(hopeless) - 4000
@@ -369,9 +368,9 @@ def test_what_is_kept_and_noted_does_not_depend_on_the_chunks(read, seed: int) -
             [*NASTY, b"5,", b'"x",', b"[1],", b"]}", b'],"']
         )
     with pytest.MonkeyPatch.context() as patch:
-        look = draw.choice((300, salvage.LOOK))
-        patch.setattr(salvage, "LOOK", look)
-        patch.setattr(salvage, "SHORT", look // 4)
+        look = draw.choice((300, irregular.LOOK))
+        patch.setattr(irregular, "LOOK", look)
+        patch.setattr(irregular, "SHORT", look // 4)
         expected = outcome(read, bytes(content), 1 << 20)
         assert {outcome(read, bytes(content), draw.randrange(1, limit)) for limit in (30, 500, 5000)} == {expected}
 

@@ -21,11 +21,11 @@ from sqlite_bombs import BOMBS
 from tracediff_cli.mcp_server.listing import show_sets
 
 import tracediff
+from tracediff.engine import LoadOptions
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import find_traces
 from tracediff.ingest.read import read_trace, read_traces
 from tracediff.ingest.readers import database, database_process
-from tracediff.load_options import LoadOptions
 from tracediff.set_folder import SetFolder
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")

@@ -11,7 +11,7 @@ from build_trace import document, op, write
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import find_traces, rank_in_name, run_in_path, worker_of
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
 
 TRACE = document([op("a", 0, 1)])
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tracediff.collected.variants import collection_table
-from tracediff.diff.gate.config import read_settings
+from tracediff.collected import collection_table
+from tracediff.diff.gate.limits import read_settings
 from tracediff.errors import TracediffError
-from tracediff.ingest.documents import MOST_JSON, MOST_TOML
+from tracediff.ingest.files.documents import MOST_JSON, MOST_TOML
 from tracediff.ingest.manifest import read_manifest
 from tracediff.profile.kernels.families import read_rules
 

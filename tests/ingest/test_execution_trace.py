@@ -9,10 +9,10 @@ from with_torch import run_with_torch
 
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff.ingest import categories as cat
 from tracediff.ingest.execution_trace import COLUMNS, EXECUTION_TRACE, is_execution_trace, with_inputs
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model import categories as cat
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import TraceFile
 
 RECORD = """
 import sys, torch

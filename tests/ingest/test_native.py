@@ -18,9 +18,9 @@ from properties import examples
 
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.engine import ARGUMENTS, load_sets
-from tracediff.ingest.decode import EventDecoder, Plain
-from tracediff.ingest.health import Notes
-from tracediff.ingest.native import SWITCH, PlainReader
+from tracediff.ingest.json.decode import EventDecoder, Plain
+from tracediff.ingest.json.native import SWITCH, PlainReader
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace
 
 pytestmark = pytest.mark.native

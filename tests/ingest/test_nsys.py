@@ -17,13 +17,13 @@ from nsys_file import NsysFile, write_nsys
 from random_traces import trace_events
 
 import tracediff
-from tracediff.aggregate.tables import set_tables
+from tracediff.aggregate.summary import set_tables
+from tracediff.engine import LoadOptions
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.steps import whole_file
 from tracediff.runtimes import is_communication

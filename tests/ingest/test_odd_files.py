@@ -14,11 +14,11 @@ from build_trace import document, op, write
 
 import tracediff
 from tracediff.errors import TracediffError
-from tracediff.ingest import source
 from tracediff.ingest.discover import find_traces, labels_for
-from tracediff.ingest.health import Notes
+from tracediff.ingest.files import archive, source
+from tracediff.ingest.files.source import open_trace
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import open_trace
 
 TRACE = document([op(f"aten::op{i}", i, 1) for i in range(2000)])
 linux = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
@@ -80,18 +80,18 @@ def test_a_folder_name_that_is_not_utf8_is_shown_with_marks(tmp_path: Path) -> N
 
 
 def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as packed:
         for i in range(50):
-            archive.writestr(f"rank{i}.json", "[]")
+            packed.writestr(f"rank{i}.json", "[]")
     opened = []
-    monkeypatch.setattr(source, "open_file", lambda path: opened.append(path) or source.io.open(path, "rb"))
+    monkeypatch.setattr(archive, "open_file", lambda path: opened.append(path) or source.open_file(path))
     for file in find_traces(tmp_path / "set.zip"):
         with open_trace(file) as stream:
             assert stream.read(10) == b"[]"
         assert source.stored_sizes([file]) == [2]
     assert len(opened) == 1
-    with zipfile.ZipFile(tmp_path / "set.zip", "a") as archive:
-        archive.writestr("rank50.json", "[1]")
+    with zipfile.ZipFile(tmp_path / "set.zip", "a") as packed:
+        packed.writestr("rank50.json", "[1]")
     assert len(find_traces(tmp_path / "set.zip")) == 51
 
 

@@ -11,14 +11,13 @@ from build_trace import call, document, kernel, op, rows, step, text, write
 
 import tracediff
 from tracediff.errors import NotATrace
-from tracediff.ingest import readers
+from tracediff.ingest import read
 from tracediff.ingest.discover import find_traces, labels_for, worker_of
-from tracediff.ingest.read import read_trace
-from tracediff.ingest.readers import FIRST_BYTES, READERS, reader_of, trace_suffixes
+from tracediff.ingest.files.source import TraceFile, Unpacked
+from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.read import FIRST_BYTES, READERS, read_trace, reader_of, trace_suffixes
+from tracediff.ingest.readers import Reader
 from tracediff.ingest.readers.kineto import KINETO
-from tracediff.ingest.readers.reader import Reader
-from tracediff.ingest.source import TraceFile, Unpacked
-from tracediff.ingest.trace import Trace
 
 MARK = b"reversed trace\n"
 
@@ -54,7 +53,7 @@ def write_reversed(path: Path, kernel_us: int) -> Path:
 
 @pytest.fixture
 def with_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "READERS", (*READERS, REVERSED))
+    monkeypatch.setattr(read, "READERS", (*READERS, REVERSED))
 
 
 @pytest.mark.usefixtures("with_reversed")

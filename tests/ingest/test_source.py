@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 from build_trace import document, op, rows, text
 
+from tracediff import bounds
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest import source
 from tracediff.ingest.discover import find_traces
+from tracediff.ingest.files.source import TraceFile, Unpacked, open_trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import TraceFile, Unpacked, open_trace
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -161,7 +161,7 @@ def test_what_a_web_server_does_not_give_is_one_line(server: str) -> None:
     ],
 )
 def test_a_missing_package_for_urls_is_named(url: str, missing: str, packages: str) -> None:
-    code = f"import sys; sys.modules[{missing!r}] = None; from tracediff.ingest.source import *\n"
+    code = f"import sys; sys.modules[{missing!r}] = None; from tracediff.ingest.files.source import *\n"
     code += f"try: open_trace(TraceFile({url!r})).__enter__()\nexcept TracediffError as error: print(error)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.startswith(f"{url}: reading {url.partition('/')[0]}// needs a package that is not installed (")
@@ -263,7 +263,7 @@ def test_decompression_bombs_are_refused(tmp_path: Path, pack: Callable[[bytes],
 
 
 def test_an_ordinary_ratio_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "BOMB_BYTES", 1000)
+    monkeypatch.setattr(bounds, "UNPACKED_BYTES", 1000)
     path = tmp_path / "trace.json.gz"
     path.write_bytes(gzip.compress(CONTENT))
     assert len(read_first(path)) == 300

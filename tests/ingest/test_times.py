@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.times import EXACT_US, LARGEST_US, LONGEST_US, MISSING, Inexact, from_numbers, from_text, number
+from tracediff.ingest.model.times import (
+    EXACT_US,
+    LARGEST_US,
+    LONGEST_US,
+    MISSING,
+    Inexact,
+    from_numbers,
+    from_text,
+    number,
+)
 
 
 def nanoseconds(written: str) -> int:

@@ -2,48 +2,21 @@
 
 import gzip
 import json
-from textwrap import indent
 
 import pytest
+from build_torch_log import CODE, GRAPH, PREFIX, artifact, record, stack
 from formats import FOLDER, needs_formats
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.health import Notes
+from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import GraphBreak
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.torch_log import STACKS, find_logs, logs_beside, read_log
 
 REAL = FOLDER / "torch_trace"
-PREFIX = "V1206 15:18:15.925000 1500233 torch/_dynamo/utils.py:1288] "
-CODE = """# AOT ID: ['0_forward']
-# Topologically Sorted Source Nodes: [x, y], Original ATen: [aten.mul, aten.relu]
-triton_poi_fused_mul_relu_0 = async_compile.triton('triton_poi_fused_mul_relu_0', '''
-''')
-    # [Provenance debug handles] triton_poi_fused_mul_relu_0:2
-"""
-GRAPH = """class GraphModule(torch.nn.Module):
-    def forward(self, L_x_: "f32[8]"):
-        # File: /home/u/model.py:41 in forward, code: x = x * 2
-        x: "f32[8]" = l_x_ * 2
-        # File: /opt/site-packages/torch/nn/functional.py:7 in relu, code: return relu(x)
-        y: "f32[8]" = torch.relu(x)
-"""
-
-
-def record(payload="", frame=0, **fields):
-    whole = {**fields, "frame_id": frame, "frame_compile_id": 0, "has_payload": "d89a"}
-    return f"{PREFIX}{json.dumps(whole)}\n{indent(payload, chr(9), lambda _: True)}\n"
-
-
-def artifact(name, payload, frame=0):
-    return record(payload if isinstance(payload, str) else json.dumps(payload), frame, artifact={"name": name})
-
-
-def stack(*lines):
-    return "".join(f'  File "/home/u/model.py", line {line}, in forward\n    code\n' for line in lines)
 
 
 def read(path, data=None):
@@ -70,6 +43,19 @@ def test_a_log_before_stacks_were_recorded_names_lines_by_nodes():
     }  # fmt: skip
     assert {k.phase for k in log.kernels} == {"inference"}
     assert log.compile_us == (8540315, 8298424, 5170353, 2666778)
+
+
+@needs_formats
+def test_the_calls_of_operators_have_lines_of_nodes():
+    log = real("inductor_provenance_jit_cuda_log.txt.gz")
+    assert [(call.name, [line.partition("(")[2] for line in call.lines]) for call in log.calls] == [
+        ("aten::mm", []), ("aten::mm", ["32): forward"])]  # fmt: skip
+    assert {len(call.graph) for call in log.calls} == {52}
+    names = [call.name for call in real("rank_0.log.gz").calls]
+    assert names[:4] == ["aten::mm", "_c10d_functional::all_reduce_", "_c10d_functional::wait_tensor", "aten::mm"]
+    assert [(call.name, call.lines) for call in real("rank_0.log.gz").calls] == [
+        (call.name, call.lines) for call in real("rank_4.log.gz").calls
+    ]
 
 
 @needs_formats
@@ -144,6 +130,54 @@ def test_without_stacks_the_nodes_of_the_frame_name_the_lines(tmp_path):
     assert [k.lines for k in read(tmp_path / "a.log", graph + code)[0].kernels] == [("model.py(41): forward",)]
     (kernel,) = read(tmp_path / "a.log", record(GRAPH, frame=1, dynamo_output_graph={}) + code + key)[0].kernels
     assert (kernel.lines, kernel.graph) == ((), "fabc")  # the graph is of another frame
+
+
+CALLS = (
+    CODE.rpartition("    #")[0]
+    + """
+def call(args):
+    # Topologically Sorted Source Nodes: [x], Original ATen: [aten.mm]
+    # [Provenance debug handles] extern_kernels.mm:1
+    extern_kernels.mm(a, b, out=buf0)
+    del a
+    # [Provenance debug handles] triton_poi_fused_mul_relu_0:2
+    stream0 = get_raw_stream(0)
+    triton_poi_fused_mul_relu_0.run(buf0, 8, stream=stream0)
+    # Topologically Sorted Source Nodes: [y], Original ATen: [aten.sort]
+    buf1 = torch.ops.aten.sort.stable(buf0, stable=False)
+    buf2 = extern_kernels.bias_addmm(buf1, buf0)
+    assert_size_stride(buf2, (8, ), (1, ), 'torch.ops.aten.mm.default')
+"""
+)
+
+
+def test_what_the_code_of_a_graph_calls_is_in_order(tmp_path):
+    stacks = artifact(STACKS, {"extern_kernels.mm:1": [stack(7)], "triton_poi_fused_mul_relu_0:2": [stack(8)]})
+    text = record(GRAPH, dynamo_output_graph={}) + record(CALLS, inductor_output_code={}) + stacks
+    log, _ = read(tmp_path / "a.log", text + artifact("fx_graph_cache_miss", {"key": "fabc"}))
+    assert [(call.name, call.lines) for call in log.calls] == [
+        ("aten::mm", ("model.py(7): forward",)),
+        ("triton_poi_fused_mul_relu_0", ("model.py(8): forward",)),
+        ("aten::sort", ()),  # within torch
+        ("aten::addmm", ()),
+    ]
+    assert {call.graph for call in log.calls} == {"fabc"}
+    assert read(tmp_path / "a.log", text)[0].calls == ()
+
+
+def test_lines_of_a_cached_graph_whose_code_has_moved_since_are_not_used(tmp_path):
+    def lines(line, found):
+        stacks = artifact(
+            STACKS, {"extern_kernels.mm:1": [stack(line)], "triton_poi_fused_mul_relu_0:2": [stack(line)]}
+        )
+        text = record(GRAPH, dynamo_output_graph={}) + record(CALLS, inductor_output_code={}) + stacks
+        log, _ = read(tmp_path / "a.log", text + artifact(f"fx_graph_cache_{found}", {"key": "fabc"}))
+        return [*(kernel.lines for kernel in log.kernels), *(call.lines for call in log.calls[:1])]
+
+    known, earlier = ("model.py(41): forward",), ("model.py(40): forward",)
+    assert lines(41, "hit") == [known, known]
+    assert lines(40, "miss") == [earlier, earlier]
+    assert lines(40, "hit") == [known, known]  # by the nodes of Dynamo's graph, which is new
 
 
 def test_graph_breaks_and_recompilations(tmp_path):

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from traces import NAMES, needs_traces, trace, truth
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
+from tracediff.arrays import union
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.intervals import union
 from tracediff.profile.build import build_profile
-from tracediff.profile.model import Profile
+from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.gpu_events import SPILLED, gpu_events
 from tracediff.profile.placement.steps import NO_STEP, find_steps
 

@@ -12,10 +12,10 @@ from build_trace import Event, call, document, event, kernel, memcpy, op, proces
 from rich.console import Console
 
 import tracediff
-from tracediff.analysis.analyze import analyze_set
+from tracediff.analysis import analyze_set
 from tracediff.errors import NotATrace
 from tracediff.ingest.read import read_trace
-from tracediff.report.analysis import to_markdown, to_terminal
+from tracediff.report import analysis
 
 DEVICE = 3170820512
 
@@ -33,7 +33,7 @@ HOST = [step(1, 0, 100), op("aten::mm", 10, 20)]
 TASKS = [bare("MatMulV2", "20.5", 30.25), bare("EVENT_WAIT", "60.125", 5)]
 
 
-def unread(trace: tracediff.ingest.trace.Trace) -> dict[str, int]:
+def unread(trace: tracediff.ingest.model.trace.Trace) -> dict[str, int]:
     found = {n.message.removeprefix("events of ").partition(" are not read")[0]: n for n in trace.notes}
     return {what: n.count for what, n in found.items() if n.code == "unread-device"}
 
@@ -85,12 +85,12 @@ def test_compare_and_analyze_say_so_in_their_first_lines(tmp_path: Path) -> None
     (reason,) = (r for r in diff.comparison.comparability.reasons if r.code == "unread-device")
     assert (reason.level, reason.control, reason.test) == ("caution", "none", "TPU")
     screen = StringIO()
-    to_terminal.show(analyze_set(tracediff.load(str(path))), Console(width=100, file=screen))
+    analysis.show(analyze_set(tracediff.load(str(path))), Console(width=100, file=screen))
     first = screen.getvalue().splitlines()[:6]
     caution = "device events (TPU) are not read"
     assert first[1].startswith("host only")
     assert f"{caution}: this is the host's side only" in first[4]
-    markdown = to_markdown.to_markdown(analyze_set(tracediff.load(str(with_gpu))))
+    markdown = analysis.to_markdown(analyze_set(tracediff.load(str(with_gpu))))
     assert "Caution" in markdown
     assert "side only" not in markdown
 

@@ -6,9 +6,9 @@ import pytest
 from build_trace import call, document, kernel, op, step, write
 
 import tracediff
-from tracediff.analysis.analyze import analyze_set
-from tracediff.present.sentences import facts
-from tracediff.report.analysis.tables import head
+from tracediff.analysis import analyze_set
+from tracediff.present.answer import facts
+from tracediff.report.analysis import head
 
 LAUNCHES = [
     event

@@ -10,11 +10,11 @@ from build_trace import MAIN, PROCESS, call, document, kernel, op, process_name,
 from formats import FOLDER, needs_formats
 
 from tracediff.engine import load_sets
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import refile, set_integers
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.refile import refile, set_integers
-from tracediff.ingest.times import MISSING
 from tracediff.profile.build import ARGUMENTS
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.steps import find_steps

@@ -14,12 +14,12 @@ from build_trace import Event, noted, process_name, write
 from formats import FOLDER, needs_formats
 
 import tracediff
-from tracediff.analysis.analyze import analyze_set
+from tracediff.analysis import analyze_set
 from tracediff.errors import TracediffError
-from tracediff.ingest import categories as cat
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.times import MISSING
-from tracediff.ingest.trace import Trace
 from tracediff.ingest.vendors.xla import MARKS
 from tracediff.profile.kernels.families import COMMUNICATION, family_of_kernel
 from tracediff.profile.kernels.match_names import match_name

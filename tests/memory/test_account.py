@@ -7,10 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.memory.account import account_of
-from tracediff.memory.difference import CALL_SITE, MODULE, SIZE_CLASS, VIEWS, difference, grouped
+from tracediff.memory.account import CALL_SITE, MODULE, SIZE_CLASS, VIEWS, account_of, difference, grouped, timeline
 from tracediff.memory.snapshot import read_snapshot
-from tracediff.memory.timeline import timeline
 
 MIB = 1 << 20
 REAL = {
@@ -140,7 +138,7 @@ def test_devices_are_apart(tmp_path):
     found = accounts(tmp_path, document)
     assert [(account.device, account.peak) for account in found.devices] == [(1, 5), (2, 8)]
     (lonely, _) = difference(found, accounts(tmp_path, snapshot([segment(0, 64, device=2)]), "b.pickle")).devices
-    assert (lonely.test, lonely.changes(CALL_SITE)[0].status) == (None, "gone")
+    assert (lonely.accounts.test, lonely.changes(CALL_SITE)[0].status) == (None, "gone")
 
 
 def test_out_of_memory_and_gaps(tmp_path):
@@ -204,5 +202,5 @@ def test_swapping_the_sides_negates_the_difference(tmp_path, first, second):
     for view in VIEWS:
         changes = {row.name: row.change for row in there.changes(view)}
         assert {row.name: -row.change for row in back.changes(view)} == changes
-        assert sum(changes.values()) == there.test.peak - there.control.peak
+        assert sum(changes.values()) == there.accounts.test.peak - there.accounts.control.peak
         assert not any(row.change for row in difference(sides[0], sides[0]).devices[0].changes(view))

@@ -14,7 +14,7 @@ from rich.console import Console
 from tracediff.diff.comparison import Comparison
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.report.page.notebook import to_summary
+from tracediff.report.page.html import to_summary
 from tracediff.report.to_json import to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_terminal import show

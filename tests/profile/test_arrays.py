@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.profile.arrays.busy import busy_ns
-from tracediff.profile.arrays.paint import BARE, edges_of, paint
+from tracediff.arrays import BARE, busy_ns, edges_of, paint
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 40), st.integers(-2, 25), st.integers(-1, 4)), max_size=12)
 """Start, length, and layer or step of each."""

@@ -9,9 +9,8 @@ import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
 
 import tracediff
+from tracediff import bounds
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.ingest.readers import kineto
-from tracediff.profile.placement import nesting
 
 
 def loaded(path: Path, events: list) -> TraceSet:
@@ -25,7 +24,7 @@ def noted(traces: TraceSet) -> dict[str, int]:
 def test_scopes_nested_too_deep_count_as_time_of_the_scope_around(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nesting, "MOST_DEPTH", 10)
+    monkeypatch.setattr(bounds, "SCOPES", 10)
     events = [op(f"aten::n{i}", 1 + i, 900 - 2 * i) for i in range(25)]
     events += [python(f"nn.Module: L{i}_0", 1 + i, 900 - 2 * i, i + 1, i or None) for i in range(25)]
     traces = loaded(tmp_path, events)
@@ -39,7 +38,7 @@ def test_scopes_nested_too_deep_count_as_time_of_the_scope_around(
 
 
 def test_streams_and_devices_beyond_many_are_not_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kineto, "MOST_PLACES", 3)
+    monkeypatch.setattr(bounds, "PLACES", 3)
     events = [call("cudaLaunchKernel", 5, 1, 1)]
     events += [kernel("k", 10 + 5 * i, 5, 1, stream=i, device=i % 2) for i in range(8)]
     traces = loaded(tmp_path, events)

@@ -9,7 +9,7 @@ from random_traces import trace_events
 
 from tracediff.aggregate.averages import call_tree, kernel_average, op_average, step_average
 from tracediff.engine import load_sets, profile_file
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.placement.calls import OP
 
 

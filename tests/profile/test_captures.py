@@ -16,11 +16,10 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.aggregate.averages import call_tree
-from tracediff.engine import read_captures
+from tracediff.engine import LoadOptions, SetOptions, read_captures
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions, SetOptions
+from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.placement.captures import CallPath, Capture
 from tracediff.profile.placement.replays import ALIGNED, BY_NUMBER, EQUAL, align
 

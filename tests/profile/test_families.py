@@ -11,8 +11,8 @@ import pytest
 from traces import FILES, NAMES, needs_traces
 
 from tracediff.errors import TracediffError
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.profile.kernels.families import (
     DEFAULT,

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tracediff
-from tracediff.profile.placement.graph_annotations import DEEPEST, PART
+from tracediff import bounds
+from tracediff.profile.placement.captures import PART
 
 STEPS = 2
 
@@ -114,6 +115,6 @@ def test_the_parts_of_a_qualified_name_hold_all_but_its_dots(name):
 
 
 def test_a_name_that_is_too_deep_is_one_module(tmp_path):
-    deep = ".".join("a" * 3 for _ in range(DEEPEST + 1))
+    deep = ".".join("a" * 3 for _ in range(bounds.MODULES + 1))
     found, _ = scopes(tmp_path, replayed({"module_fqn": deep}))
     assert found["k0"] == {f"decode/{deep}": STEPS}

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traces import FILES, NAMES, needs_traces
 
-from tracediff.ingest import categories as cat
+from tracediff.ingest.model import categories as cat
 from tracediff.ingest.read import read_trace
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name

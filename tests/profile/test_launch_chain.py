@@ -6,10 +6,10 @@ import numpy as np
 from build_trace import BACKWARD, call, document, kernel, op, step, write
 from traces import needs_traces, trace
 
+from tracediff import bounds
 from tracediff.engine import read_context
-from tracediff.ingest.source import TraceFile
-from tracediff.profile.analyses.launch_chain import follow
-from tracediff.profile.timeline import MOST_MARKS, build_timeline
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.timeline import build_timeline, follow
 
 
 def context_of(folder, events):
@@ -87,7 +87,7 @@ def test_closer_means_more_marks_of_a_real_trace():
     part = build_timeline(context, 3, (whole.start + length // 2, whole.start + length // 2 + length // 50))
     inside = (whole.marks.end > length // 2) & (whole.marks.start < length // 2 + length // 50)
     assert whole.marks.count[inside].max() > 1 == part.marks.count.min()
-    assert len(part.marks.row) <= MOST_MARKS
+    assert len(part.marks.row) <= bounds.TIMELINE_MARKS
     for event in part.marks.event[part.marks.event >= 0].tolist():
         chain = follow(context, event)
         assert all(a.start >= b.start for a, b in pairwise(chain) if a.what != "GPU event" or b.what == "launch")

@@ -1,7 +1,6 @@
 """The leaves of each step, against a slow and plain reference, and on real traces."""
 
 from collections import Counter
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -9,16 +8,17 @@ from build_trace import annotation, call, document, kernel, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
 from leaf_reference import LeafWalk
+from msgspec.structs import fields
 from properties import examples
 from random_traces import scattered_events, trace_events
 from traces import FILES, NAMES, needs_traces
 
 from tracediff.engine import profile_file
-from tracediff.ingest.chunks import CHUNK
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.json.chunks import CHUNK
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.source import TraceFile
+from tracediff.profile.analyses.leaf_keys import KINDS
 from tracediff.profile.build import build_profile
-from tracediff.profile.leaves.keys import KINDS
 
 KEYS = ("step", "kind", "name", "op", "root")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.ingest.health import Notes
+from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.profile.placement import nesting
 from tracediff.profile.placement.nesting import LANES, build_lane

@@ -8,7 +8,7 @@ from build_trace import BACKWARD, call, document, kernel, op, python, step, writ
 from tracediff.diff.views import UNKNOWN, summed
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.ingest.frames import innermost_line
+from tracediff.ingest.model.names import innermost_line
 
 GENERATED = "cgbpecykcjt27nyt25ziv6zwgmr2jn4ux3sm4kfjshul4wisyorj.py"
 FX = """  File "/home/u/train.py", line 41, in forward
@@ -47,8 +47,8 @@ def launched(name, start, number, tid=100, **args):
 def lines(folder, events):
     path = write(folder / "trace.json", document(events))
     comparison = compare_sets(*load_sets([str(path), str(path)]))
-    found = {line.name: line.control_count for line in summed(comparison.work, "line")}
-    assert sum(line.control for line in summed(comparison.work, "line")) == comparison.gpu_time.control
+    found = {line.name: line.count.control for line in summed(comparison.work, "line")}
+    assert sum(line.time.control for line in summed(comparison.work, "line")) == comparison.gpu_time.time.control
     return {name: count // comparison.scale for name, count in found.items()}
 
 

@@ -12,7 +12,7 @@ from random_traces import trace_events
 
 import tracediff
 from tracediff.engine import profile_file
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
 
 
 def profile_of(folder, events, **meta):

@@ -5,7 +5,7 @@ import traces
 from profile_reference import account
 
 from tracediff.engine import profile_file
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
 
 
 @traces.needs_traces

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
+from tracediff.profile.kernels.families import uses_tensor_cores
 
 USE = [
     (

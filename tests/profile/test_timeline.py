@@ -14,12 +14,12 @@ from random_traces import trace_events
 from traces import FILES, NAMES, needs_traces
 
 import tracediff
-from tracediff.engine import load_sets, profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions, SetOptions
-from tracediff.profile.model import Timeline
-from tracediff.profile.selection import Selection
-from tracediff.profile.timeline import KINDS, MOST_MARKS, MOST_SAMPLES
+from tracediff import bounds
+from tracediff.engine import LoadOptions, SetOptions, load_sets, profile_file
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.model.profile import Timeline
+from tracediff.profile.model.selection import Selection
+from tracediff.profile.timeline import KINDS
 
 
 def profile_of(folder, events, **meta):
@@ -148,7 +148,7 @@ def test_of_many_allocations_the_largest_amounts_are_kept(tmp_path):
     amounts = np.random.default_rng(7).integers(1, 10_000, 20_000).tolist()
     events = [step(1, 0, 20_000), op("aten::empty", 1, 2), *(memory(k, 1, amount) for k, amount in enumerate(amounts))]
     (curve,) = profile_of(tmp_path, events).timeline.unpacked().memory
-    assert len(curve.time) <= MOST_SAMPLES + 2
+    assert len(curve.time) <= bounds.MEMORY_POINTS + 2
     assert max(curve.allocated) == max(amounts)
     assert curve.allocated[-1] == amounts[-1]
 
@@ -173,8 +173,8 @@ def test_timelines_of_real_traces_are_bounded_and_add_up(path):
     profile = profile_file(TraceFile(str(path)))
     timeline = profile.timeline.unpacked()
     position = profile.step_numbers.tolist().index(timeline.step)
-    assert len(timeline.marks.row) <= MOST_MARKS
+    assert len(timeline.marks.row) <= bounds.TIMELINE_MARKS
     assert sum(states_shown(timeline).values()) == timeline.end - timeline.start == profile.periods[position]
     for curve in timeline.memory:
-        assert len(curve.time) <= MOST_SAMPLES + 2
+        assert len(curve.time) <= bounds.MEMORY_POINTS + 2
         assert (np.diff(curve.time) >= 0).all()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.report.bars import ZERO, bars
+from tracediff.present.plain_text import ZERO, bars
 
 CHANGES = st.lists(st.integers(-(10**9), 10**9), min_size=1, max_size=8)
 

@@ -11,7 +11,7 @@ from page_data import page_data
 
 import tracediff
 from tracediff.report.page.html import to_html
-from tracediff.report.to_csv import to_csv
+from tracediff.report.rows import to_csv
 from tracediff.report.to_json import to_json
 
 ROOT = Path(__file__).parents[2]

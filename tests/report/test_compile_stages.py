@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tracediff.collect.options import STAGES as COLLECTED
-from tracediff.collected.variants import CollectionTable, VariantRow
-from tracediff.present.compile_stages import STAGES, stage_lines
-from tracediff.report.collection_markdown import to_markdown
+from tracediff.collected import CollectionTable, VariantRow
+from tracediff.present.collection import STAGES, stage_lines
+from tracediff.report.collection import to_markdown
 
 ROWS = [
     VariantRow(variant=v, runs=2, step_us=us) for v, us in zip(STAGES, (10_000, 10_400, 10_900, 6_000), strict=True)

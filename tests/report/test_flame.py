@@ -5,7 +5,7 @@ from browser import faults, scrolled
 from build_trace import call, document, event, kernel, op, step, write
 
 import tracediff
-from tracediff.report.page.flame import analysis_flame, comparison_flame
+from tracediff.report.page.script_data import analysis_flame, comparison_flame
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
@@ -100,6 +100,37 @@ def test_the_difference_is_zoomed_searched_and_inverted(shown):
     assert "Layer[1] module" in page.inner_text(".flame-tip")
     assert faults(page) == []
     assert not shown.complaints
+
+
+def test_by_line_of_code(visit, tmp_path):
+    for side, line, length in (("control", 12, 20), ("test", 14, 30)):
+        own = [
+            step(1, 0, 200),
+            op("aten::mm", 10, 10, stack=f"model.py({line}): forward;train.py(3): <module>"),
+            call("cudaLaunchKernel", 11, 2, correlation=1),
+            kernel("gemm", 40, length, correlation=1),
+            op("aten::add", 30, 5),
+        ]
+        write(tmp_path / side / "t.json", document(own))
+    tracediff.compare(tmp_path / "control", tmp_path / "test").to_html(tmp_path / "report.html")
+    visited = visit(tmp_path / "report.html")
+    page = visited.page
+    page.wait_for_selector(".flame-box")
+    page.check("label:has-text('by line of code') input")
+    assert boxes(page) == ["all work", "model.py(14): forward", "aten::mm", "gemm"]
+    assert "control 20.0 µs · test 30.0 µs" in detail(page)
+    page.check("label:has-text('inverted') input")
+    assert boxes(page) == ["all work", "gemm", "aten::mm", "model.py(14): forward"]
+    page.select_option(".flame select", "count")
+    assert "(unknown)" in boxes(page)
+    page.click(".flame-tools button")
+    assert boxes(page)[1] == "forward"
+    assert faults(page) == []
+    assert not visited.complaints
+
+
+def test_without_lines_there_is_no_choice(shown):
+    assert not shown.page.query_selector("label:has-text('by line of code')")
 
 
 def test_the_keyboard_is_enough(shown):

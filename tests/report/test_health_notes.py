@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from nsys_file import write_nsys
 from tracediff_cli.group import cli
 
-from tracediff.ingest.health import LONGEST, Note, Notes
-from tracediff.present.sections import MOST_NOTES
+from tracediff import bounds
+from tracediff.ingest.model.health import Note, Notes
 
 MANY = 300
 
@@ -45,14 +45,14 @@ def test_notes_of_files_that_cause_very_many_fit_a_screen(tmp_path, make, count)
         printed = CliRunner().invoke(cli, [*arguments, "--markdown", str(out)]).output
         for text in (printed, out.read_text()):
             assert "Health of the traces" in text
-            assert len(text) < MOST_NOTES * LONGEST
-            assert (f"{len(notes) - MOST_NOTES} more notes" in text) == (len(notes) > MOST_NOTES)
+            assert len(text) < bounds.NOTES * bounds.HEALTH_MESSAGE
+            assert (f"{len(notes) - bounds.NOTES} more notes" in text) == (len(notes) > bounds.NOTES)
 
 
 def test_messages_that_are_equal_once_cut_count_together():
     notes = Notes()
     for name in ("a", "b"):
-        notes.add("odd", "x" * LONGEST + name, 2)
-    assert notes.list() == [Note("odd", "x" * (LONGEST - 1) + "…", 4)]
-    notes.add("odd", "y" * LONGEST)
-    assert notes.list()[1].message == "y" * LONGEST
+        notes.add("odd", "x" * bounds.HEALTH_MESSAGE + name, 2)
+    assert notes.list() == [Note("odd", "x" * (bounds.HEALTH_MESSAGE - 1) + "…", 4)]
+    notes.add("odd", "y" * bounds.HEALTH_MESSAGE)
+    assert notes.list()[1].message == "y" * bounds.HEALTH_MESSAGE

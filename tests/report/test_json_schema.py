@@ -12,12 +12,12 @@ from schema_validation import check_schema, validate
 from tracediff_cli.group import cli
 from traces import needs_traces
 
-from tracediff.analysis.analyze import analyze_set
-from tracediff.engine import load_sets
+from tracediff.analysis import analyze_set
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.load_options import LoadOptions
-from tracediff.profile.tables import NAMES, OF_FILES, OVER_RANKS
-from tracediff.report.analysis.to_json import to_json as analysis_json
+from tracediff.profile.tables import NAMES, OF_FILES
+from tracediff.profile.tables.schema import OVER_RANKS
+from tracediff.report.analysis_json import to_json as analysis_json
 from tracediff.report.json_schema import DOCUMENTS, file_name, published
 from tracediff.report.to_json import to_json
 

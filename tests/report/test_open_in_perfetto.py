@@ -10,7 +10,7 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff.report.page.html import to_html
-from tracediff.report.perfetto_timeline import timeline_trace
+from tracediff.report.to_perfetto import timeline_trace
 
 STATUS = ".perfetto [role=status]"
 PAIRS = [("resnet50_workers0", "resnet50_workers4"), ("hta_control", "hta_test")]

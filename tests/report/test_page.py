@@ -19,9 +19,9 @@ from traces import FOLDER, needs_traces, trace
 import tracediff
 from tracediff import charts
 from tracediff.diff.ops import Op
+from tracediff.pair import Pair
 from tracediff.report.page.figures import chart
-from tracediff.report.page.html import to_html
-from tracediff.report.page.notebook import to_notebook, to_summary
+from tracediff.report.page.html import to_html, to_notebook, to_summary
 
 LARGEST = 6_000_000
 """Bytes of a page, whatever the input (docs/report.md)."""
@@ -209,6 +209,19 @@ def test_a_line_of_the_explanation_opens_its_work_and_that_its_partners(visit, t
     assert not visited.complaints
 
 
+def test_an_open_row_shows_its_work_on_the_timeline(visit, tmp_path):
+    page = visit(written(tmp_path, compared(tmp_path, events(), events(1, ("gemm", "softmax"))))).page
+    scrolled(page)
+    bright = """document.getElementById("chart-timeline").data.flatMap(
+        (t) => (t.selectedpoints ?? [...t.ids.keys()]).map((k) => /<b>(.*?)<.b>/.exec(t.customdata[k])[1]))"""
+    everything = page.evaluate(bright)
+    page.locator("#groups tbody button", has_text="softmax").click()
+    assert page.evaluate(bright) == ["softmax"]  # of the one step that is drawn
+    page.get_by_role("button", name="0 marks in control, 1 in test").click()
+    page.locator("#groups .details").get_by_role("button", name="close").click()
+    assert page.evaluate(bright) == everything
+
+
 @needs_traces
 @pytest.mark.parametrize("link", ["#changes .changes a >> nth=1", "#changes .changes a >> nth=3"])
 def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
@@ -277,7 +290,7 @@ def test_tables_are_used_by_keyboard(visit, resnet):
     assert page.evaluate("document.querySelector('#groups .details').getBoundingClientRect().bottom <= innerHeight + 1")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.closest('.details') !== null")
-    page.focus("#groups .details p button")
+    page.focus("#groups .details p:last-child button")
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.textContent") == names[2]
     page.keyboard.press("End")
@@ -383,7 +396,10 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
     op = next(o for o in comparison.ops if o.category == "kernel")
     many = replace(
         comparison,
-        ops=tuple(replace(op, counted_as=f"k{k}", raw_name=f"k{k}", control_self=1000 * k) for k in range(12_000)),
+        ops=tuple(
+            replace(op, counted_as=f"k{k}", raw_name=f"k{k}", self_time=op.self_time._replace(control=1000 * k))
+            for k in range(12_000)
+        ),
     )
     page = visit(written(tmp_path, many)).page
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
@@ -399,7 +415,7 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     name = "漢<" * 400
     group = comparison.work.groups[0]
-    crowd = replace(group, control=group.control * 40, test=group.test * 40, call=name)
+    crowd = replace(group, members=group.members.map(lambda side: side * 40), call=name)
     groups = tuple(replace(crowd, largest=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
     ops = tuple(
         Op(
@@ -408,12 +424,9 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
             device="gpu",
             category="kernel",
             family="pointwise",
-            control_count=5,
-            test_count=6,
-            control_total=1000 + k,
-            test_total=2000 + k,
-            control_self=1000 + k,
-            test_self=2000 + k,
+            count=Pair(5, 6),
+            total=Pair(1000 + k, 2000 + k),
+            self_time=Pair(1000 + k, 2000 + k),
         )
         for k in range(9_000)
     )

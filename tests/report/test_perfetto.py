@@ -17,11 +17,11 @@ from random_traces import trace_events
 from traces import needs_traces, trace
 
 import tracediff
+from tracediff import bounds
 from tracediff.errors import TracediffError
+from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.times import MISSING
 from tracediff.present.explanation_lines import explanation_table, sentence
-from tracediff.report import perfetto_step
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 PAIRS = [
@@ -222,7 +222,7 @@ def test_an_event_that_begins_before_the_step_is_cut_and_says_so(tmp_path):
 
 
 def test_events_that_overlap_get_rows_of_their_own_up_to_a_bound(tmp_path):
-    overlapping = [kernel(f"k{i}", 10 + i, 20, stream=7) for i in range(perfetto_step.MOST_ROWS + 1)]
+    overlapping = [kernel(f"k{i}", 10 + i, 20, stream=7) for i in range(bounds.PERFETTO_ROWS + 1)]
     events = [step(1, 0, 100), op("aten::mm", 1, 2), *overlapping]
     doc = json.loads(tracediff.compare(*sets(tmp_path, events, events)).to_perfetto(), parse_float=ns_of)
     check(doc)
@@ -231,11 +231,11 @@ def test_events_that_overlap_get_rows_of_their_own_up_to_a_bound(tmp_path):
         for e in doc["traceEvents"]
         if e["name"] == "thread_name" and e["args"]["name"].startswith("stream")
     ]
-    assert rows == 2 * ["stream 7", *(f"stream 7, overlapping {i}" for i in range(1, perfetto_step.MOST_ROWS))]
+    assert rows == 2 * ["stream 7", *(f"stream 7, overlapping {i}" for i in range(1, bounds.PERFETTO_ROWS))]
     kernels = [e for e in doc["traceEvents"] if e.get("cat") == "kernel"]
     assert len(kernels) == 2 * len(overlapping)
     assert {e["dur"] for e in kernels if "recorded duration (µs)" not in e["args"]} == {20_000}
-    assert {e["name"] for e in kernels if "recorded duration (µs)" in e["args"]} == {f"k{perfetto_step.MOST_ROWS}"}
+    assert {e["name"] for e in kernels if "recorded duration (µs)" in e["args"]} == {f"k{bounds.PERFETTO_ROWS}"}
 
 
 def test_arguments_memory_and_instants_are_kept_and_folders_are_not(tmp_path):
@@ -270,7 +270,7 @@ def test_hostile_names_are_text(name, tmp_path):
     assert all(c.isprintable() or c == "\n" for c in text)
     assert not any(word in text for word in ("secret", "me.example", "/home/me"))
     assert max(len(e["name"]) for e in json.loads(text)["traceEvents"]) == (
-        perfetto_step.MOST_CHARACTERS if len(name) > 4000 else pytest.approx(60, abs=60)
+        bounds.PERFETTO_TEXT if len(name) > 4000 else pytest.approx(60, abs=60)
     )
     if name.isprintable() and len(name) < 100:
         assert Counter(e["name"] for e in json.loads(text)["traceEvents"])[name] == 6
@@ -279,12 +279,12 @@ def test_hostile_names_are_text(name, tmp_path):
 def test_of_too_many_events_python_functions_are_left_out_first(tmp_path, monkeypatch):
     events = [*one_step(), *(python("model.py(1): f", 60 + i, 1, i) for i in range(5))]
     diff = tracediff.compare(*sets(tmp_path, events, events))
-    monkeypatch.setattr(perfetto_step, "MOST_EVENTS", 6)
+    monkeypatch.setattr(bounds, "PERFETTO_EVENTS", 6)
     doc = json.loads(diff.to_perfetto())
     assert doc["otherData"]["test"]["events"] == 5
     assert doc["otherData"]["test"]["python_functions_left_out"] == 5
     assert "model.py" not in str(doc["traceEvents"])
-    monkeypatch.setattr(perfetto_step, "MOST_EVENTS", 4)
+    monkeypatch.setattr(bounds, "PERFETTO_EVENTS", 4)
     with pytest.raises(TracediffError, match=r"has 5 events.*--step"):
         diff.to_perfetto()
 

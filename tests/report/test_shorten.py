@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.present.shorten import ARROW, cut_left, shortened, shortened_pairs
+from tracediff.present.plain_text import ARROW, cut_left, shortened, shortened_pairs
 
 NAMES = st.lists(st.text("abc_<>64 ", min_size=1, max_size=60), min_size=1, max_size=6)
 PAIRS = st.lists(

@@ -6,14 +6,14 @@ from build_trace import call, document, kernel, memory, op, step, write
 from rich.console import Console
 
 import tracediff
-from tracediff.collected.variants import CollectionTable, VariantRow
-from tracediff.present.plain_table import Table
+from tracediff.collected import CollectionTable, VariantRow
+from tracediff.present.plain_text import Table
 from tracediff.present.tables import comparison_tables, control_and_test
 from tracediff.profile.tables import NAMES, table_schema
-from tracediff.report.analysis.tables import tables_of
-from tracediff.report.collection_markdown import to_markdown as collection_markdown
-from tracediff.report.table_markdown import to_markdown
+from tracediff.report.analysis import tables_of
+from tracediff.report.collection import to_markdown as collection_markdown
 from tracediff.report.table_terminal import to_rich
+from tracediff.report.to_markdown import section_lines
 
 TITLES = {"gaps": "GPU gaps", "critical": "Critical path"}
 
@@ -121,7 +121,7 @@ def test_a_terminal_has_no_room_for_columns_without_values():
     narrow = shown(table, 45).splitlines()
     assert narrow[1].split() == ["collective", "time", "(ms)", "bus", "bandwidth"]
     assert " ".join(narrow[4:]).split("(widen")[0].split() == ["columns", "omitted:", "operations,", "bytes"]
-    assert "| collective | group | time (ms) | bandwidth |" in to_markdown(table)[2]
+    assert "| collective | group | time (ms) | bandwidth |" in section_lines(table)[2]
 
 
 def test_a_table_of_unknown_values_keeps_its_first_columns():

@@ -11,8 +11,8 @@ from tracediff_cli.group import cli
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
-from tracediff.present.changed_code import changed_code_sentence
-from tracediff.source.commits import with_changed_code
+from tracediff.present.answer import changed_code_sentence
+from tracediff.source.changed_code import with_changed_code
 
 SETTINGS = "WIDTH = 64\nNAME = 'a'\n"
 MODEL = '''"""A model."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracediff.source.definitions import parse
+from tracediff.source.code import parse
 
 CODE = '''import torch
 

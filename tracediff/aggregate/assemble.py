@@ -1,21 +1,210 @@
-"""Profiles → `TraceSet`: which file is whose run and rank, and which of them can be used."""
+"""Profiles → `TraceSet`: which file is whose run and rank, whether they are of one program or of several that share a
+folder, and what is missing: ranks, steps and GPU events are reported in health, and the rest is analysed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
+from statistics import median_low
 
 import numpy as np
 
-from tracediff.aggregate.completeness import usable_runs
-from tracediff.aggregate.number_ranges import ranges
-from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff import bounds, thresholds
+from tracediff.aggregate.traceset import Run, TraceSet, world_size
+from tracediff.arrays import distinct
 from tracediff.errors import TracediffError
-from tracediff.ingest.discover import rank_in_name, run_in_path, worker_of
-from tracediff.ingest.health import Note, Notes, less
-from tracediff.profile.model import Profile
-from tracediff.profile.selection import Selection
+from tracediff.formatting import percent, plural, ranges
+from tracediff.ingest.discover import RUN, rank_in_name, run_in_path, worker_of
+from tracediff.ingest.model.health import Note, Notes, less
+from tracediff.profile.model.profile import Profile
+from tracediff.profile.model.selection import Selection
+
+CODES = frozenset(("missing-ranks", "unequal-steps", "unequal-runs", "rank-without-gpu"))
+"""Codes of the notes that depend on the selected ranks and steps."""
+
+
+def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int] | None, notes: Notes) -> list[Run]:
+    """``runs`` without the files that have no used step, if others remain; what is missing is added to ``notes``.
+
+    Args:
+        ranks: those requested, None for all.
+    """
+    runs = list(runs)
+    everywhere = frozenset(rank for run in runs for rank in run.ranks)
+    missing = sum(_missing(run, everywhere, ranks) for run in runs)
+    notes.add(
+        "missing-ranks",
+        "ranks have no file: the step time is that of the slowest rank present",
+        missing,
+    )
+    runs = _without_stepless(runs, selection, notes)
+    notes.add(
+        "unequal-steps",
+        "steps are missing from the files of some ranks: their times come from the ranks that have them",
+        sum(_unequal(run, selection) for run in runs),
+    )
+    notes.add(
+        "unequal-runs",
+        "runs do another amount of work per step than most runs of the set: they are not runs of the same program and "
+        "inputs",
+        _odd_runs(runs, selection),
+    )
+    if any(p.has_gpu for p in _files(runs)):
+        notes.add(
+            "rank-without-gpu",
+            "files have no GPU events, though other files of the set do",
+            sum(not p.has_gpu for p in _files(runs)),
+        )
+    return runs
+
+
+def _files(runs: list[Run]) -> list[Profile]:
+    return [profile for run in runs for profiles in run.ranks.values() for profile in profiles]
+
+
+def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> list[Run]:
+    """``runs`` without the files that have no used step, so that one damaged file does not stop the analysis. A file
+    without steps is not one step if other files have steps.
+    """
+    files = _files(runs)
+    stepped = any(not p.whole_file for p in files)
+    good = {id(p) for p in files if selection.used(p).any() and not (stepped and p.whole_file)}
+    if not good or len(good) == len(files):
+        return runs
+    notes.add(
+        "without-steps",
+        "files have none of the used steps, though other files of the set do, and were left out",
+        len(files) - len(good),
+    )
+    for run in runs:
+        run.ranks = {rank: kept for rank, files in run.ranks.items() if (kept := [p for p in files if id(p) in good])}
+    return [run for run in runs if run.ranks]
+
+
+def _odd_runs(runs: list[Run], selection: Selection) -> int:
+    """The number of runs whose work per used step differs in count from the median run's."""
+    counts = [_work_per_step(run, selection) for run in runs]
+    middle = median_low(counts) if counts else 0.0
+    return sum(abs(count - middle) > thresholds.OTHER_RUN * middle for count in counts)
+
+
+def _work_per_step(run: Run, selection: Selection) -> float:
+    """GPU events (without a GPU: operators) per used step and file."""
+    files = [p for profiles in run.ranks.values() for p in profiles]
+    count = steps = 0
+    for profile in files:
+        used = np.flatnonzero(selection.used(profile))
+        table = profile.kernels if profile.has_gpu else profile.host_work
+        count += int(table.count[np.isin(table.step, used)].sum())
+        steps += len(used)
+    return count / max(steps, 1)
+
+
+def _missing(run: Run, everywhere: frozenset[int], ranks: frozenset[int] | None) -> int:
+    """The number of ranks without a file in ``run``: of those requested, else of its world size, else of the ranks of
+    other runs.
+    """
+    if ranks is not None:
+        return len(ranks - run.ranks.keys())
+    world = world_size(run)
+    return max(world - sum(rank < world for rank in run.ranks), 0) if world else len(everywhere - run.ranks.keys())
+
+
+def _unequal(run: Run, selection: Selection) -> int:
+    """The number of used steps that some rank of ``run`` does not have."""
+    by_rank = [{int(n) for p in files for n in p.step_numbers[selection.used(p)]} for files in run.ranks.values()]
+    return len(by_rank[0].union(*by_rank) - by_rank[0].intersection(*by_rank))
+
+
+ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
+
+
+def check_one_program(traces: TraceSet, where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> None:
+    """Check that the files of ``traces``, found at ``where``, may be averaged. A pattern, or a list of files, states
+    that they are one set, whatever their folders.
+
+    Raises:
+        TracediffError: they are of several programs; or ``where`` is a folder whose subfolders may be sets.
+    """
+    if len(traces.profiles) == 1:
+        return
+    path = os.fspath(where).rstrip("/") if isinstance(where, str | os.PathLike) and os.path.exists(where) else None
+    by_rank = {rank: [p for run in traces.runs for p in run.ranks.get(rank, ())] for rank in traces.ranks}
+    differences = (_world_sizes(traces.profiles), *(_difference(rank, files) for rank, files in by_rank.items()))
+    difference = next(filter(None, differences), None)
+    several = path is not None and any(len({_folder(p) for p in files}) > 1 for files in by_rank.values())
+    if difference is None and not several:
+        return
+    reason = f"files of different programs ({difference})" if difference else "several folders that may each be a set"
+    found, example = _found(traces.profiles, path or "")
+    remedy = f"give one of them, such as {example}"
+    if path is not None and os.path.isfile(path):
+        remedy = "unpack the archive, and give one folder or file of it"
+    elif difference is None:
+        remedy += f", or, if they are runs of one program, all of them as '{path}/*' in quotes"
+    subject = os.fspath(where) if isinstance(where, str | os.PathLike) else traces.label
+    raise TracediffError(subject, f"holds {reason}: {found}", remedy)
+
+
+def _world_sizes(profiles: list[Profile]) -> str | None:
+    sizes = sorted({p.origin.world_size for p in profiles if p.origin.world_size is not None})
+    return f"world sizes {', '.join(map(str, sizes))}" if len(sizes) > 1 else None
+
+
+def _difference(rank: int, profiles: list[Profile]) -> str | None:
+    """What tells that the files of one rank are of different programs."""
+    if len({p.origin.gpus for p in profiles if p.has_gpu and any(p.origin.gpus)}) > 1:
+        return f"different GPUs of rank {rank}"
+    if len(profiles) == 1:
+        return None
+    first, *others = (_calls(p) for p in profiles)
+    in_common = min((len(first & other) / max(len(first | other), 1) for other in others), default=1.0)
+    return f"rank {rank}: {percent(in_common)} of the calls in common" if in_common < thresholds.SAME_FILES else None
+
+
+def _calls(profile: Profile, only: str | None = None) -> set[str]:
+    """Names of operators, kernels, functions and runtime calls, or of one category; not of annotations, which may
+    contain numbers of requests.
+    """
+    codes = [i for i, name in enumerate(profile.categories) if name == only or not (only or name in ANNOTATIONS)]
+    return {profile.names[i] for i in distinct(profile.ops.name[np.isin(profile.ops.category, codes)]).tolist()}
+
+
+def _folder(profile: Profile) -> str:
+    """The folder that would be the set of this file: the one around its ``run<k>``, if it is in one."""
+    path = os.path.dirname(str(profile.origin.file))
+    parts = path.split("/")
+    runs = [i for i, part in enumerate(parts) if RUN.match(part)]
+    return "/".join(parts[: runs[-1]]) if runs else path
+
+
+def _found(profiles: list[Profile], path: str) -> tuple[str, str]:
+    """(what there is, by the folders that may be sets or, within one, by file; the path of the first)."""
+    places: dict[str, list[Profile]] = defaultdict(list)
+    for profile in profiles:
+        places[_folder(profile)].append(profile)
+    if len(places) == 1:
+        places = {str(p.origin.file): [p] for p in profiles}
+    shown = [
+        f"{os.path.relpath(place, path or None) if place != path else 'the folder itself'} ({_facts(held)})"
+        for place, held in sorted(places.items())
+    ]
+    more = f" and {len(shown) - bounds.SETS_DESCRIBED} more" if len(shown) > bounds.SETS_DESCRIBED else ""
+    return ", ".join(shown[: bounds.SETS_DESCRIBED]) + more, min(place for place in places if place != path)
+
+
+def _facts(profiles: list[Profile]) -> str:
+    """``8 files, world size 8, Tesla V100, 252 operators``."""
+    sizes = sorted({p.origin.world_size for p in profiles if p.origin.world_size is not None})
+    gpus = sorted({gpu for p in profiles if p.has_gpu for gpu in p.origin.gpus if gpu})
+    facts = [plural(len(profiles), "file")] if len(profiles) > 1 else []
+    facts += [f"world size {size}" for size in sizes]
+    facts += gpus or (["GPU unknown"] if any(p.has_gpu for p in profiles) else ["no GPU"])
+    return ", ".join([*facts, plural(max(len(_calls(p, "cpu_op")) for p in profiles), "operator")])
 
 
 def arrange(

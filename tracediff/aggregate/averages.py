@@ -1,33 +1,33 @@
-"""Per-step averages of a set, as exact integers over a common denominator.
+"""Per-step averages of a set, as exact integers over a common denominator; and the step that is shown where only one
+can be.
 
 A rank's number is the mean over its used steps, a run's the mean over its ranks, a set's the mean over its runs. Means
-of means are no integers,
-so every average is a numerator in 1/denominator nanoseconds (or events); it is divided once, where it is shown.
+of means are no integers, so every average is a numerator in 1/denominator nanoseconds (or events); it is divided once,
+where it is shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from math import lcm
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.aggregate.alike import Weighted, alike
 from tracediff.aggregate.call_tree import CallTree, merge
-from tracediff.aggregate.traceset import Run, TraceSet
-from tracediff.profile.model import OpTable, Profile, WorkTable
-from tracediff.profile.step_states import GPU_STATES, STATES
+from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.events.step_states import GPU_STATES, STATES
+from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
 from tracediff.runtimes import KERNEL, is_communication, is_host_collective
 
 ANNOTATION = "user_annotation"
 """Category of the host's collectives."""
 
 
-@dataclass(frozen=True)
-class UsedStep:
+class UsedStep(Struct, frozen=True):
     """One used step of one run; of several ranks the slowest one's.
 
     Attributes:
@@ -50,8 +50,7 @@ class UsedStep:
     position: int = 0
 
 
-@dataclass(frozen=True)
-class StepAverage:
+class StepAverage(Struct, frozen=True):
     """The step account of a set; numerators in 1/denominator ns.
 
     Attributes:
@@ -69,8 +68,7 @@ class StepAverage:
     runs: dict[str, list[UsedStep]]
 
 
-@dataclass
-class KernelAverage:
+class KernelAverage(Struct):
     """The kernel numbers of a set that are not in the kernel account (the mean rank's).
 
     Attributes:
@@ -84,8 +82,7 @@ class KernelAverage:
     outside: list[int] = field(default_factory=lambda: [0, 0])
 
 
-@dataclass
-class OpAverage:
+class OpAverage(Struct):
     """Operations by (category, raw name); numerators in 1/denominator events and ns: [count, total, self]."""
 
     denominator: int
@@ -240,3 +237,44 @@ def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:
                 for name, ns in zip(profile.state_names, profile.state_ns[positions].sum(axis=0).tolist(), strict=True):
                     out[rank][name] += ns / share
     return {rank: dict(out[rank]) for rank in sorted(out)}
+
+
+class TypicalStep(Struct, frozen=True):
+    """One step of one file.
+
+    Attributes:
+        run, rank, file: where it is from.
+        timeline: what happened in it.
+    """
+
+    run: str
+    rank: int
+    file: TraceFile
+    timeline: Timeline
+
+
+def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalStep | None:
+    """The typical step of that file whose is nearest to the median period of all ``steps``; None where no file has its
+    events (snapshots).
+
+    It is one of ``steps`` where any file kept the events of such a one.
+    """
+    median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
+    used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
+    found = (
+        (run.name, rank, profile.origin.file, profile.timeline)
+        for run in traces.runs
+        for rank, files in run.ranks.items()
+        for profile in files
+        if profile.timeline is not None
+    )
+
+    def oddness(place: tuple[str, int, TraceFile, PackedTimeline]) -> tuple[bool, float]:
+        run, rank, _, timeline = place
+        return (run, rank, timeline.step) not in used, abs(timeline.end - timeline.start - median)
+
+    nearest = min(found, key=oddness, default=None)
+    if nearest is None:
+        return None
+    run, rank, file, timeline = nearest
+    return TypicalStep(run, rank, file, timeline.unpacked())

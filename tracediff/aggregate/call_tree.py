@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+from msgspec import Struct, field
 
-from tracediff.aggregate.alike import Alike, Weighted, alike
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.profile.arrays.factorize import combined, least, sums
+from tracediff.aggregate.traceset import Alike, Weighted, alike
+from tracediff.arrays import Int64, combined, least, sums
+from tracediff.ingest.model.times import MISSING
+from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.model import CallTable, Profile, WorkTable
-from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE
-from tracediff.profile.placement.module_paths import module_labels
+from tracediff.profile.model.profile import CallTable, Profile, WorkTable
+from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, module_labels
 from tracediff.profile.placement.scopes import PHASES
-from tracediff.profile.work import KEY
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 UNKNOWN = "unknown"
@@ -57,8 +57,7 @@ class Call:
     self_ns: int = 0
 
 
-@dataclass(frozen=True, order=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True, order=True):
     """One event.
 
     Attributes:
@@ -100,8 +99,7 @@ class Work:
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
-@dataclass
-class CallTree:
+class CallTree(Struct):
     """Calls, parents before children, and the work that hangs below them; averages over ``denominator``.
 
     Attributes:

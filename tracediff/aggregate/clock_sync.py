@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
+from msgspec import Struct
 
-from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined
-
-AGREEING = 0.9
-"""Part of the collectives whose ends agree within the uncertainty."""
-FEW = 3
-"""With fewer collectives their spread says nothing."""
+from tracediff import thresholds
+from tracediff.arrays import Int64, combined
 
 
-@dataclass(frozen=True)
-class Clocks:
+class Clocks(Struct, frozen=True):
     """By position of the rank, r of them.
 
     Attributes:
@@ -32,8 +26,7 @@ class Clocks:
     reference: Int64
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Struct, frozen=True):
     """One rank's clock against another's; ns."""
 
     offset: int
@@ -114,7 +107,9 @@ def _link(apart: Int64, most: Int64, least: Int64, resolution: int) -> Link:
         np.sort(np.abs(apart - offset)[plausible]),
     )
     possible = max(highest - offset, offset - lowest)
-    agreed = int(spread[int(np.ceil(AGREEING * len(spread))) - 1]) if len(spread) >= FEW else possible
+    agreed = possible
+    if len(spread) >= thresholds.CLOCK_COLLECTIVES:
+        agreed = int(spread[int(np.ceil(thresholds.CLOCKS_AGREE * len(spread))) - 1])
     return Link(offset, max(min(agreed, possible), lowest - offset, offset - highest, resolution), len(spread))
 
 

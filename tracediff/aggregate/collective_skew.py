@@ -6,23 +6,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, fields
 from math import lcm
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
-from tracediff.aggregate.set_table import SetTable
+from tracediff.aggregate.summary import SetTable
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
-from tracediff.ingest.health import Note, Notes
-from tracediff.ingest.times import Int64
+from tracediff.arrays import Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
+from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
-from tracediff.profile.arrays.factorize import combined, grouped, least, most, numbered_texts, ordinals
-from tracediff.profile.model import CollectiveKind, Collectives
-from tracediff.profile.tables.over_ranks import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
+from tracediff.profile.model.profile import CollectiveKind, Collectives
+from tracediff.profile.tables.schema import CLOCKS, STRAGGLERS, STRAGGLING_STEPS, WAITS
 
 SYNCHRONISING = frozenset(("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all"))
 """No rank can leave these before all have come."""
@@ -32,8 +31,7 @@ UNCLEAR = "unclear"
 """Stands for the rank where two came last within the uncertainty of their clocks."""
 
 
-@dataclass(frozen=True)
-class CollectiveWaits:
+class CollectiveWaits(Struct, frozen=True):
     """What ranks wait for.
 
     Attributes:
@@ -53,8 +51,7 @@ class CollectiveWaits:
         return self.waits, self.stragglers, self.steps, self.clocks
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operations(Collectives):
+class Operations(Collectives, frozen=True, kw_only=True):
     """The operations of one run over all its ranks, m of them; ``step`` is a number, −1 outside.
 
     Attributes:
@@ -76,8 +73,7 @@ class Operations(Collectives):
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Matched:
+class MatchedCollective(Struct, frozen=True, kw_only=True):
     """The matching of m operations over ranks.
 
     Attributes:
@@ -96,8 +92,8 @@ class Matched:
     late: Int64
 
 
-Found = tuple[Run, Operations, Matched]
-COLUMNS = tuple(field.name for field in fields(Operations) if field.name != "kinds")
+Found = tuple[Run, Operations, MatchedCollective]
+COLUMNS = tuple(name for name in Operations.__struct_fields__ if name != "kinds")
 
 
 def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
@@ -203,10 +199,10 @@ def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int6
     return out
 
 
-def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run) -> Matched:
+def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run) -> MatchedCollective:
     """The waits and arrivals of matched operations, on one clock."""
     m, ranks, world = len(collective), len(run.ranks), world_size(run)
-    match = Matched(
+    match = MatchedCollective(
         collective=collective,
         partial=np.zeros(m, bool),
         ranks=np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind],
@@ -236,7 +232,7 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
     return match
 
 
-def _add_waits(waits: SetTable, operations: Operations, match: Matched, weights: list[int]) -> None:
+def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective, weights: list[int]) -> None:
     """Add the used operations to the rows of `WAITS`, those of each file times its weight."""
     some = np.flatnonzero(operations.used)
     kind, size, duration = operations.kind[some], operations.size[some], operations.ns[some]
@@ -290,9 +286,7 @@ def _stragglers(traces: TraceSet, held: list[Found]) -> SetTable:
 
 def _straggling_steps(held: list[Found]) -> SetTable:
     """Rows of `STRAGGLING_STEPS`."""
-    runs_of = Counter(
-        step for _, operations, _ in held for step in np.unique(operations.step[operations.used]).tolist()
-    )
+    runs_of = Counter(step for _, operations, _ in held for step in distinct(operations.step[operations.used]).tolist())
     table = SetTable(STRAGGLING_STEPS, lcm(*runs_of.values()))
     for run, operations, match in held:
         for step, position, _, caused, late in _arrivals(operations, match):
@@ -305,7 +299,7 @@ def _rank(ranks: list[int], position: int) -> str:
     return str(ranks[position]) if position >= 0 else UNCLEAR
 
 
-def _arrivals(operations: Operations, match: Matched) -> list[tuple[int, int, int, int, int]]:
+def _arrivals(operations: Operations, match: MatchedCollective) -> list[tuple[int, int, int, int, int]]:
     """(step, position of the rank that came last or −1, lowest position there, waits of all, late by) of each
     collective whose operations are used.
     """
@@ -324,7 +318,7 @@ def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:
         table.add((run.name, str(rank), str(ranks[reference])), values, 1)
 
 
-def _add_notes(notes: Notes, operations: Operations, match: Matched) -> None:
+def _add_notes(notes: Notes, operations: Operations, match: MatchedCollective) -> None:
     """Add notes about the used operations that have no counterpart or lack a rank."""
     alone = operations.used & operations.of_kinds(SYNCHRONISING) & (match.collective < 0)
     notes.add(

@@ -1,23 +1,34 @@
-"""The logs of torch.compile joined with the traces of a set, by the names of kernels and the keys of their graphs."""
+"""The logs of torch.compile joined with the traces of a set, by the names of kernels and the keys of their graphs, and
+the calls of a graph by their order.
+"""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
+from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.arrays import distinct
 from tracediff.formatting import time
-from tracediff.ingest.health import Notes
+from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import GraphBreak
-from tracediff.ingest.source import TraceFile
-from tracediff.ingest.torch_log import PHASES, TORCH_LOG, CompiledKernel, TorchLog, read_log
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import as_one
+from tracediff.ingest.torch_log import PHASES, TORCH_LOG, CompiledCall, CompiledKernel, TorchLog, read_log
 from tracediff.profile.kernels.match_names import is_generated
+from tracediff.profile.model.profile import Profile
+from tracediff.profile.placement.calls import OP
+from tracediff.profile.placement.compiled_calls import CALL_OF_GRAPH
 
 LOGS = "logs of torch.compile"
-CALL_OF_GRAPH = re.compile(r"## Call CompiledFxGraph (\w+) ##")
+Called = tuple[str, str]
+"""Key of a graph, and the name of what its code calls."""
+Lines = dict[Called, list[str | None]]
+"""The line of each such call, in order."""
 
 
 def add_torch_logs(traces: TraceSet, files: Sequence[TraceFile]) -> None:
@@ -36,7 +47,7 @@ def _joined(traces: TraceSet, logs: Sequence[TorchLog], notes: Notes) -> TorchLo
         name
         for p in traces.profiles
         for work in (p.kernels, p.host_work)
-        for name in (p.names[code] for code in np.unique(work.name).tolist())
+        for name in (p.names[code] for code in distinct(work.name).tolist())
         if is_generated(name)
     }
     graphs = {found[1] for name in names if (found := CALL_OF_GRAPH.match(name))}
@@ -52,6 +63,7 @@ def _joined(traces: TraceSet, logs: Sequence[TorchLog], notes: Notes) -> TorchLo
         notes.add(TORCH_LOG, f"{named} of {len(compiled)} compiled kernels have their line of code from {LOGS}")
     else:
         notes.add(TORCH_LOG, f"the traces name no compiled kernel, so {LOGS} give no line of code")
+    _give_lines(traces, _lines_of_calls(logs), notes)
     recompiles: Counter[GraphBreak] = Counter()
     for log in logs:
         recompiles |= Counter(log.recompiles)  # each rank repeats those of the others
@@ -67,6 +79,64 @@ def _unambiguous(kernels: Sequence[CompiledKernel]) -> list[CompiledKernel]:
     for kernel in kernels:
         different.setdefault((kernel.phase, kernel.name), {})[kernel.lines] = kernel
     return [kernel for found in different.values() if len(found) == 1 for kernel in found.values() if kernel.lines]
+
+
+def _lines_of_calls(logs: Sequence[TorchLog]) -> Lines:
+    """Without the calls of a graph whose line differs between logs."""
+    out: Lines = {}
+    for log in logs:
+        own: dict[Called, list[CompiledCall]] = {}
+        for call in log.calls:
+            own.setdefault((call.graph, call.name), []).append(call)
+        for called, calls in own.items():
+            lines = [as_one(call.lines) for call in calls]
+            out[called] = lines if out.get(called, lines) == lines else []
+    return out
+
+
+def _give_lines(traces: TraceSet, lines: Lines, notes: Notes) -> None:
+    """Give the calls of compiled graphs their line, with a note on those of operators. Lines that the trace has of them
+    are replaced: the Python functions around a graph are its callers.
+    """
+    shared, known = SharedColumns(), dict[tuple[str, str, int], bool]()
+    for run in traces.runs:
+        run.ranks = {
+            rank: [shared.of(_with_lines(p, lines, known)) for p in files] for rank, files in run.ranks.items()
+        }
+    operators = [has_line for (_, name, _), has_line in known.items() if not is_generated(name)]
+    if operators:
+        named = f"{sum(operators)} of {len(operators)}"
+        notes.add(TORCH_LOG, f"{named} calls of operators by compiled graphs have their line of code from {LOGS}")
+
+
+def _with_lines(profile: Profile, lines: Lines, known: dict[tuple[str, str, int], bool]) -> Profile:
+    """``profile`` with ``lines``; notes in ``known`` of which of its calls they are."""
+    calls, table = profile.calls, profile.compiled_calls
+    called = [
+        (profile.texts[graph], profile.names[name])
+        for graph, name in zip(table.graph.tolist(), calls.name[table.node].tolist(), strict=True)
+    ]
+    rows = [*zip(called, table.ordinal.tolist(), table.node.tolist(), strict=True)]
+    last = {call: ordinal for call, ordinal, _ in sorted(rows)}
+    found = {node: _line(lines.get(call, []), ordinal, last[call]) for call, ordinal, node in rows}
+    known.update({(*call, ordinal): found[node] is not None for call, ordinal, node in rows})
+    new = sorted({line for line in found.values() if line})
+    codes = {line: len(profile.texts) + k for k, line in enumerate(new)}
+    own = np.full(len(calls.line) + 1, -1, np.int64)  # the last is of those without a parent
+    for node, line in found.items():
+        own[node] = codes[line] if line else -1
+    operators = np.flatnonzero(calls.kind == OP)
+    while len(inside := operators[(own[operators] < 0) & (own[calls.parent[operators]] >= 0)]):
+        own[inside] = own[calls.parent[inside]]
+    line_of = np.where(own[:-1] >= 0, own[:-1], calls.line)
+    return replace(profile, calls=replace(calls, line=line_of), texts=(*profile.texts, *new)) if new else profile
+
+
+def _line(lines: Sequence[str | None], ordinal: int, last: int) -> str | None:
+    """The line of a call; None where the log has another number of calls, of different lines."""
+    if last + 1 == len(lines):
+        return lines[ordinal]
+    return lines[0] if len(set(lines)) == 1 else None
 
 
 def _note(

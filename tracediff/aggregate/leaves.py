@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined, least, most
+from tracediff.arrays import Int64, combined, least, most
+from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
+from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.leaves.keys import COLUMNS, KINDS
-from tracediff.profile.model import LeafTable, Profile
-from tracediff.profile.work import KEY
+from tracediff.profile.model.profile import LeafTable, Profile
 
 AMOUNTS = ("path_ns", "total_ns", "count")
 
@@ -37,8 +36,7 @@ class LeafKey(NamedTuple):
     root: str
 
 
-@dataclass
-class Longest:
+class Longest(Struct):
     """The longest instance of a leaf in one run: ns on the path; where it is, and what follows it, if it is Python."""
 
     ns: int
@@ -46,8 +44,7 @@ class Longest:
     following: str
 
 
-@dataclass
-class SetLeaves:
+class SetLeaves(Struct):
     """The leaves of a set, l of them.
 
     Attributes:
@@ -95,8 +92,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
     return SetLeaves(list(index.keys), path, total, count, counts, longest)
 
 
-@dataclass(frozen=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """The rows of some steps of a `LeafTable`.
 
     Attributes:

@@ -7,25 +7,21 @@ Of several ranks it is the mean of their medians.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined, sums
+from tracediff.arrays import Floats, Int64, combined, distinct, sums
+from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
-from tracediff.profile.model import Profile
+from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.calls import OP
-from tracediff.profile.work import KEY
-
-Floats = NDArray[np.float64]
 
 
-@dataclass
-class Samples:
+class Samples(Struct):
     """What was sampled of one side.
 
     Attributes:
@@ -84,8 +80,7 @@ def _keys(a: Int64, b: Int64, key: Callable[[int, int], Hashable]) -> tuple[list
     return list(keys), np.array(of_code, np.int64)[code]
 
 
-@dataclass(frozen=True)
-class Sampled:
+class Sampled(Struct, frozen=True):
     """What is sampled of one file, n rows.
 
     Attributes:
@@ -100,8 +95,7 @@ class Sampled:
     decisive: tuple[object, ...]
 
 
-@dataclass
-class Grid:
+class Grid(Struct):
     """Keys by used steps, of ranks whose files have the same rows.
 
     Attributes:
@@ -155,7 +149,7 @@ def _grid(files: list[Sampled], used: list[NDArray[np.intp]]) -> Grid:
         keys, code = part.keys()
         rows = np.flatnonzero(np.isin(part.step, positions))
         places = np.full(len(keys), -1)
-        for k in np.unique(code[rows]).tolist():
+        for k in distinct(code[rows]).tolist():
             places[k] = place.setdefault(keys[k], len(place))
         held.append(rows)
         cells.append(places[code[rows]] * steps + before + np.searchsorted(positions, part.step[rows]))
@@ -173,8 +167,7 @@ def _summed(cell: NDArray[np.intp], values: Int64, keys: int, steps: int) -> Flo
     return sums.reshape(keys, steps)
 
 
-@dataclass(frozen=True)
-class StepSum:
+class StepSum(Struct, frozen=True):
     """What some work took in one used step: occurrences, and self time in ns."""
 
     run: str
@@ -241,5 +234,5 @@ def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:
         return np.zeros(0, np.intp)
     table = profile.ops
     rows = np.flatnonzero((table.category == profile.categories.index(category)) & (table.step >= 0))
-    codes = [code for code in np.unique(table.name[rows]).tolist() if table_name(profile.names[code]) == name]
+    codes = [code for code in distinct(table.name[rows]).tolist() if table_name(profile.names[code]) == name]
     return rows[np.isin(table.name[rows], codes)]

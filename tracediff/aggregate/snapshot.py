@@ -10,33 +10,44 @@ from typing import Annotated
 
 import msgspec
 
-from tracediff.aggregate.assemble import complete, of_ranks
-from tracediff.aggregate.completeness import CODES
-from tracediff.aggregate.recorded import Recorded
-from tracediff.aggregate.shared_columns import SharedColumns
-from tracediff.aggregate.snapshot_check import require
-from tracediff.aggregate.snapshot_columns import as_column, as_list, read, written
-from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff import bounds
+from tracediff.aggregate.assemble import CODES, complete, of_ranks
+from tracediff.aggregate.snapshot_columns import SharedColumns, as_column, as_list, read, require, written
+from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.errors import TracediffError
-from tracediff.ingest.documents import LONGEST_REASON
-from tracediff.ingest.health import Note, Notes, less
+from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
-from tracediff.ingest.source import TraceFile, open_trace
+from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
-from tracediff.profile.model import Accounts, Profile
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.profile import Accounts, Profile
+from tracediff.profile.model.selection import Selection
 from tracediff.write import write_bytes
+
+SUFFIX = ".tdprof.gz"
+OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
+
+
+def is_snapshot(file: TraceFile) -> bool:
+    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
+    read are none.
+    """
+    if file.name.partition("?")[0].endswith((SUFFIX, SUFFIX.removesuffix(".gz"))):
+        return True
+    if "://" in file.path:
+        return False
+    try:
+        with open_trace(file) as stream:
+            return bool(OPENING.match(stream.read(200)))
+    except TracediffError:
+        return False
+
 
 VERSION = 3
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
 MOST_BYTES = 256 << 20
 """A snapshot that unpacks to more is refused; a set of eight ranks takes half a MB."""
-SMALL_BYTES, MOST_RATIO = 4 << 20, 20
-"""So is one of more than SMALL_BYTES at over MOST_RATIO : 1, because reading takes some 20 times the unpacked size at
-worst; real ones pack 2–11 : 1.
-"""
 AGAIN = "create it again with `tracediff snapshot`"
 
 
@@ -234,7 +245,8 @@ def _run_without_machine(run: RunFacts) -> RunFacts:
 
 def _most_bytes(packed_size: int) -> int:
     """The largest unpacked size of a snapshot that is stored in ``packed_size`` bytes, 0 if unknown."""
-    return min(MOST_BYTES, max(SMALL_BYTES, MOST_RATIO * packed_size)) if packed_size else MOST_BYTES
+    usual = max(bounds.SMALL_SNAPSHOT, bounds.SNAPSHOT_RATIO * packed_size)
+    return min(MOST_BYTES, usual) if packed_size else MOST_BYTES
 
 
 def _bytes(file: TraceFile) -> bytes:
@@ -268,7 +280,7 @@ def _of_json(data: bytes) -> Snapshot:
 
 
 def _damaged(file: TraceFile, error: Exception) -> TracediffError:
-    reason = f"not a snapshot, or a damaged one ({str(error)[:LONGEST_REASON]})"
+    reason = f"not a snapshot, or a damaged one ({str(error)[: bounds.LONG_REASON]})"
     return TracediffError(str(file), reason, f"copy it again, or {AGAIN}")
 
 

@@ -1,25 +1,194 @@
-"""`SetSummary`: every number of one set per step; a comparison is made of two of them, an analysis of one."""
+"""`SetSummary`: every number of one set per step, the further tables among them, and what it was made of (`Side`); a
+comparison is made of two of them, an analysis of one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
+from msgspec import Struct, field
 
 from tracediff.aggregate.averages import (
     KernelAverage,
     OpAverage,
     StepAverage,
+    TypicalStep,
+    UsedStep,
     call_tree,
+    communication_us,
     kernel_average,
     op_average,
+    rank_states,
     step_average,
+    typical_step,
+    weighted_files,
 )
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.samples import Samples, family_samples, op_samples
-from tracediff.aggregate.set_table import SetTable
-from tracediff.aggregate.side import Side, side_of
-from tracediff.aggregate.tables import set_tables
-from tracediff.aggregate.traceset import TraceSet
+from tracediff.aggregate.traceset import TraceSet, alike
+from tracediff.arrays import grouped
+from tracediff.ingest.manifest import Manifest
+from tracediff.ingest.model.health import Note, Notes
+from tracediff.ingest.torch_log import TorchLog
+from tracediff.profile.placement.gpu_events import NOT_RECORDED
+from tracediff.profile.tables import ALL, table_names, table_schema
+from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
+
+
+@dataclass(frozen=True, kw_only=True)
+class Side:
+    """What one side was made of.
+
+    Attributes:
+        label: its name in the report.
+        files: file names without folders.
+        ranks, steps_used, steps_recorded: numbers, ascending.
+        devices: names of the GPUs in the metadata, which need not have any event. torch: version, where recorded.
+        steps: run name → its used steps.
+        notes: health notes.
+        rank_states: rank → state → µs per used step of that rank.
+        typical: the step that a timeline shows, None for a snapshot.
+        communication_us: rank → communication kernels per used step, in µs.
+        manifest: what the collector wrote of it, None for traces from elsewhere.
+        torch_log: what logs of torch.compile say, None without logs.
+    """
+
+    label: str
+    files: tuple[str, ...]
+    runs: int
+    ranks: tuple[int, ...]
+    steps_used: tuple[int, ...]
+    steps_recorded: tuple[int, ...]
+    devices: tuple[str, ...]
+    torch: str | None
+    whole_file: bool
+    has_gpu: bool
+    steps: dict[str, list[UsedStep]]
+    notes: tuple[Note, ...]
+    communication_us: dict[int, float]
+    rank_states: dict[int, dict[str, float]]
+    typical: TypicalStep | None
+    manifest: Manifest | None
+    torch_log: TorchLog | None = None
+
+    @property
+    def gpu(self) -> tuple[str, ...]:
+        """Names of the GPUs whose events the tables show."""
+        return self.devices if self.has_gpu else ()
+
+    @property
+    def unrecorded_launches(self) -> int:
+        """Launches in files without any GPU event."""
+        return sum(note.count for note in self.notes if note.code == NOT_RECORDED)
+
+    @property
+    def graph_breaks(self) -> tuple[str, ...] | None:
+        """Where and why the graph broke in the last compiled run; None without a manifest or a log that says."""
+        runs = [r.compile for r in self.manifest.runs if r.compile] if self.manifest else []
+        if runs:
+            return tuple(map(str, runs[-1].graph_breaks))
+        return tuple(map(str, self.torch_log.graph_breaks)) if self.torch_log else None
+
+    @property
+    def recompiles(self) -> tuple[str, ...] | None:
+        """Where and why code was compiled again; None without a log of torch.compile."""
+        return tuple(map(str, self.torch_log.recompiles)) if self.torch_log else None
+
+    @property
+    def unprofiled_us(self) -> float | None:
+        """Median over runs of the median step without the profiler, where the collector measured it."""
+        return self.manifest.unprofiled_us if self.manifest else None
+
+
+def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
+    """What ``traces`` are made of; ``steps`` are the used steps by run."""
+    profiles = traces.profiles
+    torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
+    return Side(
+        label=traces.label,
+        files=tuple(p.origin.file.name for p in profiles),
+        runs=len(traces.runs),
+        ranks=tuple(traces.ranks),
+        steps_used=tuple(traces.steps_used),
+        steps_recorded=tuple(traces.steps_recorded),
+        devices=tuple(sorted({g for p in profiles for g in p.origin.gpus})),
+        torch=", ".join(torch) or None,
+        whole_file=all(p.whole_file for p in profiles),
+        has_gpu=traces.has_gpu,
+        steps=steps,
+        notes=traces.notes,
+        communication_us=communication_us(traces),
+        rank_states=rank_states(traces),
+        typical=typical_step(traces, steps),
+        manifest=traces.manifest,
+        torch_log=traces.torch_log,
+    )
+
+
+class SetTable(Struct, frozen=True):
+    """A table of a set, as that of a schema.
+
+    Attributes:
+        schema: what it tells. denominator: of all numerators.
+        rows: key → numerators of the columns, per step.
+    """
+
+    schema: TableSchema
+    denominator: int
+    rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
+
+    def add(self, key: tuple[str, ...], values: Sequence[int], weight: int) -> None:
+        """Add ``weight`` times ``values`` to the row of ``key``."""
+        row = self.rows.setdefault(key, [0] * len(values))
+        for k, value in enumerate(values):
+            row[k] += weight * value
+
+
+MISSING = "missing-table"
+
+
+def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]:
+    """(name → table of those that ``traces`` was loaded with, in the order in which they are shown, notes on what they
+    lack). A table that was asked for by name and cannot be made is a note.
+    """
+    names = table_names(traces.tables)
+    compares_ranks = len(traces.ranks) > 1 and not set(OVER_RANKS).isdisjoint(names)
+    waits = None
+    if compares_ranks:
+        from tracediff.aggregate.collective_skew import collective_waits
+
+        waits = collective_waits(traces)
+    found = {table.schema.name: table for table in waits.tables} if waits else {}
+    for name in names:
+        if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
+            found[name] = table_average(traces, name)
+    notes = Notes()
+    for name in traces.tables:
+        if name != ALL and name not in found:
+            notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
+    return {name: found[name] for name in names if name in found}, (*(waits.notes if waits else ()), *notes.list())
+
+
+def _why_missing(name: str) -> str:
+    if name in OVER_RANKS:
+        return "it compares collectives of several ranks (a snapshot keeps none of them)"
+    return f"the snapshot was made without it (create it again with --table {name})"
+
+
+def table_average(traces: TraceSet, name: str) -> SetTable:
+    """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
+    denominator, weighted = weighted_files(traces)
+    average = SetTable(table_schema(name), denominator)
+    held = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    for group in alike([of_file for of_file, _ in held], [table for _, table in held], [()] * len(held)):
+        table = group.table
+        rows = np.isin(table.step, group.used)
+        (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
+        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
+            average.add(table.keys[key], values, group.weight)
+    return average
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from io import StringIO
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tracediff.api.charted import Charted
-from tracediff.api.frames import frame_of, known_view, loaded_table, written
-from tracediff.api.why import Why
-from tracediff.charts.accessor import Charts
+from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, summed, summed_by
+from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.facts import Fact
+from tracediff.explain.tree import Node
 from tracediff.present.answer import answer_of
 from tracediff.report import rows
 from tracediff.report.explain import explain
 from tracediff.report.json_types import DiffDocument, StateRow
-from tracediff.report.to_folded import to_folded
+from tracediff.report.rows import to_folded
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
@@ -28,7 +30,7 @@ from tracediff.report.to_perfetto import to_perfetto
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tracediff.source.touching import ChangedCode
+    from tracediff.source.changed_code import ChangedCode
 
 
 def with_numbers(verdict: Verdict) -> Verdict:
@@ -228,14 +230,96 @@ class Diff(Charted):
 
     def summary_html(self) -> str:
         """The verdict, the explanation and the step's table as HTML without a script, for an e-mail or another page."""
-        from tracediff.report.page.notebook import to_summary
+        from tracediff.report.page.html import to_summary
 
         return to_summary(self.comparison)
 
     def _repr_html_(self) -> str:
-        from tracediff.report.page.notebook import to_notebook
+        from tracediff.report.page.html import to_notebook
 
         return to_notebook(self.comparison)
 
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
+
+
+WIDTH = 120
+"""Columns in which an explanation is printed."""
+
+
+class Why:
+    """Why the step changed: ``print(why)`` shows facts and lines, which add up to the step's change.
+
+    Attributes:
+        explanation: the exact numbers behind it.
+    """
+
+    def __init__(self, explanation: Explanation, document: dict[str, Any]) -> None:
+        self.explanation = explanation
+        self._document = document
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """What differs between the recordings: code, text."""
+        return self.explanation.facts
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """The lines, the largest in the direction of the change first: label, what, control_us, test_us (all of its
+        time), delta_us (its part of the step's change), reasons.
+        """
+        return self.explanation.causes
+
+    @property
+    def change_us(self) -> float:
+        """The step's change in µs: the sum of delta_us of the causes, exposure_us and rest_us."""
+        return self.explanation.change_us
+
+    @property
+    def exposure_us(self) -> float:
+        """The same work, now on the critical path or off it, in µs per step."""
+        return sum(self.explanation.exposure_us.values())
+
+    @property
+    def rest_us(self) -> float:
+        """What is in no line, in µs per step."""
+        return self.explanation.rest_us
+
+    @property
+    def root(self) -> Node:
+        """The tree; times in ns per step."""
+        return self.explanation.root
+
+    def to_dict(self) -> dict[str, Any]:
+        """The part ``explanation`` of the JSON document, times in µs per step; ``tree`` has nodes with ``children``."""
+        return self._document
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per node of the tree, parents before children: depth, label, kind, control_us and test_us (all of its
+        time), delta_us (its part of the step's change), and the effects that this is the sum of, in µs per step.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(list(_rows(self._document["tree"], 0)))
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        from tracediff.report.to_terminal import explanation
+
+        console = Console(file=StringIO(), width=WIDTH)
+        for fact in self.facts:
+            console.print(fact.text, markup=False, highlight=False)
+        console.print(*explanation(self.explanation, WIDTH, is_tested=True))
+        shown: str = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+        return "\n".join(line.rstrip() for line in shown.rstrip().splitlines())
+
+    def __repr__(self) -> str:
+        return f"<Why {self.change_us:+,.1f} µs per step: {len(self.facts)} facts, {len(self.causes)} causes>"
+
+
+def _rows(node: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
+    names = ("label", "kind", "control_us", "test_us", "delta_us")
+    yield {"depth": depth, **{name: node[name] for name in names}, **node["effects"]}
+    for child in node["children"]:
+        yield from _rows(child, depth + 1)

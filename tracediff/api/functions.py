@@ -11,23 +11,19 @@ from typing import Any
 
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.analysis.analyze import analyze_set
+from tracediff.analysis import analyze_set
 from tracediff.api.diff import Diff
-from tracediff.api.results import Check, Matrix
-from tracediff.api.set_analysis import SetAnalysis
-from tracediff.diff.gate.config import Settings, allowed, merged
+from tracediff.api.results import Check, Matrix, SetAnalysis
 from tracediff.diff.gate.judge import check as judge_limits
-from tracediff.diff.gate.limits import parse_absolute, parse_limit, parse_relative
+from tracediff.diff.gate.limits import GateSettings, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
-from tracediff.engine import Where, load_sets
+from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
 from tracediff.errors import TracediffError
-from tracediff.explain.compare import compare_sets
-from tracediff.explain.matrix import against_control, every_pair
-from tracediff.load_options import LoadOptions, SetOptions
+from tracediff.explain.compare import against_control, compare_sets, every_pair
 from tracediff.profile.kernels.families import DEFAULT, read_rules
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import table_names
-from tracediff.source.commits import with_changed_code
+from tracediff.source.changed_code import with_changed_code
 
 
 def load(
@@ -194,7 +190,7 @@ def check(
     Raises:
         TracediffError: as for `load`; or a limit or caution that does not exist.
     """
-    settings = Settings(
+    settings = GateSettings(
         max_regression=parse_relative(max_regression, "max_regression"),
         min_delta=parse_absolute(min_delta, "us", "min_delta"),
         limits=merged([parse_limit(limit) for limit in limits]),

@@ -1,22 +1,30 @@
-"""`Check` and `Matrix`: what `tracediff.check` and `tracediff.matrix` return."""
+"""What `tracediff.check`, `tracediff.matrix` and `tracediff.analyze` return: `Check`, `Matrix` and `SetAnalysis`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING
 
+from tracediff.analysis import Analysis, Finding
 from tracediff.api.diff import Diff
-from tracediff.api.frames import frame_of, written
+from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.gate.judge import Gate
-from tracediff.explain.matrix import Cell
+from tracediff.explain.compare import Cell
+from tracediff.formatting import time
 from tracediff.present.check import sentence
-from tracediff.report import check_json, check_junit, check_markdown, matrix, matrix_json
-from tracediff.report.rows import rows_of
+from tracediff.report import check, matrix
+from tracediff.report.analysis import to_markdown as analysis_markdown
+from tracediff.report.analysis_json import OperationRow, ProfileDocument, ShareRow, StateTime, shares_of
+from tracediff.report.analysis_json import document as analysis_document
+from tracediff.report.analysis_json import to_json as analysis_json
+from tracediff.report.rows import rows_of, table
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 LIMIT_COLUMNS = ("subject", "limit", "unit", "control", "test", "change", "result", "explanation")
 
@@ -50,20 +58,20 @@ class Check:
     @cached_property
     def limits(self) -> pd.DataFrame:
         """One row per limit: subject, limit, unit, control, test, change (in the unit), result, explanation."""
-        limits = rows_of(check_json.LimitResult, check_json.document(self._gate).limits)
+        limits = rows_of(check.LimitResult, check.document(self._gate).limits)
         return frame_of(limits)[list(LIMIT_COLUMNS)]
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.check/1); also written to ``path`` if one is given."""
-        return written(check_json.to_json(self._gate), path)
+        return written(check.to_json(self._gate), path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """The check as Markdown for a comment; also written to ``path`` if one is given."""
-        return written(check_markdown.to_markdown(self._gate), path)
+        return written(check.to_markdown(self._gate), path)
 
     def to_junit(self, path: str | os.PathLike[str] | None = None) -> str:
         """The check as JUnit XML; also written to ``path`` if one is given."""
-        return written(check_junit.to_junit(self._gate), path)
+        return written(check.to_junit(self._gate), path)
 
     def __repr__(self) -> str:
         return f"<Check {self.result}: {self.sentence}>"
@@ -83,11 +91,11 @@ class Matrix:
     @cached_property
     def frame(self) -> pd.DataFrame:
         """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (None where untested)."""
-        return frame_of(matrix_json.rows(self._cells))
+        return frame_of(matrix.rows(self._cells))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """The JSON document (schema tracediff.matrix/1); also written to ``path`` if one is given."""
-        return written(matrix_json.to_json(self._cells), path)
+        return written(matrix.to_json(self._cells), path)
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """The matrix as Markdown; also written to ``path`` if one is given."""
@@ -99,3 +107,77 @@ class Matrix:
     def __repr__(self) -> str:
         results = ", ".join(f"{cell.comparison.test.label} {cell.result}" for cell in self._cells)
         return f"<Matrix against {self._cells[0].comparison.control.label}: {results}>" if self._cells else "<Matrix>"
+
+
+class SetAnalysis(Charted):
+    """The result of `tracediff.analyze`: tables are DataFrames in µs, counts and bytes per step.
+
+    Attributes:
+        analysis: the exact integers behind every number.
+    """
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+
+    @cached_property
+    def _document(self) -> ProfileDocument:
+        return analysis_document(self.analysis)
+
+    @cached_property
+    def states(self) -> pd.Series:
+        """State → µs; they add up to the step."""
+        return frame_of(rows_of(StateTime, self._document.step_time.states)).set_index("name")["us"]
+
+    @cached_property
+    def operations(self) -> pd.DataFrame:
+        """One row per operator, call or kernel, largest self time first."""
+        every = [*self._document.ops, *self._document.kernels]
+        return frame_of(rows_of(OperationRow, every)).sort_values("self_us", ascending=False, ignore_index=True)
+
+    def by(self, view: str) -> pd.DataFrame:
+        """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest
+        first.
+
+        Raises:
+            TracediffError: another view.
+        """
+        known_view(view, tuple(self.analysis.views))
+        return frame_of(rows_of(ShareRow, shares_of(self.analysis, view))).set_index("name")
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A further table that the set was loaded with.
+
+        Raises:
+            TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
+        """
+        return frame_of(table(loaded_table(name, self._document.tables), self._document.tables[name], ("",)))
+
+    @property
+    def charts(self) -> Charts:
+        """Plotly figures: ``analysis.charts.step_parts().show()``; ``dir(analysis.charts)`` lists them."""
+        return Charts(self.analysis)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is worth looking at, the most important first: code, title, detail, evidence."""
+        return self.analysis.findings
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The JSON document (schema tracediff.profile/1); also written to ``path`` where given."""
+        return written(analysis_json(self.analysis), path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The tables as GitHub-flavoured Markdown; also written to ``path`` where given."""
+        return written(analysis_markdown(self.analysis), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """One page that works from disk, without a network; also written to ``path`` where given."""
+        from tracediff.report.analysis import to_html
+
+        return written(to_html(self.analysis), path)
+
+    def __repr__(self) -> str:
+        return f"<SetAnalysis {self.analysis.side.label}: {time(self.analysis.us(self.analysis.period))} per step>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self)[1:-1])}</p>{self.states.to_frame().to_html(float_format='{:,.1f}'.format)}"

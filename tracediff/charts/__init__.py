@@ -2,8 +2,8 @@
 drawn.
 
 Each name of NAMES is a function of a `Comparison`, each of OF_SET of an `Analysis`; all take ``theme="light"`` or
-``"dark"``, and none fails on empty
-inputs. A chart is the function of its name in the file of its name in `figures/`, loaded when first used (PEP 562).
+``"dark"``, and none fails on empty inputs. A chart is the function of its name in a file of `figures/` (FILES), loaded
+when first used (PEP 562).
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tracediff.charts.figures.counts_diff import counts_diff as counts_diff
-    from tracediff.charts.figures.distributions import distributions as distributions
-    from tracediff.charts.figures.duration_diff import duration_diff as duration_diff
-    from tracediff.charts.figures.families import families as families
-    from tracediff.charts.figures.launches import launches as launches
     from tracediff.charts.figures.memory import memory as memory
-    from tracediff.charts.figures.ranks import ranks as ranks
-    from tracediff.charts.figures.step_parts import step_parts as step_parts
+    from tracediff.charts.figures.operation_bars import counts_diff as counts_diff
+    from tracediff.charts.figures.operation_bars import duration_diff as duration_diff
+    from tracediff.charts.figures.operation_bars import launches as launches
+    from tracediff.charts.figures.parts import families as families
+    from tracediff.charts.figures.parts import step_parts as step_parts
+    from tracediff.charts.figures.parts import work_parts as work_parts
+    from tracediff.charts.figures.spread import distributions as distributions
+    from tracediff.charts.figures.spread import ranks as ranks
     from tracediff.charts.figures.step_waterfall import step_waterfall as step_waterfall
     from tracediff.charts.figures.timeline import timeline as timeline
-    from tracediff.charts.figures.work_parts import work_parts as work_parts
 
 NAMES = (
     "step_waterfall",
@@ -40,12 +40,24 @@ NAMES = (
 OF_SET = ("step_parts", "work_parts", "timeline", "memory", "distributions", "ranks")
 """Charts of an `Analysis`, in the order in which they are best read."""
 
+FILES = {
+    "duration_diff": "operation_bars",
+    "counts_diff": "operation_bars",
+    "launches": "operation_bars",
+    "families": "parts",
+    "step_parts": "parts",
+    "work_parts": "parts",
+    "distributions": "spread",
+    "ranks": "spread",
+}
+"""Charts that share a file in `figures/`; each other chart has a file of its name."""
+
 __all__ = ["NAMES", "OF_SET", *{*NAMES, *OF_SET}]
 
 
 def __getattr__(name: str) -> Any:
     if name in NAMES or name in OF_SET:
-        return getattr(import_module(f"tracediff.charts.figures.{name}"), name)
+        return getattr(import_module(f"tracediff.charts.figures.{FILES.get(name, name)}"), name)
     raise AttributeError(f"module 'tracediff.charts' has no attribute {name!r}")
 
 

@@ -9,14 +9,12 @@ from collections.abc import Iterable
 from html import escape
 from textwrap import wrap
 
-from tracediff.aggregate.side import Side
-from tracediff.analysis.analysis import Analysis
+from tracediff import bounds
+from tracediff.aggregate.summary import Side
+from tracediff.analysis import Analysis
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError, printable, quoted
 
-LONGEST_LABEL = 28
-"""Characters of a name beside its bar; the whole name is in the hover."""
-LONGEST_HOVER = 1200
 HOVER_WIDTH = 80
 TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 """Characters in which a title fits 390 pixels."""
@@ -34,14 +32,14 @@ def safe(text: str) -> str:
     return escape(printable(text), quote=False).replace("$", "&#36;")
 
 
-def label(name: str, longest: int = LONGEST_LABEL) -> str:
+def label(name: str, longest: int = bounds.CHART_LABEL) -> str:
     """``name`` for an axis or a box: safe, its middle cut out where it is long, never empty."""
     name = name.strip() or "(no name)"
     half = longest // 2
     return safe(name if len(name) <= longest else f"{name[: half - 1]}…{name[-(longest - half) :]}")
 
 
-def full_name(name: str, longest: int = LONGEST_HOVER) -> str:
+def full_name(name: str, longest: int = bounds.CHART_HOVER) -> str:
     """The whole ``name`` for a hover: safe, in lines; beyond ``longest`` characters cut with a note of how many are
     left out.
     """
@@ -54,7 +52,7 @@ def full_name(name: str, longest: int = LONGEST_HOVER) -> str:
     return "<br>".join(lines)
 
 
-def both_names(short: str, raw: str, longest: int = LONGEST_HOVER) -> str:
+def both_names(short: str, raw: str, longest: int = bounds.CHART_HOVER) -> str:
     """For a hover: the display name in bold, the raw name below if it differs."""
     return f"<b>{full_name(short, longest)}</b>" + (f"<br>{full_name(raw, longest)}" if raw != short else "")
 

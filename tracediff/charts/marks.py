@@ -1,11 +1,21 @@
-"""Arguments of plotly's traces that several charts give."""
+"""What charts are drawn of: arguments of plotly's traces, rows of bars with names, panels above each other; and the
+largest marks in words, for those who cannot see them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
+from tracediff import bounds
+from tracediff.charts.labels import HOVER_WIDTH
+from tracediff.charts.theme import TAG
+
 if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
     from tracediff.charts.theme import Palette
 
 
@@ -30,3 +40,85 @@ def step_dots(colours: Palette, which: int) -> dict[str, Any]:
         "pointpos": 0,
         "marker": {"color": colours.sides[which], "size": 6, "line": {"color": colours.text, "width": 0.5}},
     }
+
+
+def name_rows(figure: go.Figure, names: Sequence[str], **where: Any) -> None:
+    """Name the rows of horizontal bars, the first at the top.
+
+    Args:
+        where: ``row`` and ``col`` of their panel.
+    """
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=list(names),
+        range=[len(names) - 0.4, -0.6],
+        showgrid=False,
+        zeroline=False,
+        **where,
+    )
+
+
+def panels(titles: Sequence[str], spacing: float, heights: Sequence[int] | None = None) -> go.Figure:
+    """A figure of panels above each other with one x axis.
+
+    Args:
+        spacing: between two, as a part of the figure's height. heights: relative to each other.
+    """
+    from plotly.subplots import make_subplots
+
+    figure = make_subplots(
+        len(titles),
+        1,
+        shared_xaxes=True,
+        vertical_spacing=spacing,
+        row_heights=None if heights is None else [float(height) for height in heights],
+        subplot_titles=list(titles),
+    )
+    return figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
+
+
+FIELD = re.compile(r"%\{customdata(?:\[(?P<k>\d)\])?\}")
+
+
+def marks_text(figure: go.Figure, most: int = bounds.MARK_LINES) -> list[str]:
+    """The ``most`` largest marks of ``figure``, plain text, the largest first; marks of equal text are one."""
+    marks = sorted(_marks(figure), key=lambda mark: -mark[0])
+    return list(dict.fromkeys(text for size, text in marks if size))[:most]
+
+
+def _marks(figure: go.Figure) -> Iterator[tuple[float, str]]:
+    """(size, text) of every mark that has a hover text."""
+    traces: Iterable[Any] = figure.data
+    for trace in traces:
+        if trace.hovertemplate is None or trace.customdata is None:
+            continue
+        hovers = trace.customdata if trace.type != "heatmap" else (hover for row in trace.customdata for hover in row)
+        for size, hover in zip(_sizes(trace), hovers, strict=False):
+            yield abs(float(size or 0)), _plain(_filled(trace.hovertemplate, hover))
+
+
+def _sizes(trace: Any) -> list[float | None]:
+    """What the size or the place of each mark shows."""
+    if trace.type == "heatmap":
+        return [size for row in trace.z for size in row]
+    if trace.type == "scatter" and trace.mode == "markers":
+        return [max(abs(x or 0), abs(y or 0)) for x, y in zip(trace.x, trace.y, strict=True)]
+    return list(trace.x if getattr(trace, "orientation", None) == "h" else trace.y)
+
+
+def _filled(template: str, hover: Any) -> str:
+    """A hover template with the data of one mark."""
+    return FIELD.sub(lambda field: str(hover if field["k"] is None else hover[int(field["k"])]), template)
+
+
+def _plain(markup: str) -> str:
+    """A hover text on one line, its middle left out where it is long; a name that fills a line goes on in the next."""
+    text, is_full = "", True
+    for line in markup.replace("<extra></extra>", "").split("<br>"):
+        plain = unescape(TAG.sub("", line))
+        text += plain if is_full else f", {plain}"
+        is_full = len(plain) == HOVER_WIDTH
+    return (
+        text if len(text) <= bounds.MARK_TEXT else f"{text[: bounds.MARK_TEXT // 2]} … {text[-bounds.MARK_TEXT // 2 :]}"
+    )

@@ -1,6 +1,6 @@
 """collect: run steps under torch.profiler and write trace sets. Needs torch and the standard library only.
 
-The package can be called: ``tracediff.collect(…)`` is the function `collect` of `tracediff.collect.function`.
+The package can be called: ``tracediff.collect(…)`` is the function `collect` of `tracediff.collect.options`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class _CallablePackage(ModuleType):
     """A package whose name is also that of its one public function."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from tracediff.collect.function import collect
+        from tracediff.collect.options import collect
 
         return collect(*args, **kwargs)
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tracediff.compile_messages import graph_break
+from tracediff.patterns import graph_break
 
 RECOMPILED = re.compile(
     r"Recompiling function (?P<function>\S+) in (?P<file>(?:(?!Recompiling function ).)+?):(?P<line>\d+)"

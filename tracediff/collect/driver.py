@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tracediff import thresholds
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
 from tracediff.collect.user_code import git_commit
 from tracediff.collect.variant import Variant
@@ -28,8 +29,6 @@ from tracediff.write import make_folder, write_text
 
 MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
-CONTENDED = 0.03
-"""A CPU run that waited for a processor for more than this part of either pass was disturbed."""
 OF_VARIANT = ("environment", "modules", "provenance", "items", "lost_format", "fx_nodes")
 """What a worker returns that is the same in all runs of a variant: once in its manifest."""
 OF_PROFILER = re.compile(r"STAGE:|\[[WI]\d|[WI]\d{4} |INFO|WARNING")
@@ -237,7 +236,7 @@ class Collection:
             for run, variant in self._interleaved():
                 runs = self.runs.get(variant.text, [])
                 place = next((i for i, measured in enumerate(runs) if measured["run"] == run), None)
-                if place is None or (lost := self._lost(runs, place)) <= CONTENDED:
+                if place is None or (lost := self._lost(runs, place)) <= thresholds.CONTENDED:
                     continue
                 order += 1
                 taken = "other processes took" if self._on_cpu else "heat or its supply slowed the GPU down for"
@@ -246,7 +245,7 @@ class Collection:
                 self._write_manifest(variant)  # the trace is another one now
         for runs in self.runs.values():
             for place, measured in enumerate(runs):
-                measured["contended"] = self._lost(runs, place) > CONTENDED
+                measured["contended"] = self._lost(runs, place) > thresholds.CONTENDED
 
     @property
     def _on_cpu(self) -> bool:

@@ -24,7 +24,7 @@ class TracediffCallback(Callback):
 
     Args:
         out: folder of the set; use the same folder for runs of the same program.
-        options: wait, warmup, active, record_shapes, with_stack, profile_memory and rank, as for
+        options: wait, warmup, active, record_shapes, with_stack, profile_memory, rank and provenance, as for
             `tracediff.record_steps`.
 
     Example:

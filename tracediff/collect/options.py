@@ -1,8 +1,11 @@
-"""The options of ``tracediff collect``; argparse, because a GPU host may have only torch."""
+"""The options of ``tracediff collect``, argparse because a GPU host may have only torch; and `collect`, the same as a
+function.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,6 +136,12 @@ def parser() -> Parser:
     p.add_argument("--json", metavar="FILE", help="with --show: write the table as JSON (- is standard output)")
     p.add_argument("--markdown", metavar="FILE", help="with --show: write the table as Markdown (- is standard output)")
     p.add_argument("--annotate", choices=("fx", "modules"), help="record a scope for each FX node or nn.Module")
+    p.add_argument(
+        "--no-provenance",
+        dest="provenance",
+        action="store_false",
+        help="leave out the log of torch.compile, with the lines of code of each kernel, which makes compiling slower",
+    )
     return p
 
 
@@ -175,7 +184,8 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
         _prepare(out, options.overwrite, options.target)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
-    settings: dict[str, Any] = {**{k: getattr(options, k) for k in keys}, "device": device, "arguments": rest}
+    chosen = {k: getattr(options, k) for k in (*keys, "provenance")}
+    settings: dict[str, Any] = {**chosen, "device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
     return Collection(out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout)
@@ -196,7 +206,7 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
     texts = list(STAGES) if options.bisect_backend else options.variant
     if options.workload:
         chosen = workload(options.workload)
-        workload_variants, texts = chosen.OWN, texts or list(chosen.VARIANTS)
+        workload_variants, texts = chosen.own, texts or list(chosen.variants)
     variants = [parse_variant(text, workload_variants) for text in texts or ["eager"]]
     duplicates = [v.text for i, v in enumerate(variants) if v.folder in [w.folder for w in variants[:i]]]
     if duplicates:
@@ -295,5 +305,53 @@ def listing() -> str:
     lines = []
     for name in NAMES:
         module = workload(name)
-        lines += [f"{name:24}{module.TITLE}", f"{'':24}{'  '.join(module.VARIANTS)}"]
+        lines += [f"{name:24}{module.title}", f"{'':24}{'  '.join(module.variants)}"]
     return "\n".join(lines)
+
+
+def collect(
+    target: str | None = None,
+    *,
+    out: str | os.PathLike[str],
+    workload: str | None = None,
+    variants: Sequence[str] = (),
+    size: str = "small",
+    repeats: int = 5,
+    device: str | None = None,
+    active: int = 5,
+    timed: int = 10,
+    detail: str = "timing",
+    provenance: bool = True,
+    overwrite: bool = False,
+    arguments: Sequence[str] = (),
+) -> list[Path]:
+    """Record variants of a training step, every run in a process of its own; returns the folder of each variant, so
+    that ``tracediff.compare(*tracediff.collect(…))`` compares two of them.
+
+    Args:
+        target: ``FILE.py:make_step`` of your own (docs/collect.md). workload: a built-in workload instead.
+        out: folder of the collection.
+        variants: such as "eager", "compile", "compile+amp"; by default eager, or those of the workload.
+        size: of the workload: tiny, small or full. device: cpu or cuda, by default cuda if there is one.
+        repeats: runs of each variant. active: steps recorded per run. timed: steps timed without the profiler.
+        detail: timing, structure (stacks and modules) or all (memory as well).
+        provenance: log what torch.compile compiles, with the lines of code of each kernel (docs/collect.md).
+        overwrite: replace what is in ``out``. arguments: for your ``make_step``.
+
+    Raises:
+        TracediffError: the request makes no sense, or a variant failed.
+    """
+    options = {"--workload": workload, "--size": size if workload else None, "--device": device, "--detail": detail}
+    words = [target] if target else []
+    words += [f"--variant={variant}" for variant in variants]
+    words += [f"{name}={value}" for name, value in options.items() if value is not None]
+    words += [f"--repeats={repeats}", f"--active={active}", f"--timed={timed}", f"--out={os.fspath(out)}"]
+    words += [] if provenance else ["--no-provenance"]
+    words += ["--overwrite"] if overwrite else []
+    request = request_of([*words, *(["--", *arguments] if arguments else [])])
+    if not isinstance(request, Collection):
+        raise TracediffError("tracediff.collect", "nothing to collect", "give a target or a workload")
+    request.collect()
+    for variant, reason in request.failed.items():
+        raise TracediffError(variant, f"failed: {reason}", "run it with `tracediff collect` to see its output")
+    return [Path(out) / variant.folder for variant in request.variants]

@@ -1,20 +1,26 @@
-"""`record_steps` profiles steps of a user's own loop and writes them as a run of a trace set."""
+"""`record_steps` profiles steps of a user's own loop and writes them as a run of a trace set, with its
+manifest.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tracediff.collect.driver import CONTENDED
-from tracediff.collect.loop_manifest import add_run, of_group
-from tracediff.collect.measure import waited, waiting_ns
+from tracediff import thresholds
+from tracediff.collect.compile_trace import CompileTrace, compile_trace, log_beside
+from tracediff.collect.driver import MANIFEST, write_json
+from tracediff.collect.measure import environment, peak_memory, waited, waiting_ns
+from tracediff.collect.user_code import git_commit
+from tracediff.environment import number_of
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import percent
 from tracediff.process.temporary import temporary_file
@@ -89,11 +95,13 @@ def record_steps(
     with_stack: bool = False,
     profile_memory: bool = False,
     rank: int | None = None,
+    provenance: bool = True,
 ) -> Iterator[Recorder]:
     """Record ``active`` steps of a loop as one run of the set ``out``.
 
     The file is ``out/run<k>/rank<r>.pt.trace.json.gz`` with the first free number k. It is written atomically when the
-    last active step ends; rank 0 then adds the run to ``out/manifest.json``, and a line on standard error says so.
+    last active step ends; rank 0 then adds the run to ``out/manifest.json``, and a line on standard error says so. What
+    torch.compile compiles until then is logged to ``out/run<k>/torch_trace/rank<r>.log.gz``.
 
     Args:
         out: folder of the set; use the same folder for runs of the same program.
@@ -101,6 +109,8 @@ def record_steps(
         active: number of recorded steps.
         record_shapes, with_stack, profile_memory: as for torch.profiler; use the same for both sides of a comparison.
         rank: rank of this process; by default torch.distributed's, else the environment's RANK, else 0.
+        provenance: log what torch.compile compiles, with the lines of code that each kernel computes, which comparisons
+            then name. Compiling takes a few percent longer, steps take as long as before (docs/collect.md).
 
     Example:
         >>> with tracediff.record_steps("traces/before") as p:
@@ -118,7 +128,8 @@ def record_steps(
     name = f"rank{number}.pt.trace.json.gz"
     path = _next_folder(Path(out), name) / name
     options = {"record_shapes": record_shapes, "with_stack": with_stack, "profile_memory": profile_memory}
-    with recording(path, wait, warmup, active, options) as recorder:
+    logging = log_of_compiling(path, number, provenance)
+    with logging as log, recording(path, wait, warmup, active, options, log) as recorder:
         yield recorder
     if not number:  # not a line for each of a thousand ranks
         settings = {"wait": wait, "warmup": warmup, "active": active, "detail": _detail(options)}
@@ -163,9 +174,16 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
     return write
 
 
+def log_of_compiling(path: Path, rank: int, is_wanted: bool) -> AbstractContextManager[CompileTrace | None]:
+    """The log of what torch.compile compiles, beside the trace ``path`` of a rank; None where it is not wanted."""
+    return compile_trace(log_beside(path, rank)) if is_wanted else nullcontext()
+
+
 @contextmanager
-def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str, bool]) -> Iterator[Recorder]:
-    """Record ``active`` steps to the file ``path``; see `record_steps`."""
+def recording(
+    path: Path, wait: int, warmup: int, active: int, options: dict[str, bool], log: CompileTrace | None = None
+) -> Iterator[Recorder]:
+    """Record ``active`` steps to the file ``path``, and keep ``log`` with it; see `record_steps`."""
     torch = import_torch(str(path))
     needed = wait + warmup + active
     schedule = torch.profiler.schedule(wait=wait, warmup=warmup, active=active, repeat=1)
@@ -188,6 +206,8 @@ def recording(path: Path, wait: int, warmup: int, active: int, options: dict[str
         empty.extend(_empty_steps(events))
         recorder.device = _device(events)
         _export(profiler, path)
+        if log is not None:
+            log.keep()
 
     with ExitStack() as open_profiler:
         recorder = Recorder(path, wait, range(wait + warmup, needed), start)
@@ -218,7 +238,7 @@ def say(line: str) -> None:
 def _recorded(recorder: Recorder) -> str:
     """``steps 3–7``, and whether others had the processor meanwhile."""
     steps = f"steps {recorder.recorded[0]}–{recorder.recorded[-1]}"
-    if recorder.waiting is None or recorder.waiting <= CONTENDED:
+    if recorder.waiting is None or recorder.waiting <= thresholds.CONTENDED:
         return steps
     return f"{steps} (disturbed: waited {percent(recorder.waiting)} of the time for a processor)"
 
@@ -310,3 +330,75 @@ def _next_folder(out: Path, prefix: str) -> Path:
     while any((folder := out / f"run{k}").glob(f"{prefix}*")):
         k += 1
     return make_folder(folder)
+
+
+def add_run(run_folder: Path, settings: dict[str, Any], device: str, waiting: float | None = None) -> None:
+    """Add the run in ``run_folder``, which this process has recorded, to the manifest of the set above it; runs whose
+    folders are gone are dropped.
+
+    Unlike those of `tracediff.collect`, the steps were not timed without the profiler. Peak memory is the process's so
+    far.
+
+    Args:
+        settings: of the recording: wait, warmup and active, where they are known, and detail.
+        device: ``cuda`` if GPU events were recorded, else ``cpu``.
+        waiting: the part of the recorded steps in which threads waited for a processor, where that is known. A run on
+            the CPU that waited for long is marked as disturbed.
+
+    Raises:
+        TracediffError: another program's manifest is in the way, or the folder is not writable.
+    """
+    import torch
+
+    out, threads = run_folder.parent, torch.get_num_threads()
+    number = int(run_folder.name.removeprefix("run"))
+    before = _read(out / "manifest.json")
+    disturbed = device == "cpu" and (waiting or 0) > thresholds.CONTENDED
+    run = {"run": number, "peak_memory_bytes": peak_memory(device), "profiled_waiting": waiting, "contended": disturbed}
+    others = [r for r in before.get("runs", []) if r["run"] != number and (out / f"run{r['run']}").is_dir()]
+    write_json(
+        out / "manifest.json",
+        {
+            **before,
+            "schema": MANIFEST,
+            "variant": before.get("variant", out.resolve().name),
+            "git_commit": _commit(before if others else {}),
+            "world_size": of_group("world_size", 1),
+            "settings": {"device": device, "threads": threads, **settings},
+            "environment": environment(device, threads),
+            "runs": sorted([*others, run], key=lambda r: int(r["run"])),
+        },
+    )
+
+
+def _commit(before: dict[str, Any]) -> str | None:
+    """The commit of the program that runs, with ``+changes`` if files are modified; None outside a checkout, in a
+    notebook, and if a run of the set so far was of another.
+    """
+    program = getattr(sys.modules.get("__main__"), "__file__", None)
+    commit = git_commit(program) if program else None
+    return commit if before.get("git_commit", commit) == commit else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The manifest so far, empty if there is none."""
+    try:
+        found = json.loads(path.read_text())
+        if found["schema"] == MANIFEST and all(isinstance(run["run"], int) for run in found["runs"]):
+            return dict(found)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise TracediffError(
+        str(path), "not a manifest of this version, so the run is not added", "record to another folder"
+    )
+
+
+def of_group(what: str, alone: int) -> int:
+    """The ``rank`` or ``world_size`` of this process: by torch.distributed, else by the environment, else ``alone``."""
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        return int(getattr(distributed, f"get_{what}")())
+    return number_of(what.upper(), alone)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
-from tracediff.collect.update import Update, update_of
 from tracediff.errors import TracediffError, did_you_mean
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
@@ -196,3 +195,40 @@ def task_of(returned: Any, subject: str) -> Task:
         f"make_step returned {type(returned).__name__}, which is not a step",
         "return a callable, or an object with step()",
     )
+
+
+Update = Callable[[Any], None]
+"""Given the loss, computes the gradients and steps the optimizer."""
+
+
+def update_of(optimizer: Any, device: str, is_scaled: bool, is_compiled: bool) -> Update:
+    """The update by ``optimizer``.
+
+    Args:
+        is_scaled: scale the loss, so that small gradients in float16 are not rounded to 0 (torch.amp.GradScaler).
+        is_compiled: compile the step of the optimizer.
+    """
+    import torch
+
+    if is_compiled:
+        optimizer.step = torch.compile(optimizer.step)
+    if not is_scaled:
+
+        def update(loss: Any) -> None:
+            loss.backward()
+            optimizer.step()
+
+        return update
+
+    scaler = torch.amp.GradScaler(device.partition(":")[0], init_scale=SCALE)
+
+    def scaled_update(loss: Any) -> None:
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+
+    return scaled_update
+
+
+SCALE = 2.0**10
+"""At first; torch's 2**16 makes the first gradients infinite, and steps that the optimizer omits are less work."""

@@ -13,26 +13,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from tracediff import bounds
 from tracediff.collect.apply import OnnxModel, check_compiler
 from tracediff.collect.compile_log import CompileLog
-from tracediff.collect.format_loss import losing_format
-from tracediff.collect.gpu import GpuWatch, allow_tf32, use_device
+from tracediff.collect.compile_trace import CompileTrace
 from tracediff.collect.measure import (
-    Steps,
+    GpuWatch,
+    StepTimer,
+    allow_tf32,
+    computed,
+    dtype_of,
     environment,
     load_average,
     occupancy,
     peak_memory,
+    random_state,
     reset_peak_memory,
     synchronise,
     timing_pass,
+    use_device,
     waited,
     waiting_ns,
 )
-from tracediff.collect.modules import annotate_fx, annotate_modules, is_scripted, names_in_call_order
+from tracediff.collect.modules import annotate_fx, annotate_modules, is_scripted, losing_format, names_in_call_order
 from tracediff.collect.provenance import Provenance
-from tracediff.collect.record import recording
-from tracediff.collect.results import computed, dtype_of, random_state
+from tracediff.collect.record import log_of_compiling, recording
 from tracediff.collect.user_code import make_user_task
 from tracediff.collect.variant import Task, Variant, parse_variant
 from tracediff.collect.workloads import workload
@@ -46,8 +51,6 @@ DETAIL = {
 """``--detail`` → options of torch.profiler."""
 
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
-MOST_REASON = 200
-"""Characters of an error's first line that are shown."""
 SETTLING = 3
 """Warm-up steps after the first step, before anything is measured."""
 SETTLING_S = 1.0
@@ -68,15 +71,22 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(spec["threads"])
     _seed(spec["seed"])
     _use(spec["device"])
-    variant = parse_variant(spec["variant"], workload(spec["workload"]).OWN if spec["workload"] else ())
+    variant = parse_variant(spec["variant"], workload(spec["workload"]).own if spec["workload"] else ())
     if variant.has("tf32"):
         _require_gpu(spec)
         allow_tf32()
-    log, provenance = CompileLog(), Provenance()
     if variant.compiles and not spec["device"].startswith("cuda"):
         check_compiler(variant.text, dict(variant.options))
+    with log_of_compiling(Path(spec["trace"]), spec["rank"], spec["provenance"]) as compile_trace:
+        return _measured(spec, variant, compile_trace)
+
+
+def _measured(spec: dict[str, Any], variant: Variant, compile_trace: CompileTrace | None) -> dict[str, Any]:
+    """Run the steps of ``variant``, and keep ``compile_trace`` beside their trace; see `run`."""
+    log, provenance = CompileLog(), Provenance()
     if variant.compiles:
         log.attach()
+    if variant.compiles and spec["provenance"]:
         provenance.attach()
     start = time.perf_counter()
     task = _task(spec, variant)
@@ -93,7 +103,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         waiting = waited(before, waiting_ns(), unprofiled, spec["threads"])
         memory = peak_memory(spec["device"])
         _enter("record", spec)
-        profiled, profiled_waiting = _profiled(spec, task)
+        profiled, profiled_waiting = _profiled(spec, task, compile_trace)
     return {
         "build_s": build_s,
         "first_step_s": first_step_s,
@@ -172,7 +182,7 @@ def _seed(seed: int) -> None:
 def _task(spec: dict[str, Any], variant: Variant) -> Task:
     if spec["workload"]:
         chosen = workload(spec["workload"])
-        task: Task = chosen.make(variant, spec["device"], **chosen.SIZES[spec["size"]])
+        task: Task = chosen.make(variant, spec["device"], **chosen.sizes[spec["size"]])
     else:
         task = make_user_task(spec["target"], variant, spec["arguments"])
     if variant.has("compiled_optimizer") and not variant.optimizers:
@@ -208,15 +218,18 @@ def _annotate(task: Task, how: str, variant: Variant) -> dict[str, str]:
     return nodes
 
 
-def _profiled(spec: dict[str, Any], task: Task) -> tuple[list[dict[str, Any]], float | None]:
+def _profiled(
+    spec: dict[str, Any], task: Task, compile_trace: CompileTrace | None
+) -> tuple[list[dict[str, Any]], float | None]:
     """Run the steps under the profiler; the samples of the recorded ones, and the part in which they waited for a
     processor.
     """
     first = spec["wait"] + spec["warmup"]
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    measured, before, after = Steps(spec["device"]), None, None
-    with recording(path, spec["wait"], spec["warmup"], spec["active"], DETAIL[spec["detail"]]) as recorder:
+    measured, before, after = StepTimer(spec["device"]), None, None
+    detail = DETAIL[spec["detail"]]
+    with recording(path, spec["wait"], spec["warmup"], spec["active"], detail, compile_trace) as recorder:
         for number in range(first + spec["active"]):
             if number == first:
                 before = waiting_ns()
@@ -255,11 +268,11 @@ def _modules(task: Task, variant: Variant) -> dict[str, str]:
 def reason_of(error: BaseException) -> str:
     """Type and first line of an error; of one that torch.compile raised, with the line of the user's code."""
     if isinstance(error, SystemExit):
-        return f"its code called sys.exit({repr(error.code)[:MOST_REASON]})"
+        return f"its code called sys.exit({repr(error.code)[: bounds.REASON]})"
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     places = FRAME.findall(str(error).partition("from user code:")[2])
     at = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
-    return f"{type(error).__name__}: {first if len(first) <= MOST_REASON else first[:MOST_REASON] + '…'}{at}"
+    return f"{type(error).__name__}: {first if len(first) <= bounds.REASON else first[: bounds.REASON] + '…'}{at}"
 
 
 def _in_step(error: BaseException) -> TracebackType | None:

@@ -1,28 +1,31 @@
-"""`Comparison`: all results of comparing two sets."""
+"""`Comparison`: all results of comparing two sets; one of a part of the work, and the call stacks of any of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.side import Side
-from tracediff.diff.family_tests import TestedFamily
-from tracediff.diff.gpu_time import GpuTime
-from tracediff.diff.groups import WorkTime
+from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.summary import Side
+from tracediff.diff.accounts import GpuTime, StepTime, TableDiff
+from tracediff.diff.groups import Group, Member, WorkTime, qualified_names
 from tracediff.diff.matching.call_pairs import Pairing
-from tracediff.diff.ops import Op
+from tracediff.diff.matching.items import Item, inherited
+from tracediff.diff.ops import GPU_WORK, Op, TestedFamily, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
-from tracediff.diff.step_time import StepTime
-from tracediff.diff.table_changes import TableDiff
-from tracediff.diff.unprofiled import Unprofiled
-from tracediff.diff.verdict import Verdict
-from tracediff.diff.work_changes import WorkChange, work_changes
+from tracediff.diff.statistics.many import UNTESTED
+from tracediff.diff.verdict import Unprofiled, Verdict
+from tracediff.diff.views import WorkChange, work_changes
+from tracediff.pair import NONE, Pair
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import table_name
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Explanation
-    from tracediff.source.touching import ChangedCode
+    from tracediff.source.changed_code import ChangedCode
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Comparison:
     gpu_time: GpuTime
     host_time: WorkTime
     ops: tuple[Op, ...]
-    trees: tuple[CallTree, CallTree]
+    trees: Pair[CallTree]
     pairing: Pairing
     families: tuple[TestedFamily, ...]
     common_change: float
@@ -95,3 +98,256 @@ class Comparison:
     def was_refused(self) -> bool:
         """Whether the sides were not compared."""
         return self.comparability.level == REFUSED and not self.ops
+
+
+OPERATOR = "cpu_op"
+
+
+@dataclass(frozen=True)
+class Part:
+    """The selected work; an empty attribute selects all.
+
+    Attributes:
+        device: gpu or cpu, None for both. phases, families: of the work.
+        modules: paths; each with everything below it.
+    """
+
+    device: str | None = None
+    phases: frozenset[str] = frozenset()
+    families: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing is left out."""
+        return not (self.device or self.phases or self.families or self.modules)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether it selects by phase or module."""
+        return bool(self.phases or self.modules)
+
+    def selects_place(self, phase: str, module: str | None) -> bool:
+        """Whether work of this phase and module path is selected."""
+        return (not self.phases or phase in self.phases) and (
+            not self.modules or any(_below(module, path) for path in self.modules)
+        )
+
+    def contains(self, work: Member | Item, category: str) -> bool:
+        """Whether a piece of work is selected."""
+        device = gpu_or_cpu(category)
+        return (
+            self.device in (None, device)
+            and (not self.families or work.family in self.families)
+            and self.selects_place(work.phase, work.module)
+        )
+
+
+def _below(module: str | None, path: str) -> bool:
+    return module is not None and (module == path or module.startswith((f"{path}/", f"{path}.")))
+
+
+def only(comparison: Comparison, part: Part) -> Comparison:
+    """The comparison of ``part``: its groups' members, operators and tree add up as those of the whole do.
+
+    Results for the whole step (verdict, states, explanation, preflight, health, ranks, tables, busy time) do not
+    change. With selected phases or modules, operators are summed over their calls there; operators that only wrap
+    others, runtime calls and annotations have no node in the tree and are left out. Work that is kept out of matching
+    belongs to no part. Operators whose numbers change are untested.
+    """
+    if part.is_all or comparison.was_refused:
+        return comparison
+    groups = tuple(_groups(comparison, part))
+    here = [_here(comparison, tree, part) for tree in comparison.trees]
+    gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    return replace(
+        comparison,
+        gpu_time=replace(comparison.gpu_time, groups=groups if gpu else (), unattributed=NONE),
+        host_time=WorkTime(() if gpu else groups),
+        ops=tuple(
+            sorted(_ops(comparison, part, groups, here), key=lambda op: (-abs(op.delta), op.category, op.raw_name))
+        ),
+        trees=_trees(comparison, groups, here),
+        families=tuple(f for f in comparison.families if f.name in part.families or not part.families)
+        if not part.has_place
+        else (),
+    )
+
+
+def _groups(comparison: Comparison, part: Part) -> list[Group]:
+    groups = []
+    for group in comparison.work.groups:
+        kept = group.members.map(lambda side: tuple(m for m in side if part.contains(m, m.category)))
+        if kept == group.members:
+            groups.append(group)
+        elif any(kept):  # what its operator's occurrences count is no longer all of it
+            items = group.items.map(lambda side: tuple(i for i in side if part.contains(i, i.work.category)))
+            groups.append(replace(group, members=kept, ops=None, items=items))
+    return sorted(
+        groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in chain(*g.members)])
+    )
+
+
+def _ops(comparison: Comparison, part: Part, groups: Iterable[Group], here: list[list[bool]]) -> list[Op]:
+    """GPU work as its groups have it; operators as they are, or summed over the calls of the phases and modules."""
+    ops = []
+    on_gpu = _sums(
+        ((m.category, m.name), which, (m.count, m.ns, m.ns))
+        for g in groups
+        for which, side in enumerate(g.members)
+        for m in side
+    )
+    on_host = _sums(_calls(comparison, here)) if part.has_place else None
+    for op in comparison.ops:
+        if part.device not in (None, op.device):
+            continue
+        if op.category in GPU_WORK:
+            ops += _with(op, on_gpu)
+        elif op.device == "cpu" and (not part.families or op.family in part.families):
+            ops += [op] if on_host is None else _with(op, on_host) if op.category == OPERATOR else []
+        elif not part.families and not part.has_place:
+            ops.append(op)
+    return ops
+
+
+Sums = dict[tuple[str, str], tuple[Pair[int], Pair[int], Pair[int]]]
+"""(category, table name) → count, total and self time."""
+
+
+def _sums(parts: Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]) -> Sums:
+    sums: Sums = {}
+    for (category, name), which, values in parts:
+        key = category, table_name(name)
+        count, times, self_times = sums.get(key, (NONE, NONE, NONE))
+        sums[key] = count.plus(which, values[0]), times.plus(which, values[1]), self_times.plus(which, values[2])
+    return sums
+
+
+def _calls(
+    comparison: Comparison, here: list[list[bool]]
+) -> Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]:
+    """The operators' calls at the chosen phases and modules, over the comparison's scale."""
+    for which, tree in enumerate(comparison.trees):
+        factor = comparison.scale // tree.denominator
+        for call, is_here in zip(tree.calls, here[which], strict=True):
+            if is_here and call.kind == "op":
+                yield (OPERATOR, call.name), which, (factor * call.count, factor * call.total, factor * call.self_ns)
+
+
+def _with(op: Op, sums: Sums) -> list[Op]:
+    """``op`` with the numbers of the part, none where it does not occur there."""
+    numbers = sums.get((op.category, table_name(op.raw_name)))
+    if not numbers:
+        return []
+    if numbers == (op.count, op.total, op.self_time):
+        return [op]
+    count, times, self_times = numbers
+    return [replace(op, count=count, total=times, self_time=self_times, significance=UNTESTED)]
+
+
+def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
+    """For each call of ``tree``, whether its phase and module are selected."""
+    phases, modules = inherited(tree, qualified_names(Pair(comparison.control.manifest, comparison.test.manifest)))
+    return [part.selects_place(phase, module) for phase, module in zip(phases, modules, strict=True)]
+
+
+def _trees(comparison: Comparison, groups: Iterable[Group], here: list[list[bool]]) -> Pair[CallTree]:
+    """Both trees with the work of ``groups``; calls elsewhere stay, so that the pairing holds, but count nothing."""
+    trees = []
+    for which, tree in enumerate(comparison.trees):
+        work = sorted((item.work for g in groups for item in g.items[which]), key=lambda w: (w.order, w.name, w.node))
+        calls = [call if is_here else _uncounted(call) for call, is_here in zip(tree.calls, here[which], strict=True)]
+        trees.append(CallTree(tree.denominator, calls, work))
+    return Pair(*trees)
+
+
+def _uncounted(call: Call) -> Call:
+    return replace(call, count=0, total=0, self_ns=0)
+
+
+@dataclass(kw_only=True)
+class CallPlace:
+    """One stack; counts and times are numerators over the comparison's scale. The time of an operator includes
+    everything below it; else it is that of the GPU work.
+
+    Attributes:
+        stack: from the phase to the call itself. shapes: its inputs as recorded, of work its grid and block; None where
+            not recorded.
+    """
+
+    stack: tuple[str, ...]
+    shapes: str | None
+    count: Pair[int] = NONE
+    time: Pair[int] = NONE
+
+
+def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPlace]:
+    """All stacks that contain ``raw_name`` or another spelling of its row in a table, the longest time first; empty if
+    it is in no tree.
+    """
+    below = () if category == "cpu_op" else (display_name(raw_name),)
+    return _placed(
+        (
+            which,
+            (*_stack(tree, node), *below),
+            shapes,
+            comparison.scale // tree.denominator * count,
+            comparison.scale // tree.denominator * ns,
+        )
+        for which, tree in enumerate(comparison.trees)
+        for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name))
+    )
+
+
+def places_of(comparison: Comparison, group: Group) -> list[CallPlace]:
+    """All stacks that contain a group's work; shapes are those of its operator where they are known, else grid and
+    block.
+    """
+    return _placed(
+        (
+            which,
+            (*_stack(tree, item.node), *(() if item.work.category == "cpu_op" else (display_name(item.work.name),))),
+            _shapes(tree, item),
+            item.count,
+            item.ns,
+        )
+        for which, (tree, items) in enumerate(zip(comparison.trees, group.items, strict=True))
+        for item in items
+    )
+
+
+def _placed(occurrences: Iterable[tuple[int, tuple[str, ...], str | None, int, int]]) -> list[CallPlace]:
+    """Occurrences (side, stack, shapes, count, ns) summed, the longest time first."""
+    found: dict[tuple[tuple[str, ...], str | None], CallPlace] = {}
+    for which, stack, shapes, count, ns in occurrences:
+        place = found.setdefault((stack, shapes), CallPlace(stack=stack, shapes=shapes))
+        place.count, place.time = place.count.plus(which, count), place.time.plus(which, ns)
+    return sorted(
+        (p for p in found.values() if any(p.count)),
+        key=lambda p: (-max(p.time), p.stack, p.shapes or ""),
+    )
+
+
+def _shapes(tree: CallTree, item: Item) -> str | None:
+    return (tree.calls[item.node].shapes if item.node >= 0 else None) or item.work.launch_shape
+
+
+def _occurrences(tree: CallTree, category: str, name: str) -> Iterator[tuple[int, str | None, int, int]]:
+    """(node, shapes, count, ns)."""
+    if category == "cpu_op":
+        for node, call in enumerate(tree.calls):
+            if call.kind == "op" and table_name(call.name) == name:
+                yield node, call.shapes, call.count, call.total
+        return
+    for work in tree.work:
+        if work.category == category and table_name(work.name) == name:
+            yield work.node, work.launch_shape, work.count, work.ns
+
+
+def _stack(tree: CallTree, node: int) -> list[str]:
+    names: list[str] = []
+    while node >= 0:
+        call = tree.calls[node]
+        names.append(display_name(call.name) if call.kind == "op" else call.label)
+        node = call.parent
+    return names[::-1]

@@ -6,19 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
-from tracediff.aggregate.side import Side
-from tracediff.diff.matching.batch_ratio import shape_key
-from tracediff.diff.matching.call_pairs import Pairing, pair_calls
+from tracediff.aggregate.summary import Side
+from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.items import FamilyOf, Item, items_of
-from tracediff.diff.matching.match import PLACED, TURNED, Match
-from tracediff.diff.matching.origins import Origins
+from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
 from tracediff.ingest.manifest import Manifest
+from tracediff.pair import NONE, Pair, total
+from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
-from tracediff.profile.work import UNMATCHED
+
+NO_ITEMS: Pair[tuple[Item, ...]] = Pair((), ())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +51,8 @@ class Group:
         level: one of matching.match.LEVELS.
         largest: raw name of its largest piece of work.
         family: what kind of work. phase: part of the step. module: path, None where unknown or several.
-        control, test: members, the largest first.
-        control_ops, test_ops: occurrences of the operator that all members share, None where they share none.
+        members: of control and test, the largest first.
+        ops: occurrences of the operator that all members share, None where they share none.
         call: that operator with its shapes, None where they share none.
         items: the pieces of work that the members sum, of control and test, with their nodes in the tree.
     """
@@ -61,17 +62,10 @@ class Group:
     family: str
     phase: str
     module: str | None
-    control: tuple[Member, ...]
-    test: tuple[Member, ...]
-    control_ops: int | None = None
-    test_ops: int | None = None
+    members: Pair[tuple[Member, ...]]
+    ops: Pair[int] | None = None
     call: str | None = None
-    items: tuple[tuple[Item, ...], tuple[Item, ...]] = field(default=((), ()), compare=False, repr=False)
-
-    @property
-    def sides(self) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
-        """Members of control and test."""
-        return self.control, self.test
+    items: Pair[tuple[Item, ...]] = field(default=NO_ITEMS, compare=False, repr=False)
 
     @cached_property
     def name(self) -> str:
@@ -79,35 +73,25 @@ class Group:
         return display_name(table_name(self.largest))
 
     @cached_property
-    def match_names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """Match names of the members of control and test."""
-        return frozenset(match_name(m.name) for m in self.control), frozenset(match_name(m.name) for m in self.test)
+    def match_names(self) -> Pair[frozenset[str]]:
+        """Match names of the members."""
+        return self.members.map(lambda side: frozenset(match_name(m.name) for m in side))
 
     @cached_property
-    def control_ns(self) -> int:
-        """Time on the control side."""
-        return sum(m.ns for m in self.control)
+    def time(self) -> Pair[int]:
+        """Time of the members."""
+        return self.members.map(lambda side: sum(m.ns for m in side))
 
     @cached_property
-    def test_ns(self) -> int:
-        """Time on the test side."""
-        return sum(m.ns for m in self.test)
-
-    @cached_property
-    def control_count(self) -> int:
-        """Events on the control side."""
-        return sum(m.count for m in self.control)
-
-    @cached_property
-    def test_count(self) -> int:
-        """Events on the test side."""
-        return sum(m.count for m in self.test)
+    def count(self) -> Pair[int]:
+        """Events of the members."""
+        return self.members.map(lambda side: sum(m.count for m in side))
 
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines of code outside of torch that it runs for, on either side; the one with most time first."""
         ns: Counter[str] = Counter()
-        for item in (*self.items[0], *self.items[1]):
+        for item in chain(*self.items):
             if item.line:
                 ns[item.line] += item.ns
         return tuple(sorted(ns, key=lambda line: (-ns[line], line)))
@@ -115,19 +99,17 @@ class Group:
     @property
     def delta(self) -> int:
         """test − control time."""
-        return self.test_ns - self.control_ns
+        return self.time.delta
 
     @property
-    def counts(self) -> tuple[int, int]:
+    def counts(self) -> Pair[int]:
         """What the group is counted in: occurrences of its operator where its members share one, else events."""
-        if self.control_ops is not None and self.test_ops is not None:
-            return self.control_ops, self.test_ops
-        return self.control_count, self.test_count
+        return self.ops or self.count
 
     @property
     def parts(self) -> tuple[Fraction, Fraction]:
         """(part of the change by count, part by mean duration), in the same unit as `delta`."""
-        return split_change(self.counts[0], self.control_ns, self.counts[1], self.test_ns)
+        return split_change(self.counts, self.time)
 
 
 @dataclass(frozen=True)
@@ -136,37 +118,31 @@ class WorkTime:
 
     Attributes:
         groups: all of it, the largest change first.
-        unattributed_control, unattributed_test: work that a health note keeps out of matching.
+        unattributed: work that a health note keeps out of matching.
     """
 
     groups: tuple[Group, ...]
-    unattributed_control: int = 0
-    unattributed_test: int = 0
+    unattributed: Pair[int] = NONE
 
     @cached_property
-    def unattributed(self) -> int:
-        """Change by work that is kept out of matching."""
-        return self.unattributed_test - self.unattributed_control
+    def time(self) -> Pair[int]:
+        """Σ durations."""
+        return total((*(g.time for g in self.groups), self.unattributed))
 
-    @cached_property
-    def control(self) -> int:
-        """Σ durations on the control side."""
-        return sum(g.control_ns for g in self.groups) + self.unattributed_control
-
-    @cached_property
-    def test(self) -> int:
-        """Σ durations on the test side."""
-        return sum(g.test_ns for g in self.groups) + self.unattributed_test
-
-    @cached_property
+    @property
     def delta(self) -> int:
         """test − control."""
-        return self.test - self.control
+        return self.time.delta
+
+    @cached_property
+    def count(self) -> Pair[int]:
+        """Events in groups."""
+        return total(g.count for g in self.groups)
 
     @cached_property
     def matched(self) -> int:
         """Change within groups that have members on both sides and name a partner."""
-        return sum(g.delta for g in self.groups if g.control and g.test and g.level not in PLACED)
+        return sum(g.delta for g in self.groups if all(g.members) and g.level not in PLACED)
 
     @cached_property
     def placed(self) -> int:
@@ -176,23 +152,23 @@ class WorkTime:
     @cached_property
     def added(self) -> int:
         """Change by groups that only the test side has."""
-        return sum(g.delta for g in self.groups if not g.control)
+        return sum(g.delta for g in self.groups if not g.members.control)
 
     @cached_property
     def removed(self) -> int:
         """Change by groups that only the control side has."""
-        return sum(g.delta for g in self.groups if not g.test)
+        return sum(g.delta for g in self.groups if not g.members.test)
 
 
-def split_change(control_count: int, control_ns: int, test_count: int, test_ns: int) -> tuple[Fraction, Fraction]:
+def split_change(count: Pair[int], time: Pair[int]) -> tuple[Fraction, Fraction]:
     """Δ = Δcount · (mean_a + mean_b)/2 + Δmean · (count_a + count_b)/2, exact and antisymmetric; where a side is 0 all
     is count.
     """
-    delta = Fraction(test_ns - control_ns)
-    if not control_count or not test_count:
+    delta = Fraction(time.delta)
+    if not all(count):
         return delta, Fraction(0)
-    means = Fraction(control_ns, control_count) + Fraction(test_ns, test_count)
-    by_count = (test_count - control_count) * means / 2
+    means = Fraction(time.control, count.control) + Fraction(time.test, count.test)
+    by_count = count.delta * means / 2
     return by_count, delta - by_count
 
 
@@ -203,45 +179,45 @@ class Matched:
     """
 
     groups: tuple[Group, ...]
-    unattributed: tuple[int, int]
+    unattributed: Pair[int]
     pairing: Pairing
 
 
 def match_work(
-    trees: tuple[CallTree, CallTree],
+    trees: Pair[CallTree],
     scale: int,
     family_of: FamilyOf,
-    sides: tuple[Side, Side],
+    sides: Pair[Side],
 ) -> Matched:
     """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest
     change first.
 
     Swapped sides give the same groups turned round: matching sees the sides in an order of their own.
     """
-    left_out = tuple(
-        sum(scale // tree.denominator * w.ns for w in tree.work if w.ordinal == UNMATCHED) for tree in trees
+    left_out = trees.map(
+        lambda tree: sum(scale // tree.denominator * w.ns for w in tree.work if w.ordinal == UNMATCHED)
     )
-    turned = _content(trees[1]) < _content(trees[0])
+    turned = _content(trees.test) < _content(trees.control)
     if turned:
-        trees, sides = (trees[1], trees[0]), (sides[1], sides[0])
+        trees, sides = trees.swapped, sides.swapped
     pairing = pair_calls(*trees)
-    qualified = qualified_names((sides[0].manifest, sides[1].manifest))
+    qualified = qualified_names(sides.map(lambda side: side.manifest))
     first, second = (
         items_of(tree, scale // tree.denominator, family_of, Origins(side.manifest, side.torch_log), qualified)
         for tree, side in zip(trees, sides, strict=True)
     )
     matches = cascade(first, second, trees, pairing)
     if turned:
-        trees, pairing = (trees[1], trees[0]), pairing.turned()
+        trees, pairing = trees.swapped, pairing.turned()
         matches = [
             (TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches
         ]
     groups = [_group(match, trees, scale) for match in matches]
-    groups.sort(key=lambda g: (-abs(g.delta), g.largest, g.level, [(m.name, m.op or "") for m in g.control + g.test]))
-    return Matched(tuple(groups), (left_out[0], left_out[1]), pairing)
+    groups.sort(key=lambda g: (-abs(g.delta), g.largest, g.level, [(m.name, m.op or "") for m in chain(*g.members)]))
+    return Matched(tuple(groups), left_out, pairing)
 
 
-def qualified_names(manifests: tuple[Manifest | None, Manifest | None]) -> dict[str, str]:
+def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:
     """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same
     for swapped sides.
     """
@@ -258,7 +234,7 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
     return calls, [(w.node, w.order, w.name, w.launch_shape or "", w.ordinal, w.count, w.ns) for w in tree.work]
 
 
-def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
+def _group(match: Match, trees: Pair[CallTree], scale: int) -> Group:
     level, control, test, shared = match
     items = [*control, *test]
     largest = max(items, key=lambda i: (i.ns, i.work.name, i.op or ""))
@@ -269,9 +245,9 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
     modules = {i.module for i in items if i.module}
     phases = {i.phase for i in items}
     ops = (
-        [tree.calls[node].count * (scale // tree.denominator) for tree, node in zip(trees, shared, strict=True)]
+        Pair(*(tree.calls[k].count * (scale // tree.denominator) for tree, k in zip(trees, shared, strict=True)))
         if shared
-        else (None, None)
+        else None
     )
     return Group(
         level=level,
@@ -279,12 +255,10 @@ def _group(match: Match, trees: tuple[CallTree, CallTree], scale: int) -> Group:
         family=family,
         phase=phases.pop() if len(phases) == 1 else "unknown",
         module=modules.pop() if len(modules) == 1 else None,
-        control=members_of(control),
-        test=members_of(test),
-        control_ops=ops[0],
-        test_ops=ops[1],
-        call=_call(trees[0], shared[0]) if shared else None,
-        items=(tuple(control), tuple(test)),
+        members=Pair(members_of(control), members_of(test)),
+        ops=ops,
+        call=_call(trees.control, shared[0]) if shared else None,
+        items=Pair(tuple(control), tuple(test)),
     )
 
 

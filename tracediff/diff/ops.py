@@ -1,11 +1,13 @@
-"""Operations by name: how often, how long, on both sides, with HTA's five classes on counts."""
+"""Operations by name: how often, how long, on both sides, with HTA's five classes on counts; they and families, tested
+over runs.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
@@ -13,7 +15,8 @@ import numpy as np
 
 from tracediff.aggregate.averages import OpAverage
 from tracediff.aggregate.samples import Samples
-from tracediff.diff.statistics.many import Tested, compare_many
+from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
+from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
@@ -33,12 +36,9 @@ class Op:
         counted_as: name under which its spellings are counted; of calls of two vendors, one of each.
         raw_name: as recorded (its most frequent spelling).
         device: cpu or gpu. category: of the trace. family: kind of work.
-        *_total: every occurrence, recursion at each level. *_self: time in no child of the same lane.
-        time_change: faster, slower, same, unclear, or untested with fewer than three runs per side or little time.
-        p_value, q_value: of its self time, None where untested. relative: its change beyond what all operators have in
-            common, None where untested.
+        total: every occurrence, recursion at each level. self_time: time in no child of the same lane.
+        significance: of its self time.
         counts_vary: whether its count differs from step to step on either side.
-        interval: 95 % interval of the relative change of its self time, None where untested.
     """
 
     counted_as: str
@@ -46,18 +46,11 @@ class Op:
     device: str
     category: str
     family: str
-    control_count: int
-    test_count: int
-    control_total: int
-    test_total: int
-    control_self: int
-    test_self: int
-    time_change: str = "untested"
-    p_value: float | None = None
-    q_value: float | None = None
-    relative: float | None = None
+    count: Pair[int]
+    total: Pair[int]
+    self_time: Pair[int]
+    significance: Significance = UNTESTED
     counts_vary: bool = False
-    interval: tuple[float, float] | None = None
 
     @cached_property
     def name(self) -> str:
@@ -69,28 +62,23 @@ class Op:
         """test − control self time on the CPU, where totals hold their children; total on the GPU, where the two are
         the same.
         """
-        return self.test_self - self.control_self
-
-    @property
-    def total_delta(self) -> int:
-        """test − control total time."""
-        return self.test_total - self.control_total
+        return self.self_time.delta
 
     @property
     def count_change(self) -> str:
         """HTA's class: added, deleted, increased, decreased or unchanged."""
-        if self.control_count == self.test_count:
+        if not self.count.delta:
             return "unchanged"
-        if not self.control_count:
+        if not self.count.control:
             return "added"
-        if not self.test_count:
+        if not self.count.test:
             return "deleted"
-        return "increased" if self.test_count > self.control_count else "decreased"
+        return "increased" if self.count.delta > 0 else "decreased"
 
 
 def compare_ops(
-    averages: tuple[OpAverage, OpAverage],
-    samples: tuple[Samples, Samples],
+    averages: Pair[OpAverage],
+    samples: Pair[Samples],
     scale: int,
     family_of: Callable[[str, str], str],
     noise_floor: float,
@@ -105,47 +93,33 @@ def compare_ops(
     of_name = by_name(averages, scale, calls)
     tested = compare_samples(list(of_name), samples, noise_floor)
     ops = []
-    for k, ((category, name), (raw, (control, test))) in enumerate(of_name.items()):
-        varies = any((category, name) in side.varying for side in samples)
-        word, p, q, relative = tested.line(k)
-        paired = name in calls.values()
-        if paired:  # several calls in one row, which were not sampled together
-            word, p, q, relative = "untested", None, None, None
-        counts, totals, self_times = zip(control, test, strict=True)
-        op = Op(
-            counted_as=_pair_name(averages, calls, name) if paired else name,
-            raw_name=raw,
-            device=gpu_or_cpu(category),
-            category=category,
-            family=family_of(category, raw),
-            control_count=counts[0],
-            test_count=counts[1],
-            control_total=totals[0],
-            test_total=totals[1],
-            control_self=self_times[0],
-            test_self=self_times[1],
-        )
+    for k, ((category, name), (raw, sides)) in enumerate(of_name.items()):
+        paired = name in calls.values()  # several calls in one row, which were not sampled together
+        count, times, self_times = (Pair(*both) for both in zip(*sides, strict=True))
         ops.append(
-            replace(
-                op,
-                time_change=word,
-                p_value=p,
-                q_value=q,
-                relative=relative,
-                counts_vary=varies,
-                interval=None if paired else tested.interval(k),
+            Op(
+                counted_as=_pair_name(averages, calls, name) if paired else name,
+                raw_name=raw,
+                device=gpu_or_cpu(category),
+                category=category,
+                family=family_of(category, raw),
+                count=count,
+                total=times,
+                self_time=self_times,
+                significance=UNTESTED if paired else tested.of(k),
+                counts_vary=any((category, name) in side.varying for side in samples),
             )
         )
     return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
 
 
-def _counterparts(averages: tuple[OpAverage, OpAverage]) -> dict[str, str]:
+def _counterparts(averages: Pair[OpAverage]) -> dict[str, str]:
     """Runtime call → what it does, if the sides' calls are of different vendors."""
     control, test = ({raw for category, raw in a.ops if category in CALL_CATEGORIES} for a in averages)
     return counterparts(control, test)
 
 
-def _pair_name(averages: tuple[OpAverage, OpAverage], calls: Mapping[str, str], role: str) -> str:
+def _pair_name(averages: Pair[OpAverage], calls: Mapping[str, str], role: str) -> str:
     """``cudaLaunchKernel → hipLaunchKernel``: the most frequent call of each side that does the same."""
     names = []
     for average in averages:
@@ -182,7 +156,27 @@ def gpu_or_cpu(category: str) -> str:
     return "gpu" if category in GPU_CATEGORIES else "cpu"
 
 
-def compare_samples(keys: Sequence[Hashable], samples: tuple[Samples, Samples], noise_floor: float) -> Tested:
+def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floor: float) -> Tested:
     """Test what was sampled of ``keys`` on both sides."""
     control, test = (np.array([side.values_of(key) for key in keys]).reshape(len(keys), side.runs) for side in samples)
     return compare_many(control, test, noise_floor)
+
+
+@dataclass(frozen=True)
+class TestedFamily:
+    """One family; times are medians over steps, means over runs, in µs per step."""
+
+    name: str
+    us: Pair[float]
+    significance: Significance
+
+
+def compare_families(samples: Pair[Samples], noise_floor: float) -> tuple[TestedFamily, ...]:
+    """All families of either side, the largest change first."""
+    names = sorted({str(key) for side in samples for key in side.values})
+    tested = compare_samples(names, samples, noise_floor)
+    rows = [
+        TestedFamily(name, Pair(*(float(side.values_of(name).mean()) for side in samples)), tested.of(k))
+        for k, name in enumerate(names)
+    ]
+    return tuple(sorted(rows, key=lambda r: (-abs(r.us.delta), r.name)))

@@ -1,4 +1,4 @@
-"""The preflight: whether two sets are comparable (docs/preflight.md)."""
+"""The preflight: whether two sets are comparable (docs/preflight.md), and whether they computed the same."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracediff.aggregate.alike import alike
+from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
-from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.results import different_results
-from tracediff.ingest.unread import shortened, unread_devices
+from tracediff.aggregate.traceset import TraceSet, alike
+from tracediff.arrays import distinct
+from tracediff.ingest.manifest import Computed, Manifest, Results
+from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
 from tracediff.profile.placement.replays import KERNELS, UNMATCHED
@@ -42,8 +43,6 @@ COMPILING = re.compile(
     r"|^(?:fx_codegen_and_compile|compile_fx_inner|inductor_codegen)$"
 )
 """Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
-COMPILING_PART = 0.01
-"""Part of the used steps from which compilation matters."""
 SHORT = {
     "unread-device": "device events not read",
     "gpu-not-recorded": "GPU activity was not recorded",
@@ -73,12 +72,6 @@ SHORT = {
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
 WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
-LONGEST_VALUES = 24
-"""Characters of both values from which `-v` has to tell them."""
-LEAST_STEPS = 4
-"""Used steps from which the first can be warm-up."""
-WARM_UP = 1.5
-"""A first used step that takes this many times the median of the others is warm-up."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +101,7 @@ class Reason:
         """A few words that say what differs, with the values where these are short."""
         words = SHORT.get(self.code, self.code)
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
-        return words + (values if len(values) <= LONGEST_VALUES else "")
+        return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
 
 @dataclass(frozen=True)
@@ -134,7 +127,7 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
     files = [{p.origin.file for p in side.profiles} for side in (control, test)]
     if files[0] & files[1]:
         reasons.append(Reason("same-set", "both sides read the same file", control.label, test.label))
-    reasons += _differences(control, test)
+    reasons += [*_differences(control, test), *_other_ranks(control, test)]
     other = different_results(control.manifest, test.manifest)
     if other and not any(reason.code == "workload" for reason in reasons):
         message = f"the sides do not do the same work: the {other.what} differs after the {other.step} step"
@@ -179,7 +172,6 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ("gpu", "different GPUs: times would differ even with identical code", _gpus),
         ("gpu-count", "different numbers of GPUs in a file: the work per GPU differs", _gpu_counts),
         ("world-size", "different world sizes: the work per rank differs", _world_sizes),
-        ("ranks", "different ranks are compared", _ranks),
         ("driver", "different GPU driver versions", _drivers),
         ("torch", "different versions of torch", _torches),
         ("profiler-flags", "different profiler options, which have different overheads", _flags),
@@ -247,10 +239,10 @@ def _compiling(side: TraceSet) -> str:
         phases = np.array([is_compiling(name) for name in names], bool)
         rows = np.isin(table.step, group.used) & phases[table.name]
         total += int(table.self_ns[rows].sum())
-        found |= {names[n] for n in np.unique(table.name[rows]).tolist()}
+        found |= {names[n] for n in distinct(table.name[rows]).tolist()}
     for profile, used, _ in weighted:
         period += int(profile.periods[used].sum())
-    if total < COMPILING_PART * period:
+    if total < thresholds.COMPILING * period:
         return ""
     return ", ".join(sorted(found)[:2])
 
@@ -312,8 +304,8 @@ def _warming_up(side: TraceSet) -> str:
     for profile in side.profiles:
         used = np.flatnonzero(side.selection.used(profile))
         periods = profile.periods[used]
-        others = np.median(periods[1:]) if len(used) >= LEAST_STEPS else 0
-        if others and periods[0] > WARM_UP * others:
+        others = np.median(periods[1:]) if len(used) >= thresholds.WARM_UP_STEPS else 0
+        if others and periods[0] > thresholds.WARM_UP * others:
             found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / others:.1f} times the others")
     return ", ".join(found[:2])
 
@@ -322,8 +314,24 @@ def _world_sizes(side: TraceSet) -> str:
     return _joined({str(p.origin.world_size) for p in side.profiles if p.origin.world_size is not None})
 
 
-def _ranks(side: TraceSet) -> str:
-    return ", ".join(map(str, side.ranks))
+def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
+    """Other ranks, and which of them are compared: those that both sides have, if any."""
+    given = [sorted(map(int, side.ranks)) for side in (control, test)]
+    common = sorted(set(given[0]) & set(given[1]))
+    if given[0] == given[1] or not all(given):
+        return []
+    message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
+    compared = [
+        f"{_joined_numbers(common)} of {_joined_numbers(ranks)}"
+        if common and common != ranks
+        else _joined_numbers(ranks)
+        for ranks in given
+    ]
+    return [Reason("ranks", message, *compared)]
+
+
+def _joined_numbers(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def _drivers(side: TraceSet) -> str:
@@ -355,3 +363,66 @@ def _contended(side: TraceSet) -> str:
 
 def _truncated(side: TraceSet) -> str:
     return "yes" if any(n.code == "truncated" for n in side.notes) else ""
+
+
+@dataclass(frozen=True)
+class OtherResult:
+    """What both sides computed otherwise: ``norm of the gradients 0.31 → none (first step)``."""
+
+    what: str
+    step: str
+    control: str
+    test: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.control} → {self.test} ({self.step} step)"
+
+
+def different_results(control: Manifest | None, test: Manifest | None) -> OtherResult | None:
+    """The first result that differs by more than rounding; None where all are the same, or unknown: not recorded, or of
+    steps that draw random numbers.
+    """
+    a, b = _results(control), _results(test)
+    if a is None or b is None or a.is_random or b.is_random:
+        return None
+    tolerance = max(_rounding(results.dtype) for results in (a, b)) or thresholds.ROUNDING_FLOAT32
+    steps = ("first", a.first, b.first, tolerance), ("fourth", a.later, b.later, thresholds.ROUNDING_LATER * tolerance)
+    for step, x, y, allowed in steps:
+        for what, norms in (("the result", (x.value, y.value)), ("the gradients", (x.gradients, y.gradients))):
+            if not _is_same(*norms, allowed) or x.finite != y.finite:
+                texts = (_text(norm, side) for norm, side in zip(norms, (x, y), strict=True))
+                return OtherResult(f"norm of {what}", step, *texts)
+    return None
+
+
+def not_finite(manifest: Manifest) -> str | None:
+    """The step whose result or gradients are not all numbers; None if they are, or if that is unknown."""
+    found = _results(manifest)
+    if found is None:
+        return None
+    return "first" if not found.first.finite else "fourth" if not found.later.finite else None
+
+
+def _rounding(dtype: str) -> float:
+    """Relative difference of the first step's results that rounding explains; 0 for an unknown dtype."""
+    return {
+        "float64": thresholds.ROUNDING_FLOAT64,
+        "float32": thresholds.ROUNDING_FLOAT32,
+        "tf32": thresholds.ROUNDING_HALF,
+        "float16": thresholds.ROUNDING_HALF,
+        "bfloat16": thresholds.ROUNDING_BFLOAT16,
+    }.get(dtype, 0.0)
+
+
+def _results(manifest: Manifest | None) -> Results | None:
+    return next((run.results for run in manifest.runs if run.results), None) if manifest else None
+
+
+def _is_same(x: float | None, y: float | None, allowed: float) -> bool:
+    if x is None or y is None:
+        return x is y
+    return abs(x - y) <= allowed * max(x, y)
+
+
+def _text(norm: float | None, computed: Computed) -> str:
+    return "not finite" if not computed.finite else "none" if norm is None else f"{norm:.5g}"

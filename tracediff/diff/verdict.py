@@ -1,4 +1,6 @@
-"""The verdict: how the step time differs, and whether the difference is significant (docs/statistics.md)."""
+"""The verdict: how the step time differs, and whether the difference is significant (docs/statistics.md); where step
+times measured without the profiler contradict it, they are what counts.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +8,15 @@ import math
 from dataclasses import dataclass, replace
 from statistics import median
 
+from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
-from tracediff.diff.statistics.many import NOISE_FLOOR, SAME_BAND
+from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
-from tracediff.diff.step_time import StepTime
 from tracediff.formatting import PERCENT, number, percent
+from tracediff.ingest.manifest import Manifest
+from tracediff.pair import Pair
 
 RESULTS = "faster", "slower", "same", "inconclusive", "untested", "refused"
-SAME_SENTENCE = 0.005
-"""Relative change below which the sentence states no difference."""
-MEAN_MEDIAN_GAP = 0.05
-"""Difference between two measures of the change above which they contradict each other."""
-TOO_NOISY = 2.0
-"""Ratio of the step times above which a detectable change is not given: the runs are too noisy."""
 STEP, WHOLE_FILE = "per step", "over the whole file"
 """What times are of, in the verdict's sentence."""
 
@@ -36,8 +34,8 @@ class Judging:
 
     paired: bool = False
     assume_run_cv: float | None = None
-    equivalence_band: float = SAME_BAND
-    noise_floor: float = NOISE_FLOOR
+    equivalence_band: float = thresholds.EQUIVALENCE_BAND
+    noise_floor: float = thresholds.NOISE_FLOOR
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -105,7 +103,7 @@ def judge(
     """The verdict on two sides: their runs' median periods tested, and the result in words; of sides without steps
     (``whole_files``) it is on their files.
     """
-    means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
+    means = step_time.period.map(lambda ns: ns / (scale * 1000))
     logs = _logs(control), _logs(test)
     found = (
         estimate(*logs, paired=judging.paired, assumed_cv=judging.assume_run_cv)
@@ -124,7 +122,7 @@ def judge(
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
-        ratio=step_time.test / step_time.control if step_time.control else None,
+        ratio=step_time.period.test / step_time.period.control if step_time.period.control else None,
         median_control_us=medians[0],
         median_test_us=medians[1],
         ci95_us=interval_us(base, found),
@@ -138,30 +136,18 @@ def judge(
     )
 
 
-def refused(
-    labels: tuple[str, str], step_time: StepTime, scale: int, control: StepAverage, test: StepAverage
-) -> Verdict:
-    """The verdict on two sets that the preflight refused to compare."""
-    means = step_time.control / (scale * 1000), step_time.test / (scale * 1000)
-    ratio = step_time.test / step_time.control if step_time.control else None
-    medians = _median_us(control), _median_us(test)
-    counts = len(control.runs), len(test.runs)
-    return Verdict(
+def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:
+    """``verdict`` of two sets that the preflight refused to compare: their times, and nothing that compares them."""
+    return replace(
+        verdict,
         result="refused",
         difference=f"{labels[0]} and {labels[1]} cannot be compared",
         conclusion="",
-        control_us=means[0],
-        test_us=means[1],
-        delta_us=step_time.delta / (scale * 1000),
-        ratio=ratio,
-        median_control_us=medians[0],
-        median_test_us=medians[1],
         ci95_us=None,
         p_value=None,
-        unit="run",
-        n_control=counts[0],
-        n_test=counts[1],
         min_detectable_us=None,
+        method="none",
+        within_runs_us=None,
     )
 
 
@@ -212,23 +198,23 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     change = means[1] / means[0] - 1
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
     far = far_apart(change, by_median)
-    opposite = abs(change) >= SAME_SENTENCE and abs(by_median) >= SAME_SENTENCE and (by_median > 0) != (change > 0)
+    opposite = min(abs(change), abs(by_median)) >= thresholds.NO_DIFFERENCE and (by_median > 0) != (change > 0)
     if not (far or opposite):
         return f"{labels[1]} {is_different(change, of)}"
-    mean = "unchanged" if abs(change) < SAME_SENTENCE else change_text(change)
+    mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
     return f"{labels[1]} {is_different(by_median, of)} by the median (mean: {mean}, by outlying steps or runs)"
 
 
 def far_apart(change: float, other: float) -> bool:
     """Whether two measures of a relative change contradict each other by their size; the same for swapped sides."""
     ratios = 1 + change, 1 + other
-    return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > MEAN_MEDIAN_GAP
+    return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > thresholds.CONTRADICTION
 
 
 def is_different(change: float, of: str = STEP) -> str:
     """``is 24 % faster per step``, or that there is no difference."""
-    if abs(change) < SAME_SENTENCE:
-        return f"takes as long {of} (within {SAME_SENTENCE * 100:.1f} %)"
+    if abs(change) < thresholds.NO_DIFFERENCE:
+        return f"takes as long {of} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
     text = change_text(change)
     return f"{'takes' if text.endswith('as long') else 'is'} {text} {of}"
 
@@ -247,17 +233,23 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        if found.detectable > math.log(TOO_NOISY):
-            return f"not significant ({basis}, too noisy to detect less than a factor of {TOO_NOISY:g})"
+        if found.detectable > math.log(thresholds.TOO_NOISY):
+            return f"not significant ({basis}, too noisy to detect less than a factor of {thresholds.TOO_NOISY:g})"
         detectable = f"detectable change: {PERCENT.text(math.expm1(found.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"
 
 
-def of_other_work(verdict: Verdict, other_work: str, label: str, ratio: float, of: str) -> Verdict:
-    """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower."""
-    takes = is_different(0.0, of) if abs(ratio - 1) < SAME_SENTENCE else f"takes {number(ratio)} times as long {of}"
-    difference = f"{lead(verdict.result)}{label} {takes}, for different work"
+def of_other_work(verdict: Verdict, other_work: str, label: str, ratio: float, of: str, times_are_for: str) -> Verdict:
+    """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower, for
+    what ``times_are_for`` says.
+    """
+    takes = (
+        is_different(0.0, of)
+        if abs(ratio - 1) < thresholds.NO_DIFFERENCE
+        else f"takes {number(ratio)} times as long {of}"
+    )
+    difference = f"{lead(verdict.result)}{label} {takes}, {times_are_for}"
     return replace(verdict, other_work=other_work, difference=difference)
 
 
@@ -282,3 +274,76 @@ def change_text(change: float) -> str:
     if change > 1 or percent(-change) == percent(1):  # never is what takes time 100 % faster
         return f"{number(1 + change)} times as long"
     return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unprofiled:
+    """Steps without the profiler; times in µs.
+
+    Attributes:
+        us: median over runs of the median step.
+        result, conclusion, ci95_us, p_value: as of a `Verdict`.
+        believed: whether the verdict's sentence and result are these: they contradict the profiled.
+    """
+
+    us: Pair[float]
+    result: str
+    conclusion: str
+    ci95_us: tuple[float, float] | None
+    p_value: float | None
+    believed: bool
+
+    @property
+    def change(self) -> float:
+        """test / control − 1."""
+        return self.us.test / self.us.control - 1
+
+
+def judge_unprofiled(
+    verdict: Verdict, manifests: tuple[Manifest | None, Manifest | None], judging: Judging
+) -> Unprofiled | None:
+    """The test of the unprofiled steps; None where a side has none."""
+    control, test = (_medians(manifest) for manifest in manifests)
+    if not control or not test:
+        return None
+    found = estimate(
+        [math.log(us) for us in control],
+        [math.log(us) for us in test],
+        paired=judging.paired,
+        assumed_cv=judging.assume_run_cv,
+    )
+    base, result = median(control), result_of(found, judging.equivalence_band)
+    unprofiled = Unprofiled(
+        us=Pair(base, median(test)),
+        result=result,
+        conclusion=conclusion_of(found, result, (len(control), len(test)), judging),
+        ci95_us=interval_us(base, found),
+        p_value=found.p,
+        believed=False,
+    )
+    return replace(unprofiled, believed=contradict(verdict, unprofiled))
+
+
+def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
+    """Whether the changes of the medians with and without the profiler are far apart, or of opposite directions."""
+    profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
+    changes = profiled, unprofiled.change
+    opposite = min(changes) < -thresholds.NO_DIFFERENCE and max(changes) > thresholds.NO_DIFFERENCE
+    return far_apart(*changes) or opposite
+
+
+def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
+    """``verdict`` with the sentence and the result of ``unprofiled``."""
+    return replace(
+        verdict,
+        difference=f"{lead(unprofiled.result)}{label} {is_different(unprofiled.change)} without the profiler",
+        conclusion=unprofiled.conclusion,
+        result=unprofiled.result,
+    )
+
+
+def _medians(manifest: Manifest | None) -> list[float]:
+    """The median step of each run without the profiler, in µs; empty if one is 0."""
+    runs = manifest.runs if manifest else []
+    medians = [median(step.wall_us for step in run.unprofiled_steps) for run in runs if run.unprofiled_steps]
+    return medians if all(us > 0 for us in medians) else []

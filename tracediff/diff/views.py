@@ -1,34 +1,71 @@
-"""Views: the same work summed by family, phase, module, operator or kernel; and by what became of it."""
+"""Views: the same work summed by family, phase, module, operator or kernel, and by what became of it; and the matched
+work as one row for an operator with its kernels on both sides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 
+from tracediff import bounds
 from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.matching.items import Item
-from tracediff.diff.module_instances import every_instance, outermost
-from tracediff.diff.moved_lines import moved_lines
+from tracediff.diff.matching.items import PLACED, Item
+from tracediff.diff.ops import GPU_WORK
+from tracediff.ingest.model.names import LINE_OF_CODE
+from tracediff.pair import NONE, Pair, total
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import table_name
+from tracediff.profile.kernels.match_names import match_name, table_name
+
+NUMBER = re.compile(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
+"""What tells instances apart: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
+
+
+def every_instance(path: str) -> str:
+    """``Encoder/Layer[*]/Attention`` for ``Encoder/Layer[3]/Attention``."""
+    return NUMBER.sub(lambda match: {"[": "[*]", "_": "_*", ".": ".*"}[match[0][0]], path)
+
+
+def outermost(path: str, depth: int | None) -> str:
+    """The first ``depth`` modules of ``path``; all for None."""
+    return "/".join(path.split("/")[:depth])
+
+
+def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
+    """Line of control, ``model.py(12): forward`` → the same code's line in test: of functions of one name in one file,
+    the k-th of control is the k-th of test, if both sides have as many.
+    """
+    sides: list[dict[tuple[str, str], set[tuple[int, str]]]] = [defaultdict(set), defaultdict(set)]
+    for places, lines in zip(sides, (control, test), strict=True):
+        for line in lines:
+            if match := LINE_OF_CODE.fullmatch(line):
+                places[match["file"], match["function"]].add((int(match["line"]), line))
+    out: dict[str, str] = {}
+    for function, before in sides[0].items():
+        after = sides[1].get(function, set())
+        if len(before) == len(after):
+            out |= {old: new for (_, old), (_, new) in zip(sorted(before), sorted(after), strict=True)}
+    return out
+
 
 UNKNOWN = "(unknown)"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sum:
     """One line of a view: numerators over the comparison's scale."""
 
     name: str
-    control: int = 0
-    test: int = 0
-    control_count: int = 0
-    test_count: int = 0
+    time: Pair[int]
+    count: Pair[int] = NONE
 
     @property
     def delta(self) -> int:
         """test − control."""
-        return self.test - self.control
+        return self.time.delta
 
 
 @dataclass(frozen=True)
@@ -96,50 +133,197 @@ def summed(work: WorkTime, view: str) -> list[Sum]:
 
 def by_line(work: WorkTime) -> list[Sum]:
     """All of ``work`` by the line of code outside of torch that it runs for; the lines add up to the account."""
-    sums: dict[str, Sum] = {}
-    moved = moved_lines(*({item.line or UNKNOWN for g in work.groups for item in g.items[side]} for side in (0, 1)))
-    for group in work.groups:
-        for items, side in zip(group.items, ("control", "test"), strict=True):
-            for item in items:
-                name = item.line or UNKNOWN
-                name = moved.get(name, name) if side == "control" else name
-                line = sums.setdefault(name, Sum(name))
-                setattr(line, side, getattr(line, side) + item.ns)
-                setattr(line, f"{side}_count", getattr(line, f"{side}_count") + item.count)
-    return _sorted(sums)
+    items = Pair(
+        [item for group in work.groups for item in group.items.control],
+        [item for group in work.groups for item in group.items.test],
+    )
+    lines = items.map(lambda side: [item.line or UNKNOWN for item in side])
+    moved = moved_lines(*map(set, lines))
+    named = Pair([moved.get(line, line) for line in lines.control], lines.test)
+    return _sums(Pair(*map(zip, named, items)))
 
 
 def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
     """All of ``work`` by the name that ``key`` gives, the largest change first; the lines add up to the account."""
-    sums: dict[str, Sum] = {}
-    for group in work.groups:
-        for members, side in ((group.control, "control"), (group.test, "test")):
-            for member in members:
-                name = key(member)
-                line = sums.setdefault(name, Sum(name))
-                setattr(line, side, getattr(line, side) + member.ns)
-                setattr(line, f"{side}_count", getattr(line, f"{side}_count") + member.count)
-    return _sorted(sums)
+    return _sums(
+        Pair(
+            ((key(member), member) for group in work.groups for member in group.members.control),
+            ((key(member), member) for group in work.groups for member in group.members.test),
+        )
+    )
+
+
+def _sums(named: Pair[Iterable[tuple[str, Member | Item]]]) -> list[Sum]:
+    """The work of both sides with equal names as one line."""
+    times, counts = Pair(Counter[str](), Counter[str]()), Pair(Counter[str](), Counter[str]())
+    for side, time, count in zip(named, times, counts, strict=True):
+        for name, work in side:
+            time[name] += work.ns
+            count[name] += work.count
+    names = {*times.control, *times.test}
+    return _sorted(
+        Sum(n, Pair(times.control[n], times.test[n]), Pair(counts.control[n], counts.test[n])) for n in names
+    )
 
 
 def by_cause(work: WorkTime) -> list[Sum]:
     """All of ``work`` by CAUSES; the lines add up to the account."""
-    sums: dict[str, Sum] = {}
+    causes: dict[str, list[Group]] = {}
     for group in work.groups:
-        name = CAUSES["layout" if _is_layout(group) else group.level]
-        line = sums.setdefault(name, Sum(name))
-        line.control += group.control_ns
-        line.test += group.test_ns
-        line.control_count += group.control_count
-        line.test_count += group.test_count
-    return _sorted(sums)
-
-
-def _is_layout(group: Group) -> bool:
-    return all(
-        any(word in m.name.lower().replace("_", "") for word in LAYOUT_WORDS) for m in (*group.control, *group.test)
+        causes.setdefault(CAUSES["layout" if _is_layout(group) else group.level], []).append(group)
+    return _sorted(
+        Sum(name, total(g.time for g in groups), total(g.count for g in groups)) for name, groups in causes.items()
     )
 
 
-def _sorted(sums: dict[str, Sum]) -> list[Sum]:
-    return sorted(sums.values(), key=lambda s: (-abs(s.delta), -max(s.control, s.test), s.name))
+def _is_layout(group: Group) -> bool:
+    return all(any(word in m.name.lower().replace("_", "") for word in LAYOUT_WORDS) for m in chain(*group.members))
+
+
+def _sorted(sums: Iterable[Sum]) -> list[Sum]:
+    return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkChange:
+    """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
+
+    Attributes:
+        operator: that launched it, ``A → B`` if another one does now; of work without an operator empty.
+        shapes: the inputs of that operator, empty where unknown. module: its path with ``[*]`` for instances, empty
+            where unknown or several.
+        family: what kind of work. level: how it was matched, the weakest of its groups.
+        kernel_names: match names of what ran, the longest time first; of operators without GPU work empty.
+        groups: positions in the work's groups.
+    """
+
+    operator: str
+    shapes: str
+    module: str
+    family: str
+    kernel_names: Pair[tuple[str, ...]]
+    count: Pair[int]
+    time: Pair[int]
+    groups: tuple[int, ...]
+
+    @property
+    def delta(self) -> int:
+        """test − control time."""
+        return self.time.delta
+
+    @cached_property
+    def short_names(self) -> Pair[tuple[str, ...]]:
+        """Short names of what ran, the longest time first."""
+        return self.kernel_names.map(lambda names: tuple(dict.fromkeys(map(display_name, names))))
+
+    @property
+    def kernels(self) -> str:
+        """``old → new``, the name alone if both sides or only one side runs it."""
+        before, after = (_some(names) for names in self.short_names)
+        return f"{before} → {after}" if before and after and before != after else before or after
+
+    @property
+    def name(self) -> str:
+        """Operator and kernels in one text."""
+        return "  ".join(part for part in (self.operator, self.kernels) if part)
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """The first of ``names``, and how many more there are."""
+    more = [f"{len(names) - bounds.PARTS_NAMED} more"] if len(names) > bounds.PARTS_NAMED else []
+    return " + ".join([*names[: bounds.PARTS_NAMED], *more])
+
+
+def work_changes(work: WorkTime) -> list[WorkChange]:
+    """All of ``work``, each group in one row, the largest change first; the rows add up to the groups."""
+    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for position, group in enumerate(work.groups):
+        alike[_key(group)].append(position)
+    rows = [_merged(work, positions) for positions in alike.values()]
+    return sorted(rows, key=_place)
+
+
+def _place(row: WorkChange) -> tuple[object, ...]:
+    """The largest change first."""
+    names = row.operator, *row.kernel_names, row.module, row.shapes
+    return -abs(row.delta), -max(row.time), *names
+
+
+def one_group(groups: Sequence[Group]) -> Group:
+    """Groups of the same work in instances of a module as one group."""
+    if len(groups) == 1:
+        return groups[0]
+    ops = [g.ops for g in groups if g.ops]
+    return replace(
+        groups[0],
+        module=groups[0].module and every_instance(groups[0].module),
+        members=Pair(*map(_one_side, _members(groups))),
+        ops=total(ops) if len(ops) == len(groups) else None,
+        items=Pair(*(tuple(chain(*side)) for side in zip(*(g.items for g in groups), strict=True))),
+    )
+
+
+def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
+    """The members, with those of the same work added up, the largest first."""
+    sums: dict[tuple[object, ...], Member] = {}
+    for m in members:
+        key = m.name, m.category, m.op, m.family, m.phase, every_instance(m.module or "")
+        same = sums.get(key)
+        sums[key] = replace(same, count=same.count + m.count, ns=same.ns + m.ns) if same else m
+    return tuple(sorted(sums.values(), key=lambda m: -m.ns))
+
+
+def _key(group: Group) -> tuple[object, ...]:
+    """What distinguishes rows; work that names no partner has a row per family."""
+    if group.level in PLACED:
+        return group.level, group.family, group.phase
+    kernels = group.members.map(lambda side: frozenset(_kernels(side)))
+    return _operator(group), _shapes(group), every_instance(group.module or ""), kernels
+
+
+def _merged(work: WorkTime, positions: list[int]) -> WorkChange:
+    groups = [work.groups[p] for p in positions]
+    first = max(groups, key=lambda g: sum(g.time))
+    modules = {every_instance(g.module or "") for g in groups}
+    placed = first.level in PLACED
+    return WorkChange(
+        operator=f"several {first.family} operators" if placed else _operator(first),
+        shapes="" if placed else _shapes(first),
+        module=modules.pop() if len(modules) == 1 else "",
+        family=first.family,
+        kernel_names=_members(groups).map(_kernels),
+        count=total(g.count for g in groups),
+        time=total(g.time for g in groups),
+        groups=tuple(positions),
+    )
+
+
+def _members(groups: Sequence[Group]) -> Pair[list[Member]]:
+    return Pair([m for g in groups for m in g.members.control], [m for g in groups for m in g.members.test])
+
+
+def _kernels(members: Iterable[Member]) -> tuple[str, ...]:
+    """Match names of GPU work, the longest time first."""
+    times: dict[str, int] = defaultdict(int)
+    for member in members:
+        if member.category in GPU_WORK:
+            times[match_name(member.name)] += member.ns
+    return tuple(sorted(times, key=lambda name: (-times[name], name)))
+
+
+def _operator(group: Group) -> str:
+    """The operator of both sides; without GPU work the members themselves."""
+    if group.call:
+        return group.call.partition("(")[0]
+    before, after = (_one_operator(side) for side in group.members)
+    return f"{before} → {after}" if before and after and before != after else before or after
+
+
+def _one_operator(members: tuple[Member, ...]) -> str:
+    names = dict.fromkeys(name for m in members if (name := m.op if m.category in GPU_WORK else m.name))
+    first = next(iter(names), "")
+    return f"{first} + {len(names) - 1} more" if len(names) > 1 else display_name(first) if first else ""
+
+
+def _shapes(group: Group) -> str:
+    return f"({shapes}" if (shapes := (group.call or "").partition("(")[2]) else ""

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import nan, prod
 
+from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Leaves
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.perf_model.flops import flop_work, has_flop
-from tracediff.profile.perf_model.op_inputs import read_inputs
+from tracediff.profile.perf_model.operator_costs import flop_work, has_flop
+from tracediff.profile.perf_model.recorded_sizes import read_inputs
 
 Trees = tuple[CallTree, CallTree]
 Amount = tuple[float, str]
@@ -22,11 +23,13 @@ Amount = tuple[float, str]
 
 HEAVY = ("gemm", "conv", "attention")
 """Families whose work is FLOPs, where the shapes tell them."""
-MOST = 0.9
-"""Part of a side's time whose amount must be known."""
 NUMBER = re.compile(r"\d+")
 BLOCK_TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
+LOOKUP = re.compile(r"(?i)embedding|lookup|index|gather|scatter|take")
+"""Operators that read or write some rows of a tensor, whose size is no work."""
+LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
+"""Of these, those whose inputs begin with the rows and the indices."""
 COUNTED = ("op", "call")
 """Kinds of host leaves whose amount is their number of calls; a wait is no work."""
 
@@ -46,7 +49,7 @@ def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: 
 
 def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
     """How many times as much work the test side of ``group`` is, by the first measure that both sides have."""
-    if not (group.control_ns and group.test_ns):
+    if not (group.time.control and group.time.test):
         return None
     if all(group.items) and all(item.work.size for items in group.items for item in items):
         return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
@@ -60,8 +63,8 @@ def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
         return threads
     if same_vendor and (tiles := _of_launches(group, _tiles, "tiles")):
         return tiles
-    if names[0] == names[1] and group.control_count and group.test_count:
-        return group.test_count / group.control_count, "events"
+    if names[0] == names[1] and group.count.control and group.count.test:
+        return group.count.test / group.count.control, "events"
     return None
 
 
@@ -77,7 +80,7 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
         if call is not None and call.kind == "op" and elements(call.shapes):
             shaped[item.node] = call
             known += item.ns
-    if known < MOST * sum(item.ns for item in items):
+    if known < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
 
     around: set[int] = set()
@@ -94,14 +97,17 @@ def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Amo
             return _ratio([sum((work or 0) * n for work, n in side) for side in sides], "FLOPs")
     if {c.label for c, _ in calls[0]} != {c.label for c, _ in calls[1]}:
         return None  # of other operators more elements are not more work
-    return _ratio([sum(elements(c.shapes) * n for c, n in side) for side in calls], "elements")
+    sizes = [[(processed(c.label, c.shapes), n) for c, n in side] for side in calls]
+    if not all(size for side in sizes for size, _ in side):
+        return None
+    return _ratio([sum(size * n for size, n in side) for side in sizes], "elements")
 
 
 def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Amount | None:
     sums = []
     for items in group.items:
         sizes = [(item, size(item)) for item in items]
-        if sum(item.ns for item, n in sizes if n) < MOST * sum(item.ns for item in items):
+        if sum(item.ns for item, n in sizes if n) < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
             return None
         sums.append(float(sum((n or 0) * item.count for item, n in sizes)))
     return _ratio(sums, unit)
@@ -136,6 +142,16 @@ def flop(name: str, shapes: str | None, types: str | None) -> int | None:
 def elements(shapes: str | None) -> int:
     """Elements of all tensors of one call."""
     return sum(prod(t.dims) for t in read_inputs(shapes, None).tensors if t is not None and t.dims) if shapes else 0
+
+
+def processed(name: str, shapes: str | None) -> int:
+    """Elements that one call processes: of all tensors; of a lookup in a table those that it reads, 0 where unknown."""
+    if not LOOKUP.search(name):
+        return elements(shapes)
+    dims = [t.dims for t in read_inputs(shapes, None).tensors[:2] if t is not None and t.dims] if shapes else []
+    if name not in LOOKED_UP or len(dims) < 2 or len(dims[0]) != 2:
+        return 0
+    return int(prod(dims[1]) * dims[0][1])
 
 
 def _grid(item: Item) -> tuple[int, int] | None:

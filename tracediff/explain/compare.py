@@ -1,27 +1,190 @@
-"""Two sets → `Comparison`: both accounts, the matched work, the tests, the explanation and the preflight."""
+"""Two sets → `Comparison`: both accounts, the matched work, the tests, the explanation, and the preflight with its
+cautions about the matched work. Of many sets, the verdicts with their tests corrected for being many.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import lcm
+from typing import TYPE_CHECKING
 
+from tracediff import thresholds
 from tracediff.aggregate.leaves import set_leaves
 from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.family_tests import compare_families
-from tracediff.diff.gpu_time import GpuTime, compare_gpu_time
 from tracediff.diff.groups import Matched, WorkTime, match_work
-from tracediff.diff.ops import compare_ops
-from tracediff.diff.preflight import REFUSED, Comparability, preflight
-from tracediff.diff.step_time import compare_step_time
-from tracediff.diff.table_changes import compare_tables
-from tracediff.diff.unprofiled import believing, judge_unprofiled
-from tracediff.diff.verdict import STEP, WHOLE_FILE, Judging, Verdict, judge, of_other_work, refused
-from tracediff.explain.cautions import cautions_of
-from tracediff.explain.explain import Compared, explain
-from tracediff.explain.explanation import Explanation
+from tracediff.diff.matching.items import PLACED_AS
+from tracediff.diff.ops import compare_families, compare_ops
+from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
+from tracediff.diff.verdict import (
+    STEP,
+    WHOLE_FILE,
+    Judging,
+    Verdict,
+    believing,
+    judge,
+    judge_unprofiled,
+    of_other_work,
+    refused,
+)
+from tracediff.explain.explanation import Compared, Explanation, explain
+from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
+from tracediff.explain.reasons import changed_input
+from tracediff.formatting import percent, plural
+from tracediff.pair import NONE, Pair
+from tracediff.profile.kernels.families import OTHER
 from tracediff.runtimes import vendors_of
+
+if TYPE_CHECKING:
+    from tracediff.aggregate.summary import Side
+    from tracediff.diff.groups import Group
+
+
+COMPUTATION = frozenset(("gemm", "conv", "attention"))
+"""Families of work that a faster program still does; copies, pointwise operators and the like may be fused or saved."""
+REPLACEMENTS = COMPUTATION | {"fused", OTHER}
+"""Families of kernels that may do such work in another way."""
+
+
+def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
+    """The cautions operators, workload, missing-work, dtype, outside-steps and slowest-rank."""
+    has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
+    judged = [fact for fact in facts if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1)]  # added work
+    differing = [reason for fact in judged if (reason := _of_fact(fact))]
+    return [
+        *differing,
+        *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
+        *_dtype(comparison),
+        *_outside(comparison),
+        *_slowest_rank(comparison),
+    ]
+
+
+def _of_fact(fact: Fact) -> Reason | None:
+    """The caution that a fact is; the fact itself has the figures."""
+    values = fact.control, fact.test
+    if fact.code in (OTHER_PROGRAM, REWRITTEN):
+        return Reason("operators", "another program, or rewritten code", *values)
+    if fact.code == WORK_DIFFERS:
+        return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)
+    if fact.code == AS_OFTEN:
+        return Reason("workload", "the same work more or less often: compare equal numbers of iterations", *values)
+    return None
+
+
+def _missing(comparison: Comparison) -> list[Reason]:
+    """Matrix products, convolutions or attention of the control side that the test side does not do, nor anything in
+    their place.
+    """
+    wrappers = _wrappers(comparison)
+    lost = [(time, group) for group in comparison.work.groups if (time := _lost(group, wrappers))]
+    time = sum(time for time, _ in lost)
+    share = time / max(comparison.work.time.control, 1)
+    instead = sum(
+        m.ns
+        for g in comparison.work.groups
+        if not g.members.control
+        for m in g.members.test
+        if m.family in REPLACEMENTS
+    )
+    if share < thresholds.MISSING_WORK or instead >= thresholds.REPLACED_WORK * time:
+        return []
+    events = plural(
+        comparison.number(-sum(g.count.delta for _, g in lost)),
+        "GPU event" if comparison.gpu_time.groups else "operator",
+    )
+    families = ", ".join(sorted({g.family for _, g in lost}))
+    _, largest = max(lost, key=lambda entry: (entry[0], entry[1].name))
+    message = f"{percent(share)} of control's work is missing on the test side: {events} per step ({families})"
+    return [Reason("missing-work", message, largest.call or largest.members.control[0].op or largest.name, "none")]
+
+
+def _wrappers(comparison: Comparison) -> set[int]:
+    """Nodes of control's tree that have what they are called after done by an operator below them (``aten::linear`` by
+    ``aten::addmm``): only self time without a GPU is work of theirs.
+    """
+    if comparison.gpu_time.groups:
+        return set()
+    items = (item for group in comparison.work.groups for item in group.items[0])
+    return {comparison.trees[0].calls[i.node].parent for i in items if i.family in COMPUTATION and i.node >= 0} - {-1}
+
+
+def _lost(group: Group, wrappers: set[int]) -> int:
+    """Time of control's computation in ``group`` that the test side does not do: without a counterpart, beside nothing
+    but other kinds of work of its module, or done half as often or less.
+    """
+    time = sum(m.ns for m in group.members.control if m.family in COMPUTATION)
+    time -= sum(i.ns for i in group.items[0] if i.family in COMPUTATION and i.node in wrappers)
+    if not group.members.test or (
+        group.level in ("module", PLACED_AS["module"]) and not any(m.family in REPLACEMENTS for m in group.members.test)
+    ):
+        return time
+    if group.ops is None or 2 * group.ops.test > group.ops.control:
+        return 0
+    return time * -group.ops.delta // group.ops.control
+
+
+def _dtype(comparison: Comparison) -> list[Reason]:
+    """The same operators on the same shapes have inputs of another dtype, in much of the work."""
+    work: list[dict[int, int]] = [defaultdict(int), defaultdict(int)]
+    for of_node, tree in zip(work, comparison.trees, strict=True):
+        for one in tree.work:
+            of_node[one.node] += comparison.scale // tree.denominator * one.ns
+    changed: Counter[str] = Counter()
+    for a, b in comparison.pairing.test_of.items():
+        x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
+        time = work[0].get(a, 0) + work[1].get(b, 0)
+        if x.kind == "op" and time and (found := changed_input(x, y)) and found[0] == "dtype":
+            changed[found[1].removeprefix("dtype ")] += time
+    whole = sum(comparison.work.time)
+    if not changed or changed.total() < thresholds.OTHER_DTYPE * whole:
+        return []
+    before, _, after = changed.most_common(1)[0][0].partition(" → ")
+    return [Reason("dtype", "the same operators have inputs of another dtype", before, after)]
+
+
+def _outside(comparison: Comparison) -> list[Reason]:
+    """That steps, as a marker may choose them, do not contain most of the launches."""
+    gpu = comparison.gpu_time
+    shares = []
+    for side, in_steps, outside in (
+        (comparison.control, gpu.time.control, gpu.outside.time.control),
+        (comparison.test, gpu.time.test, gpu.outside.time.test),
+    ):
+        steps = len(side.steps_recorded) * side.runs * max(len(side.ranks), 1)
+        shares.append(outside / whole if (whole := outside + comparison.us(in_steps) * 1000 * steps) else 0.0)
+    if max(shares) < thresholds.MOSTLY:
+        return []
+    message = "most GPU time is launched outside every step, and in no number: name whole steps with --step-marker"
+    return [Reason("outside-steps", message, *(f"{percent(share)} outside" for share in shares))]
+
+
+def _slowest_rank(comparison: Comparison) -> list[Reason]:
+    """That the step is accounted for on another rank of each side, although on one of them both ranks take as long."""
+    sides = comparison.control, comparison.test
+    ranks = [_usually_slowest(side) for side in sides]
+    if None in ranks or ranks[0] == ranks[1]:
+        return []
+    means = [[sum(side.rank_states.get(rank, {}).values()) for rank in ranks if rank is not None] for side in sides]
+    if not any(min(both) >= (1 - thresholds.RANKS_ALIKE) * max(both) for both in means):
+        return []
+    message = (
+        "states of the step are of the slowest rank, which is another one on each side although both take"
+        " as long: compare one with --rank"
+    )
+    return [Reason("slowest-rank", message, *map(str, ranks))]
+
+
+def _usually_slowest(side: Side) -> int | None:
+    """The rank that is the slowest in nearly all steps, if there is one."""
+    slowest = Counter(step.rank for steps in side.steps.values() for step in steps)
+    rank, steps = max(slowest.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
+    return rank if steps >= thresholds.USUALLY_SLOWEST * slowest.total() else None
 
 
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
@@ -36,13 +199,10 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     control, test = _of_common_ranks(control, test)
     summaries = summarise(control), summarise(test)
     comparison = _accounts(*summaries, judging)
-    shared = (
-        any(op.control_count and op.test_count and op.category != "user_annotation" for op in comparison.ops)
-        or not comparison.ops
-    )
+    shared = any(all(op.count) and op.category != "user_annotation" for op in comparison.ops) or not comparison.ops
     comparability = preflight(*given, shared)
     if comparability.level == REFUSED and not force:
-        return _refused(replace(comparison, comparability=comparability), summaries)
+        return _refused(replace(comparison, comparability=comparability))
     explanation = explain(_compared(comparison, summaries, judging))
     return replace(
         comparison,
@@ -53,16 +213,16 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
 
 
 def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
-    """The verdict, which calls no side faster or slower if the work differs."""
+    """The verdict, which calls no side faster or slower if the work differs, or the ranks that wait."""
     verdict, unprofiled = comparison.verdict, comparison.believed_unprofiled
-    other = next((fact.text for fact in explanation.facts if fact.is_other_work), None)
+    other = next((fact for fact in explanation.facts if fact.times_are_for), None)
     if other is None or verdict.ratio is None:
         return verdict
     whole_files = comparison.control.whole_file and comparison.test.whole_file
     ratio, of = verdict.ratio, WHOLE_FILE if whole_files else STEP
     if unprofiled:
         ratio, of = 1 + unprofiled.change, "without the profiler"
-    return of_other_work(verdict, other, comparison.test.label, ratio, of)
+    return of_other_work(verdict, other.text, comparison.test.label, ratio, of, other.times_are_for)
 
 
 def _of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
@@ -83,7 +243,7 @@ def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
 
 def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Compared:
     trees = comparison.trees
-    sides = comparison.control, comparison.test
+    sides = Pair(comparison.control, comparison.test)
     families = summaries[0].traces.families
     leaves = tuple(set_leaves(s.traces, tree, s.steps.runs) for s, tree in zip(summaries, trees, strict=True))
     return Compared(
@@ -100,16 +260,18 @@ def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], 
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:
     """The comparison without preflight and explanation."""
     on_gpu = control.side.has_gpu or test.side.has_gpu
-    trees = control.tree(on_gpu), test.tree(on_gpu)
+    both = Pair(control, test)
+    trees = both.map(lambda side: side.tree(on_gpu))
     scale = lcm(*control.denominators, *test.denominators)
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
-    matched = match_work(trees, scale, work_family, (control.side, test.side))
-    on_gpu_or_nothing = matched if on_gpu else Matched((), (0, 0), matched.pairing)
-    samples = control.op_samples(), test.op_samples()
-    ops, common = compare_ops((control.ops, test.ops), samples, scale, families.of_event, judging.noise_floor)
-    step_time = compare_step_time(control.steps, test.steps, scale, judging.noise_floor)
-    by_family = control.family_samples(on_gpu, work_family), test.family_samples(on_gpu, work_family)
+    matched = match_work(trees, scale, work_family, both.map(lambda side: side.side))
+    on_gpu_or_nothing = matched if on_gpu else Matched((), NONE, matched.pairing)
+    samples = both.map(lambda side: side.op_samples())
+    averages = both.map(lambda side: side.ops)
+    ops, common = compare_ops(averages, samples, scale, families.of_event, judging.noise_floor)
+    step_time = compare_step_time(both.map(lambda side: side.steps), scale, judging.noise_floor)
+    by_family = both.map(lambda side: side.family_samples(on_gpu, work_family))
     manifests = control.side.manifest, test.side.manifest
     verdict = judge(
         (control.side.label, test.side.label),
@@ -129,7 +291,7 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         verdict=believing(verdict, unprofiled, test.side.label) if unprofiled and unprofiled.believed else verdict,
         unprofiled=unprofiled,
         step_time=step_time,
-        gpu_time=compare_gpu_time(on_gpu_or_nothing, control.kernels, test.kernels, scale),
+        gpu_time=compare_gpu_time(on_gpu_or_nothing, both.map(lambda side: side.kernels), scale),
         host_time=WorkTime(() if on_gpu else matched.groups),
         ops=ops,
         trees=trees,
@@ -140,15 +302,61 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     )
 
 
-def _refused(comparison: Comparison, summaries: tuple[SetSummary, SetSummary]) -> Comparison:
+def _refused(comparison: Comparison) -> Comparison:
     """The comparison without groups, operators and verdict, which would compare the sides."""
     gpu = comparison.gpu_time
     labels = comparison.control.label, comparison.test.label
     return replace(
         comparison,
-        verdict=refused(labels, comparison.step_time, comparison.scale, *(summary.steps for summary in summaries)),
+        verdict=refused(comparison.verdict, labels),
         gpu_time=GpuTime((), spilled=gpu.spilled, outside=gpu.outside),
         host_time=WorkTime(()),
         ops=(),
         families=(),
     )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One comparison of the matrix.
+
+    Attributes:
+        comparison: by itself.
+        result: the verdict after correction: faster, slower, same or inconclusive.
+        p_adjusted: Holm's p over all comparisons of the matrix that were tested, None where untested.
+    """
+
+    comparison: Comparison
+    result: str
+    p_adjusted: float | None
+
+
+def against_control(control: TraceSet, others: Sequence[TraceSet], judging: Judging, force: bool = False) -> list[Cell]:
+    """Every set against ``control``."""
+    return _corrected([compare_sets(control, other, force, judging) for other in others])
+
+
+def every_pair(sets: Sequence[TraceSet], judging: Judging, force: bool = False) -> list[Cell]:
+    """Every set against every later one."""
+    return _corrected([compare_sets(a, b, force, judging) for a, b in combinations(sets, 2)])
+
+
+def _corrected(comparisons: list[Comparison]) -> list[Cell]:
+    adjusted = holm([c.p_value for c in comparisons])
+    cells = []
+    for comparison, p in zip(comparisons, adjusted, strict=True):
+        found = comparison.verdict.result
+        chance = found in ("faster", "slower") and p is not None and p > thresholds.SIGNIFICANCE
+        cells.append(Cell(comparison, "inconclusive" if chance else found, p))
+    return cells
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's adjustment of those that are there: the chance of any false alarm stays below the level."""
+    tested = sorted((p, k) for k, p in enumerate(p_values) if p is not None)
+    out: list[float | None] = [None] * len(p_values)
+    largest = 0.0
+    for rank, (p, k) in enumerate(tested):
+        largest = max(largest, min(1.0, p * (len(tested) - rank)))
+        out[k] = largest
+    return out

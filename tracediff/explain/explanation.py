@@ -1,37 +1,96 @@
-"""`Explanation`: why the step got faster or slower, as one tree that closes."""
+"""`Explanation`: why the step got faster or slower, as one tree that closes, and how it is made of leaves."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import exp
 
-from tracediff.aggregate.call_tree import Occurrence
-from tracediff.explain.facts import Fact
-from tracediff.explain.leaves import Leaves
-from tracediff.explain.reasons import Reason
-from tracediff.explain.tree import Node
+import numpy as np
+
+from tracediff import thresholds
+from tracediff.aggregate.call_tree import CallTree, Occurrence
+from tracediff.aggregate.leaves import Longest, SetLeaves
+from tracediff.aggregate.summary import Side
+from tracediff.diff.groups import Group
+from tracediff.diff.statistics.many import Significance, compare_many
+from tracediff.explain.amounts import measure
+from tracediff.explain.facts import Fact, facts_of
+from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single, pair
+from tracediff.explain.lines import OTHERS, UNRECORDED, Amount, Line, label_of, lines_of, what_happened
+from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
+from tracediff.explain.tree import SINGLE, Node, build
+from tracediff.pair import Pair
+from tracediff.profile.kernels.display_names import display_name
+
+NEVER = ("loading", "compiling", "queue", "unknown")
+"""Kinds of leaves that are no events."""
 
 
-@dataclass(frozen=True)
-class Significance:
-    """What the runs of both sides say of a node: faster, slower, same, unclear or untested; q, and the 95 % interval of
-    the relative change of its time, None where untested.
+def name_singles(leaves: Leaves, change: float) -> None:
+    """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
+    ns: its time is no rate of the leaf, and its parent's other leaves did not change like it.
     """
+    for side in (0, 1):
+        names = _by_name(leaves, side)
+        for leaf, single in _dominant(leaves, side, change, names).items():
+            known = leaves.single.get(leaf)
+            if known is None or single.longest.ns > known.longest.ns:
+                leaves.single[leaf] = single
+    for leaf, single in leaves.single.items():
+        leaves.chains[leaf] = _chain(leaves, leaf, single)
 
-    result: str
-    q_value: float | None = None
-    interval: tuple[float, float] | None = None
+
+def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """(kind, name) → (ns, instances) per step."""
+    out: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for kind, name, ns, count in zip(
+        leaves.kinds, leaves.names[side], leaves.total[side], leaves.count[side], strict=True
+    ):
+        ns_before, count_before = out[kind, name]
+        out[kind, name] = ns_before + float(ns), count_before + float(count)
+    return out
 
 
-@dataclass(frozen=True)
-class Amount:
-    """How much more work the test side does."""
+def _dominant(
+    leaves: Leaves, side: int, change: float, names: dict[tuple[str, str], tuple[float, float]]
+) -> dict[int, Single]:
+    """Leaf → the longest event of all runs, where that of every run dominates it."""
+    runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
+    per_run = sum(steps) / len(steps)
+    of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
+    for (run, leaf), longest in leaves.longest[side].items():
+        of_leaf[leaf][run] = longest
+    out = {}
+    for leaf, by_run in of_leaf.items():
+        kind = leaves.kinds[leaf]
+        if kind in NEVER or (leaves.groups[leaf] >= 0 and kind == "op"):
+            continue
+        ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
+        if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * leaves.path[side, leaf]:
+            continue
+        name_ns, count = names[kind, leaves.names[side][leaf]]
+        if kind == "python":
+            name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
+        longest = max(by_run.values(), key=lambda event: event.ns)
+        others = (name_ns * per_run - longest.ns) / max(count * per_run - 1, 1)
+        if count * per_run >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others:
+            mine = float(leaves.count[side, leaf]) * per_run
+            out[leaf] = Single(side, longest, mine, count * per_run - 1, name_ns * per_run - longest.ns)
+    return out
 
-    ratio: float
-    """test / control"""
-    unit: str
-    """FLOPs, elements, threads, tiles, bytes, calls or events"""
-    known_part: float
-    """part of the time whose amount is known, 0 to 1"""
+
+def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
+    """Its own label is that of the leaf; a GPU event's is its kernel, as each group of work has few."""
+    chain = leaves.chains[leaf]
+    if leaves.kinds[leaf] == "gpu":
+        kernel = display_name(leaves.names[single.side][leaf])
+        return chain[0], SINGLES, f"one {kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
+    label = next(step for step in reversed(chain) if isinstance(step, str))
+    if leaves.kinds[leaf] == "op" and HOST in chain:
+        label = f"{label} on the host"
+    return HOST, SINGLES, PYTHON if label == NOT_RECORDED else label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,3 +149,114 @@ class Explanation:
     def change_us(self) -> float:
         """Of the step."""
         return self.root.change / 1000
+
+
+ARROW = " → "
+"""In labels that name the kernels of both sides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """What an explanation is made from.
+
+    Attributes:
+        leaves: of control and test. groups: the matched work. trees: the call trees. sides: what was recorded of each.
+        same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family.
+        noise_floor: relative change that is none.
+    """
+
+    leaves: tuple[SetLeaves, SetLeaves]
+    groups: Sequence[Group]
+    trees: Pair[CallTree]
+    sides: Pair[Side]
+    same_vendor: bool
+    family_of: Callable[[str, str | None], str]
+    noise_floor: float
+
+
+def explain(compared: Compared) -> Explanation:
+    """Why the step of the test side takes longer or shorter."""
+    leaves = pair(compared.leaves, compared.groups, compared.sides, compared.family_of)
+    name_singles(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
+    measure(leaves, compared.groups, compared.trees, compared.same_vendor)
+    root = build(leaves)
+    lines = lines_of(root)
+    tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
+    return Explanation(
+        facts=facts_of(leaves, compared.trees, compared.sides, lines.scale),
+        causes=tuple(
+            _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
+        ),
+        exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
+        rest_us=lines.rest / 1000,
+        scale_us=lines.scale / 1000,
+        root=root,
+        leaves=leaves,
+        period="file" if all(side.whole_file for side in compared.sides) else "step",
+    )
+
+
+def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance) -> Cause:
+    node = line.node
+    amount = amount_of(node, leaves)
+    groups = [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in node.leaves) if g >= 0]
+    work = NodeWork(groups, compared.trees, amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO)
+    single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
+    label = label_of(line)
+    reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
+    if single and node.note == SINGLE:
+        reasons.append(of_single(single))
+    elif parts := largest_parts(node):
+        reasons.append(parts)
+    return Cause(
+        label=label,
+        trail=line.trail,
+        control_us=float(node.total[0]) / 1000,
+        test_us=float(node.total[1]) / 1000,
+        delta_us=node.work / 1000,
+        effect=node.main_effect[0],
+        what=what_happened(line, amount, elsewhere=_elsewhere(node, leaves)),
+        amount=amount,
+        reasons=tuple(reasons),
+        significance=significance,
+        first=(single.side, single.longest.first) if single else None,
+        node=node,
+    )
+
+
+def _elsewhere(node: Node, leaves: Leaves) -> str:
+    """What the side that has none of ``node`` has instead: UNRECORDED where it has nothing of its kinds, OTHERS where
+    it has work of that name elsewhere, else nothing.
+    """
+    if node.total.all():
+        return ""
+    inside, side = set(node.leaves), int(node.total[1] == 0)
+    kinds = {leaves.kinds[i] for i in inside}
+    there = [i for i in np.flatnonzero(leaves.total[side]).tolist() if i not in inside]
+    if kinds <= {"op", "call"} and not any(leaves.kinds[i] in kinds for i in there):
+        return UNRECORDED
+    return OTHERS if any(node.label in leaves.chains[i] for i in there) else ""
+
+
+def amount_of(node: Node, leaves: Leaves) -> Amount | None:
+    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; None where most of its time
+    has no known amount.
+    """
+    mine = np.array(node.leaves, np.int64)
+    total = leaves.total[:, mine].sum(axis=0)
+    known = leaves.ratio[mine] > 0
+    if not known.any() or total[known].sum() < thresholds.MOSTLY * total.sum():
+        return None
+    ratio = float(np.average(np.log(leaves.ratio[mine][known].astype(float)), weights=total[known]))
+    units = leaves.unit[mine][known]
+    largest = max(dict.fromkeys(units), key=lambda unit: total[known][units == unit].sum())
+    return Amount(exp(ratio), str(largest), float(total[known].sum() / total.sum()))
+
+
+def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:
+    """Of each node, from its time in every run."""
+    if not nodes:
+        return []
+    control, test = (np.array([runs[:, node.leaves].sum(axis=1) for node in nodes]) / 1000 for runs in leaves.runs)
+    tested = compare_many(control, test, noise_floor)
+    return [tested.of(k) for k in range(len(nodes))]

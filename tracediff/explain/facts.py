@@ -11,26 +11,21 @@ from math import exp, log
 
 import numpy as np
 
+from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.side import Side
-from tracediff.explain.effects import MOSTLY, SAME, logarithmic_mean
+from tracediff.aggregate.summary import Side
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
-from tracediff.explain.singles import SHARE
-from tracediff.formatting import counts, percent, plural
+from tracediff.explain.tree import logarithmic_mean
+from tracediff.formatting import change, counts, percent, plural
+from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
-from tracediff.profile.leaves.keys import COMPILER, LOADER
-from tracediff.runtimes import is_graph_launch
+from tracediff.runtimes import is_communication, is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
-GRAPH_BREAKS, RECOMPILES = "graph-breaks", "recompiles"
+GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
+OTHER_RANKS = "other-ranks"
 
-SAME_PROGRAM = 0.8
-"""Part of all calls of outermost operators that both sides make in one program."""
-EXAMPLES = 3
-"""Operators that are named."""
-FEW_CALLS = 10
-"""Calls of outermost operators below which they tell no programs apart."""
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
@@ -56,6 +51,11 @@ class Fact:
         """Whether the sides do other work, so that their times alone say little."""
         return self.code in (WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN)
 
+    @property
+    def times_are_for(self) -> str:
+        """What the verdict gives the times for instead of calling a side faster; empty if it may."""
+        return "for different work" if self.is_other_work else "on another rank" if self.code == OTHER_RANKS else ""
+
 
 def facts_of(
     leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], scale: float
@@ -64,7 +64,39 @@ def facts_of(
     program = _program(leaves, trees)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     amounts = [] if is_other else _amounts(leaves, scale)
-    return (*_not_steady(leaves), *program, *amounts, *_graph_breaks(sides), *_recompiles(sides))
+    of_compilers = *_graph_replays(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
+    return (*_not_steady(leaves), *program, *amounts, *_other_ranks(leaves, sides), *of_compilers)
+
+
+def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+    """other-ranks: most of the change is waiting for communication, and no rank is on both sides: a rank that enters a
+    collective early waits in it for those that are late, so that the side that takes longer need not be slower.
+    """
+    if set(sides[0].ranks) & set(sides[1].ranks):
+        return []
+    is_within = np.array([any(map(is_communication, both)) for both in zip(*leaves.names, strict=True)], bool)
+    is_within &= np.array(leaves.kinds, object) == "gpu"
+    whole, within = leaves.path.sum(axis=1), leaves.path[:, is_within].sum(axis=1)
+    apart, moved = (float(values[1] - values[0]) for values in (whole, within))
+    if not leaves.total[:, is_within].any(axis=1).all() or abs(apart) < thresholds.NO_DIFFERENCE * whole.max():
+        return []
+    if moved / apart < thresholds.MOSTLY:
+        return []
+    waiting, rest = (change(*values.tolist()) for values in (within / 1000, (whole - within) / 1000))
+    text = f"other ranks, which wait for one another: {waiting} of the path is communication, all else {rest}"
+    control, test = (", ".join(map(str, side.ranks)) for side in sides)
+    return [Fact(OTHER_RANKS, text, control, test)]
+
+
+def _graph_replays(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+    """graph-replays: only one side replays captured graphs."""
+    replays = ["replays" in found for found in _stand_ins(leaves)]
+    if replays[0] == replays[1]:
+        return []
+    side = sides[replays.index(True)]
+    return [
+        Fact(GRAPH_REPLAYS, f"only {side.label} replays graphs, whose kernels no operator launches: matched by order")
+    ]
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
@@ -83,7 +115,7 @@ def _recompiles(sides: tuple[Side, Side]) -> list[Fact]:
     if found[0] is None or found[1] is None or len(found[0]) == len(found[1]):
         return []
     most = max(sides, key=lambda side: len(side.recompiles or ()))
-    examples = "; ".join(list(dict.fromkeys(most.recompiles or ()))[:EXAMPLES])
+    examples = "; ".join(list(dict.fromkeys(most.recompiles or ()))[: bounds.EXAMPLES])
     number = counts(len(found[0]), len(found[1]))
     return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
@@ -92,39 +124,43 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
     """work-differs: how much more work of known amount the test side does, whether or not the step waits for it."""
     out = []
     for label in WORDS:
-        part, weights, ratios, units = _measured(leaves, (label,))
-        if not part:
+        parts, weights, ratios, units = _measured(leaves, (label,))
+        if not len(parts):
             continue
+        part, differs = float(parts.sum()), np.abs(ratios) > thresholds.SAME_RATIO
         effects = weights * ratios
         gross = float(np.abs(effects).sum())
         if (
-            part < SHARE
-            or abs(effects.sum()) < max(MOSTLY * gross, SHARE * scale)
-            or abs(median := _weighted_median(ratios, np.abs(effects))) <= SAME
+            part < thresholds.WORTH_A_LINE
+            or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * max(scale, weights.sum()))
+            or abs(median := _weighted_median(ratios, np.abs(effects))) <= thresholds.SAME_RATIO
         ):
             continue
         by_unit: dict[str, float] = defaultdict(float)
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        much, of = f"{times(exp(median))} × the {unit}", f"{percent(part)} of the {WORDS[label]}"
-        if part >= MOSTLY:
-            text = f"the work differs: {much} (median; {of} has a known amount)"
+        much, of = f"{times(exp(median))} × the {unit}", f"of the {WORDS[label]}"
+        alike = float(parts[~differs].sum())
+        if part >= thresholds.MOSTLY:
+            text = f"the work differs: {much} (median; {percent(part)} {of} has a known amount)"
         else:
-            text = f"the work differs: {of} does {much} (median), how much the rest does is unknown"
+            same = f" and {percent(alike)} as much" if alike >= thresholds.WORTH_A_LINE * part else ""
+            does = f"{percent(part - alike)} {of} does {much} (median){same}"
+            text = f"the work differs: {does}, how much the rest does is unknown"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
 
-def _measured(leaves: Leaves, labels: Collection[str]) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    """(the part of its time whose amount is measured; weights, logarithms of the ratios and units of that) of the work
-    below these first labels.
+def _measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(parts of all its time, weights, logarithms of the ratios, units) of the work below these first labels whose
+    amount is measured.
     """
     here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
     known = here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
-    part = float(leaves.total[:, known].sum() / max(leaves.total[:, here].sum(), 1))
+    parts = leaves.total[:, known].sum(axis=0) / max(leaves.total[:, here].sum(), 1)
     weights, ratios = logarithmic_mean(*leaves.total[:, known]), np.log(leaves.ratio[known].astype(float))
-    return part, weights, ratios, leaves.unit[known]
+    return parts, weights, ratios, leaves.unit[known]
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -145,19 +181,19 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     """
     outer, stand_ins = [operators(tree, outermost=True) for tree in trees], _stand_ins(leaves)
     calls = [sum(side.values()) for side in outer]
-    if not all(outer) or max(calls) < FEW_CALLS or stand_ins[0] != stand_ins[1]:
+    if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
-    if common(outer) >= SAME_PROGRAM:
+    if common(outer) >= thresholds.SAME_PROGRAM:
         return []
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
     agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
     values = f"{calls[0]:g} calls", f"{calls[1]:g} calls"
-    if agree >= SAME_PROGRAM and abs(log(factor)) > SAME:
+    if agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
-    most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[:EXAMPLES]
+    most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[: bounds.EXAMPLES]
     examples = ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
     share = f"{percent(common(outer))} of the operator calls ({counts(*calls)}) are common"
     if _does_as_much(leaves):
@@ -169,7 +205,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work: no operators tell whether it is the same work, nor do amounts of enough of it."""
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, known = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
-    if not whole.all() or known >= MOSTLY * whole.sum():
+    if not whole.all() or known >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(known / whole.sum()))
     text = f"unknown whether it is the same work: its operators do not tell, and {part} of its time has a known amount"
@@ -178,8 +214,10 @@ def _unknown(leaves: Leaves) -> list[Fact]:
 
 def _does_as_much(leaves: Leaves) -> bool:
     """Whether enough of the work is known, and is as much on both sides."""
-    part, weights, ratios, _ = _measured(leaves, WORDS)
-    return part >= MOSTLY and bool(np.abs(weights * ratios).sum() <= SAME * weights.sum())
+    parts, weights, ratios, _ = _measured(leaves, WORDS)
+    return parts.sum() >= thresholds.MOSTLY and bool(
+        np.abs(weights * ratios).sum() <= thresholds.SAME_RATIO * weights.sum()
+    )
 
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
@@ -227,7 +265,7 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     compiling = np.array([kind == "compiling" for kind in leaves.kinds], bool)
     whole = leaves.path.sum(axis=1)
     parts = leaves.path[:, compiling].sum(axis=1) / np.where(whole > 0, whole, 1)
-    if parts.max() < SHARE:
+    if parts.max() < thresholds.WORTH_A_LINE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
     text = f"not steady state: torch.compile works in the measured steps ({control} → {test} of the step)"

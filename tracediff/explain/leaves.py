@@ -1,26 +1,29 @@
-"""Paired leaves: what both sides' steps waited for, under one chain of labels."""
+"""Paired leaves: what both sides' steps waited for, under one chain of labels; and the path by the line of code that
+each part of it runs for.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracediff.aggregate.call_tree import Key
+from tracediff.aggregate.call_tree import CallTree, Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
-from tracediff.aggregate.side import Side
+from tracediff.aggregate.summary import Side
+from tracediff.arrays import Floats
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.match import PLACED, PLACED_AS
-from tracediff.diff.moved_lines import moved_lines
+from tracediff.diff.matching.items import PLACED, PLACED_AS
+from tracediff.diff.views import moved_lines
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.placement.scopes import CODE
 from tracediff.runtimes import call_role
 
-Floats = NDArray[np.float64]
 Step = str | int
 """One level of a chain: a label, or the index of a group of matched work, which is one instance of the label above."""
 Chain = tuple[Step, ...]
@@ -236,14 +239,16 @@ class _Labels:
 
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
-        families = {members[0].family for members in group.sides if members}
+        families = {members[0].family for members in group.members if members}
         if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # its kernels are no counterparts
             if "module" in group.level and group.module:
                 return self._top, UNPAIRED, group.module.split("/")[-1], g
             return self._top, group.family, UNPAIRED, g
         first = self._top
         op = group.call.split("(")[0] if group.call else None
-        largest = max((m for m in (*group.control, *group.test) if m.op), key=lambda m: (m.ns, m.op), default=None)
+        largest = max(
+            (m for m in (*group.members.control, *group.members.test) if m.op), key=lambda m: (m.ns, m.op), default=None
+        )
         op = op or (largest.op if largest else None)
         named = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
         return first, group.family, named, kernels_of(group), g
@@ -260,7 +265,79 @@ def call_names(names: Iterable[str]) -> dict[str, str]:
 
 def kernels_of(group: Group) -> str:
     """The call and the kernels of a group, of both sides where they differ."""
-    names = [display_name(match_name(members[0].name)) if members else "" for members in group.sides]
+    names = [display_name(match_name(members[0].name)) if members else "" for members in group.members]
     kernels = names[0] if names[0] == names[1] else " → ".join(filter(None, names))
     call = group.call or ""
     return call if call and call.split("(")[0] == kernels else f"{call} {kernels}".strip()
+
+
+Operation = tuple[str, str | None, str | None, str | None]
+"""Match name, shapes, dtypes and strides of an operator."""
+UNPLACED = ""
+"""The line of what has none."""
+
+
+@dataclass
+class Place:
+    """One line of code on one side.
+
+    Attributes:
+        path: ns per step that the step waits for its work; over all places of a side they add up to the step.
+        runs: float64[runs] ns per step of its work in each run, on the path or not.
+        operations: the operators that it calls → numerators per step.
+    """
+
+    path: float
+    runs: Floats
+    operations: Counter[Operation] = field(default_factory=Counter)
+
+
+Places = dict[str, Place]
+"""``model.py(12): forward``, LOADING or UNPLACED → its place."""
+
+
+def places_of(leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree]) -> tuple[Places, Places]:
+    """The places of both sides."""
+    first, second = (_of_side(leaves, groups, tree, side) for side, tree in enumerate(trees))
+    return first, second
+
+
+def _of_side(leaves: Leaves, groups: Sequence[Group], tree: CallTree, side: int) -> Places:
+    by_op: dict[str, Counter[str]] = {}
+    out: Places = {}
+
+    def at(line: str) -> Place:
+        return out.setdefault(line, Place(0.0, np.zeros(len(leaves.runs[side]))))
+
+    for call in tree.calls:
+        if call.kind == "op":
+            line = call.line or UNPLACED
+            by_op.setdefault(call.label, Counter())[line] += call.self_ns
+            at(line).operations[call.label, call.shapes, call.types, call.strides] += call.count
+    for leaf, kind in enumerate(leaves.kinds):
+        if not leaves.total[side, leaf]:
+            continue
+        for line, part in _parts(leaves, groups, by_op, leaf, kind, side).items():
+            place = at(line)
+            place.path += part * float(leaves.path[side, leaf])
+            place.runs = place.runs + part * leaves.runs[side][:, leaf]
+    return out
+
+
+def _parts(
+    leaves: Leaves, groups: Sequence[Group], by_op: dict[str, Counter[str]], leaf: int, kind: str, side: int
+) -> dict[str, float]:
+    """Line → the part of a leaf's time that is its."""
+    name, group = leaves.names[side][leaf], leaves.groups[leaf]
+    if kind == "loading":
+        return {LOADING: 1.0}
+    if kind == "python" and CODE.search(name):
+        return {name: 1.0}
+    if group >= 0:
+        ns: Counter[str] = Counter()
+        for item in groups[group].items[side]:
+            ns[item.line or UNPLACED] += item.ns
+    else:
+        ns = by_op.get(leaves.ops[side][leaf] or name, Counter())
+    whole = sum(ns.values())
+    return {line: part / whole for line, part in ns.items()} if whole else {UNPLACED: 1.0}

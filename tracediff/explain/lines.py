@@ -1,31 +1,41 @@
-"""Lines: the nodes that explain the change in few words, in the order of what they account for."""
+"""Lines: the nodes that explain the change in few words, in the order of what they account for, and what they say."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log
 
-from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, SINGLES
-from tracediff.explain.singles import SHARE
-from tracediff.explain.tree import ROOT, Node
+from tracediff import thresholds
+from tracediff.explain.facts import times
+from tracediff.explain.leaves import (
+    COMPILING,
+    GPU,
+    HOST,
+    MIXED,
+    NOT_RECORDED,
+    OPERATORS,
+    PYTHON,
+    QUEUE,
+    SINGLES,
+    UNPAIRED,
+    WAITING,
+)
+from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
+from tracediff.formatting import counts, percent
 
-GROSS = 0.2
-"""Part of all movement that is the least scale of a line: where changes cancel, the step's own change is none."""
-TOLD = 0.6
-"""Part of a node's effects from which one is what happened to it, and of its children's changes from which one child is
-named.
-"""
-CANCELS = 1.3
-"""Times its change that the changes of a node's children may add up to, without regard to sign, if it is to stand for
-them.
-"""
-THIRD = 1 / 3
-"""Part of the children's changes that one must have, if they are to be named instead of their parent."""
-UNIFORM = 0.35
-"""Part of the children's changes that may differ from what the parent predicts, if they are to be uniform."""
-AGAINST = 3
-"""Most lines against the direction of the step's change."""
-MOST = 10
-"""Most lines."""
+
+@dataclass(frozen=True)
+class Amount:
+    """How much more work the test side does."""
+
+    ratio: float
+    """test / control"""
+    unit: str
+    """FLOPs, elements, threads, tiles, bytes, calls or events"""
+    known_part: float
+    """part of the time whose amount is known, 0 to 1"""
+
+
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
@@ -55,17 +65,23 @@ class Lines:
 def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
-    scale = round(max(abs(change), GROSS * sum(abs(child.work) for child in root.children.values())), 3)  # of ns
+    scale = round(scale_of(root), 3)  # of ns
     found = [line for line in _cut(root, scale, ()) if line.node.depth and line.node.agrees]
     sign = 1 if change >= 0 else -1
     found.sort(key=lambda line: (-sign * line.node.work, line.node.label))
-    most_against = AGAINST if abs(change) >= 1 else MOST // 2  # a step that takes as long has no direction
-    along = [line for line in found if sign * line.node.work > 0][: MOST - most_against]
+    has_direction = abs(change) >= 1  # a step that takes as long has none
+    most_against = thresholds.LINES_AGAINST if has_direction else thresholds.MOST_LINES // 2
+    along = [line for line in found if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
     against = [line for line in found if sign * line.node.work <= 0][::-1][:most_against]
     shown = (*along, *against[::-1])
     exposure = {child.label: child.exposure for child in root.children.values()}
     rest = change - sum(line.node.work for line in shown) - root.exposure
     return Lines(shown, exposure, rest, scale)
+
+
+def scale_of(root: Node) -> float:
+    """What the size of a line is judged against: the step's change, or a part of all movement where changes cancel."""
+    return max(abs(root.change), thresholds.LEAST_SCALE * sum(abs(child.work) for child in root.children.values()))
 
 
 def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
@@ -76,17 +92,17 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     inner = (*trail, node.label) if node.depth else trail
     if len(children) == 1:
         return _cut(children[0], scale, inner)
-    counting = [child for child in children if abs(child.work) >= SHARE * scale]
+    counting = [child for child in children if abs(child.work) >= thresholds.WORTH_A_LINE * scale]
     if not counting or (
         node.label not in ALWAYS_SPLIT
         and node.agrees
-        and abs(node.work) >= SHARE * scale
+        and abs(node.work) >= thresholds.WORTH_A_LINE * scale
         and _stands_for(node, counting)
     ):
         return [Line(trail, node)]
     out = [line for child in counting for line in _cut(child, scale, inner)]
     others = _together([child for child in children if child not in counting], node)
-    if abs(others.work) >= SHARE * scale:
+    if abs(others.work) >= thresholds.WORTH_A_LINE * scale:
         out.append(Line(inner, others))
     return out
 
@@ -96,21 +112,21 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
     children = node.children.values()
     movement = sum(abs(child.work) for child in children)
     effect, share = node.main_effect
-    if effect == "amount" and share >= TOLD and movement <= CANCELS * abs(node.work):
+    if effect == "amount" and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
         return True
     if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
     if not node.total.all():  # one side has none of it
         return True
     largest = max(abs(child.work) for child in children)
-    if largest >= TOLD * movement:
+    if largest >= thresholds.MAIN_PART * movement:
         return False
     if len(counting) > 1:
         predicted = node.work / float(node.total.sum())
         off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
-        if off <= UNIFORM * movement:
+        if off <= thresholds.UNIFORM * movement:
             return True
-    return largest < THIRD * movement
+    return largest < thresholds.LARGEST_CHILD * movement
 
 
 def _together(nodes: list[Node], parent: Node) -> Node:
@@ -120,3 +136,96 @@ def _together(nodes: list[Node], parent: Node) -> Node:
     for node in nodes:
         out.take(node)
     return out
+
+
+def label_of(line: Line) -> str:
+    """What changed, in words that stand for themselves."""
+    trail, label = line.trail, line.node.label
+    if not trail or SINGLES in trail:
+        return label
+    if trail[0] in (GPU, OPERATORS, MIXED):
+        return _work_label(trail, label)
+    if len(trail) == 1:
+        return {
+            NOT_RECORDED: "host code that was not recorded",
+            OPERATORS: "operators on the host",
+            PYTHON: CODE,
+        }.get(label, label)
+    if trail[1] == PYTHON:
+        return {NOT_RECORDED: CODE, f"rest of {PYTHON}": f"rest of the {CODE}"}.get(label, label)
+    if trail[1] == OPERATORS:
+        has_place = len(trail) > 2 and trail[2] not in label and not label.startswith("rest of ")
+        return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
+    return f"{trail[1]}: {label}" if trail[1] in (COMPILING, QUEUE, WAITING) else label
+
+
+def _work_label(trail: tuple[str, ...], label: str) -> str:
+    """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
+    noun = "kernels" if trail[0] == GPU else "operators"
+    if label.startswith("rest of"):
+        return label
+    if len(trail) == 1:
+        return f"{noun} {label}" if label == UNPAIRED else f"{label} {noun}"
+    if trail[1] == UNPAIRED:
+        return f"{noun} {UNPAIRED} in {label}"
+    if label == UNPAIRED:
+        return f"{trail[1]} {noun} {UNPAIRED}"
+    if "::" in label.split("(")[0]:
+        return f"{label} ({trail[1]})" if len(trail) == 2 else label
+    if len(trail) == 2:
+        return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
+    return f"{trail[1]}: {label}"
+
+
+def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
+    """What of its amount or time changed, in a few words; empty where its time says all. ``elsewhere``: what the side
+    that has none of it has instead: OTHERS, UNRECORDED or nothing.
+    """
+    node = line.node
+    control, test = node.total
+    effect, share = node.main_effect
+    if node.note == SINGLE:
+        return ""
+    if node.note == REPLACED:
+        return "replaced" if max(node.parts) == 1 else f"each on one side only, the largest of {counts(*node.parts)}"
+    if not node.total.all():
+        if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
+            return ""
+        return elsewhere if elsewhere == UNRECORDED else ("added" if test > control else "removed") + elsewhere
+    if MIXED in line.trail:  # events of a GPU against operators
+        return UNKNOWN
+    more_calls = (node.count[1] - node.count[0]) * (test - control) > 0
+    if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
+        return "done more often" if test > control else "done less often"
+    if amount is None or effect == "time":
+        return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
+    longer, rate = test / control, amount.ratio / (test / control)
+    known = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} of it known)"
+    same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
+    if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
+        much = "as many calls" if amount.unit == "calls" else f"as much work{known}"
+        return much + (f" in {times(longer)} × the time" if abs(log(longer)) > thresholds.SAME_RATIO else "")
+    if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
+        return f"{counts(*map(float, node.count))} calls"
+    per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
+    return f"{times(amount.ratio)} × the work{known}{per_unit}"
+
+
+UNKNOWN = "amount of work unknown"
+CODE = "host code between operators"
+UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
+
+
+def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
+    """What the line of the exposure says: the same work, now on or off the critical path."""
+    large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
+    gained = [_place(label) for label, us in large.items() if us > 0]
+    lost = [_place(label) for label, us in large.items() if us < 0]
+    if gained and lost:
+        return f"the limit moved from {' and '.join(lost)} to {' and '.join(gained)}"
+    total = sum(exposure_us.values())
+    return f"the same work, now {'on' if total > 0 else 'off'} the critical path"
+
+
+def _place(label: str) -> str:
+    return {GPU: "the GPU", HOST: "the host"}.get(label, label)

@@ -9,20 +9,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
-from tracediff.explain.effects import MOSTLY
 from tracediff.explain.leaves import UNPAIRED, Single
 from tracediff.explain.tree import Node
 from tracediff.formatting import count as counted
 from tracediff.formatting import counts, percents, time
+from tracediff.pair import Pair, total
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
-NAMED, LONGEST_NAME = 2, 60
-"""Parts of a node that are named; characters of a name, which kernels of both sides exceed."""
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are no tensors."""
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
@@ -37,7 +36,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Work:
+class NodeWork:
     """The work below one node.
 
     Attributes:
@@ -45,18 +44,17 @@ class Work:
     """
 
     groups: Sequence[Group]
-    trees: tuple[CallTree, CallTree]
+    trees: Pair[CallTree]
     as_much: bool
 
     def part(self, groups: Iterable[Group]) -> float:
         """The part of the node's time, of the side on which it is larger, that ``groups`` are."""
         mine = list(groups)
-        whole = [sum(getattr(g, side) for g in self.groups) for side in ("control_ns", "test_ns")]
-        held = [sum(getattr(g, side) for g in mine) for side in ("control_ns", "test_ns")]
+        whole, held = total(g.time for g in self.groups), total(g.time for g in mine)
         return max((h / w for h, w in zip(held, whole, strict=True) if w), default=0.0)
 
 
-def reasons_of(work: Work) -> tuple[Reason, ...]:
+def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     """All that the data says of a node."""
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
@@ -80,43 +78,45 @@ def largest_parts(node: Node) -> Reason | None:
     parts = [
         child
         for step, child in node.children.items()
-        if isinstance(step, str) and sign * child.work > 0 and len(child.label) <= LONGEST_NAME
+        if isinstance(step, str) and sign * child.work > 0 and len(child.label) <= bounds.LABEL
     ]
     if len(node.children) < 2 or not parts:
         return None
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    names = (f"work {UNPAIRED}" if child.label == UNPAIRED else child.label for child in parts[:NAMED])
+    names = (f"work {UNPAIRED}" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
     return Reason("largest", f"largest: {', '.join(names)}")
 
 
-def _fusion(work: Work) -> Reason | None:
+def _fusion(work: NodeWork) -> Reason | None:
     """One kernel computes what several did."""
     fused = [g for g in work.groups if g.level == "fusion"]
-    if work.part(fused) < MOSTLY:
+    if work.part(fused) < thresholds.MOSTLY:
         return None
     scale = _scale(work)
-    kernels = [sum(n) / scale for n in zip(*((g.control_count, g.test_count) for g in fused), strict=True)]
-    if kernels[0] == kernels[1]:
+    kernels = total(g.count for g in fused).map(lambda n: n / scale)
+    if not kernels.delta:
         return None
-    word = "fused" if kernels[1] < kernels[0] else "no longer fused"
+    word = "fused" if kernels.delta < 0 else "no longer fused"
     return Reason("fusion", f"{word}: {counts(*kernels)} {_noun(fused)} per step")
 
 
-def _kernels(work: Work) -> Reason | None:
+def _kernels(work: NodeWork) -> Reason | None:
     """Other kernels for as much work."""
     if not work.as_much:
         return None
-    paired = [g for g in work.groups if g.control and g.test and g.level != "fusion"]
-    other = [g for g in paired if not g.match_names[0] & g.match_names[1] and g.control[0].category == KERNEL]
-    if work.part(other) < MOSTLY:
+    paired = [g for g in work.groups if all(g.members) and g.level != "fusion"]
+    other = [
+        g for g in paired if not g.match_names.control & g.match_names.test and g.members.control[0].category == KERNEL
+    ]
+    if work.part(other) < thresholds.MOSTLY:
         return None
-    largest = max(other, key=lambda g: (g.control_ns + g.test_ns, g.name))
-    names = [display_name(match_name(side[0].name)) for side in largest.sides]
+    largest = max(other, key=lambda g: (sum(g.time), g.name))
+    names = [display_name(match_name(side[0].name)) for side in largest.members]
     more = f" and {len(other) - 1} more" if len(other) > 1 else ""
     return Reason("other-kernels", f"other kernels: {names[0]} → {names[1]}{more}")
 
 
-def _tensor_cores(work: Work) -> Reason | None:
+def _tensor_cores(work: NodeWork) -> Reason | None:
     """Kernels that use matrix units on one side only, for as much work."""
     if not work.as_much:
         return None
@@ -124,20 +124,20 @@ def _tensor_cores(work: Work) -> Reason | None:
     for side in (0, 1):
         used = known = 0
         for group in work.groups:
-            for member in group.sides[side]:
+            for member in group.members[side]:
                 uses = uses_tensor_cores(member.name)
                 known += member.ns if uses is not None else 0
                 used += member.ns if uses else 0
-        whole = sum(m.ns for g in work.groups for m in g.sides[side])
-        if not whole or known < MOSTLY * whole:
+        whole = sum(m.ns for g in work.groups for m in g.members[side])
+        if not whole or known < thresholds.MOSTLY * whole:
             return None
         parts.append(used / known)
-    if abs(parts[1] - parts[0]) < MOSTLY:
+    if abs(parts[1] - parts[0]) < thresholds.MOSTLY:
         return None
     return Reason("tensor-cores", f"tensor cores: {percents(*parts)} of its kernel time")
 
 
-def _inputs(work: Work) -> Reason | None:
+def _inputs(work: NodeWork) -> Reason | None:
     """The same operators on the same shapes have inputs of another dtype or with other strides."""
     if not work.as_much:
         return None
@@ -145,9 +145,9 @@ def _inputs(work: Work) -> Reason | None:
     for group in work.groups:
         calls = [_call(tree, items[0].node) for tree, items in zip(work.trees, group.items, strict=True) if items]
         if len(calls) == 2 and calls[0] and calls[1] and (changed := changed_input(calls[0], calls[1])):
-            found[changed] += group.control_ns + group.test_ns
-    whole = sum(g.control_ns + g.test_ns for g in work.groups)
-    if not found or found.most_common(1)[0][1] < MOSTLY * whole:
+            found[changed] += sum(group.time)
+    whole = sum(sum(g.time) for g in work.groups)
+    if not found or found.most_common(1)[0][1] < thresholds.MOSTLY * whole:
         return None
     (code, text), _ = found.most_common(1)[0]
     return Reason(code, text)
@@ -183,13 +183,13 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     return None
 
 
-def _memory(work: Work) -> Reason | None:
+def _memory(work: NodeWork) -> Reason | None:
     """As many bytes copied from or to another kind of memory, where both sides record it."""
     if not work.as_much:
         return None
     kinds: list[Counter[str]] = [Counter(), Counter()]
     for group in work.groups:
-        for side, members in enumerate(group.sides):
+        for side, members in enumerate(group.members):
             for member in members:
                 if member.category == MEMCPY and (match := MEMORY_KIND.search(member.name)):
                     kinds[side][f"{match['source']} → {match['target']}"] += member.ns
@@ -199,19 +199,19 @@ def _memory(work: Work) -> Reason | None:
     return Reason("memory", f"memory: {largest[0]} on control, {largest[1]} on test")
 
 
-def _counts(work: Work) -> Reason | None:
+def _counts(work: NodeWork) -> Reason | None:
     """Work that is done more or less often."""
-    if work.part(g for g in work.groups if g.level == "fusion") >= MOSTLY:
+    if work.part(g for g in work.groups if g.level == "fusion") >= thresholds.MOSTLY:
         return None
-    called = all(g.control_ops is not None for g in work.groups)
-    both = (g.counts if called else (g.control_count, g.test_count) for g in work.groups)
-    number = [sum(of_side) / _scale(work) for of_side in zip(*both, strict=True)]
-    if number[0] == number[1] or not all(number):
+    called = all(g.ops for g in work.groups)
+    both = (g.counts if called else g.count for g in work.groups)
+    number = total(both).map(lambda n: n / _scale(work))
+    if not number.delta or not all(number):
         return None
     return Reason("count", f"{counts(*number)} {'calls' if called else _noun(work.groups)}")
 
 
-def _line(work: Work) -> Reason | None:
+def _line(work: NodeWork) -> Reason | None:
     """The line of code outside of torch that most of the time, of the side on which it is larger, runs for."""
     sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
     items = max(sides, key=lambda side: sum(item.ns for item in side))
@@ -219,7 +219,7 @@ def _line(work: Work) -> Reason | None:
     for item in items:
         by_line[item.line] += item.ns
     whole, known = sum(by_line.values()), [(ns, line) for line, ns in by_line.items() if line]
-    if not known or max(known)[0] < MOSTLY * whole:
+    if not known or max(known)[0] < thresholds.MOSTLY * whole:
         return None
     ns, line = max(known)
     return Reason("line", f"{'' if ns == whole else 'mostly '}in {line}")
@@ -227,11 +227,11 @@ def _line(work: Work) -> Reason | None:
 
 def _noun(groups: Sequence[Group]) -> str:
     """What is counted of ``groups``."""
-    found = {member.category for group in groups for member in (*group.control, *group.test)}
+    found = {member.category for group in groups for side in group.members for member in side}
     return "kernels" if found == {KERNEL} else "events" if found & {*DEVICE_CATEGORIES} else "operators"
 
 
-def _scale(work: Work) -> int:
+def _scale(work: NodeWork) -> int:
     """What counts of groups are numerators over: that of their items over that of their tree's."""
     for group in work.groups:
         for tree, items in zip(work.trees, group.items, strict=True):
@@ -241,7 +241,7 @@ def _scale(work: Work) -> int:
     return 1
 
 
-RULES: tuple[Callable[[Work], Reason | None], ...] = (
+RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
     _fusion,
     _kernels,
     _tensor_cores,

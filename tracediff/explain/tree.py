@@ -1,15 +1,128 @@
-"""The tree: what the leaves' changes add up to, node by node."""
+"""The tree: what the leaves' changes add up to, node by node. The change of a leaf is split into presence, amount,
+speed, time and exposure: exact, and of opposite sign for swapped sides. Leaves far below what any line shows are added
+up first, so that a million cost little.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracediff.explain.effects import EFFECTS, Floats, split
-from tracediff.explain.leaves import PYTHON, QUEUE, Leaves, Step
-from tracediff.explain.small import added_up
+from tracediff import bounds, thresholds
+from tracediff.arrays import Floats, combined
+from tracediff.explain.leaves import PYTHON, QUEUE, Chain, Leaves, Step
+
+LAUNCHED = ("threads", "tiles")
+"""Units that do not tell how long a thread runs (K of a product, keys of attention)."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What a change in the step is made of, float64[l] ns per step; together it is the change on the path.
+
+    Attributes:
+        presence: work of one side only. amount: more or less work. speed: time per unit of work. time: longer or
+            shorter where the amount is not known. exposure: the same work, now on or off the path.
+    """
+
+    presence: Floats
+    amount: Floats
+    speed: Floats
+    time: Floats
+    exposure: Floats
+
+    @property
+    def work(self) -> Floats:
+        """All but exposure."""
+        return self.presence + self.amount + self.speed + self.time
+
+
+EFFECTS = tuple(field.name for field in fields(Effects))
+
+
+def split(
+    path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_], reached: Floats, period: Floats
+) -> Effects:
+    """The effects of each leaf, see `Leaves`, of steps of ``period`` ns.
+
+    Where time off the path is unknown, ``reached`` is the logarithm of how many times as many instances are on the
+    path; elsewhere NaN.
+    """
+    whole, change = total.sum(axis=0), path[1] - path[0]
+    exposed = np.divide(path.sum(axis=0), whole, out=np.zeros_like(whole), where=whole > 0)
+    only_path = ~np.isnan(reached)
+    finite = np.where(np.isfinite(reached), reached, 0.0)
+    moved = np.where(np.isinf(reached), change, logarithmic_mean(path[0], path[1]) * finite)
+    moved = np.clip(moved, -period[1], period[0])  # what a side does off its path lasts no longer than its period
+    work = np.where(only_path, change - moved, exposed * (total[1] - total[0]))
+    known = ratio > 0
+    ratio = np.where(known, ratio, 1.0)
+    log_ratio = np.log(ratio)
+    one_sided = ~total.all(axis=0) & ~only_path
+    amount = np.where(known & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
+    launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > thresholds.SAME_RATIO)
+    vague = ~known | launched | (unit == "events")
+    rest = np.where(one_sided, 0.0, work - amount)
+    return Effects(
+        presence=np.where(one_sided, work, 0.0),
+        amount=amount,
+        speed=np.where(vague, 0.0, rest),
+        time=np.where(vague, rest, 0.0),
+        exposure=change - work,
+    )
+
+
+def logarithmic_mean(a: Floats, b: Floats) -> Floats:
+    """(b − a) / ln(b / a), and a where they are equal; 0 where one is 0."""
+    a, b = np.broadcast_arrays(a, b)
+    positive = (a > 0) & (b > 0)
+    equal = np.abs(a - b) < 1e-9 * np.maximum(a, b)
+    apart = positive & ~equal
+    ratio = np.divide(b, a, out=np.full(a.shape, np.e), where=apart)
+    out = np.divide(b - a, np.log(ratio), out=np.zeros(a.shape), where=apart)
+    return np.where(positive & equal, a, out)
+
+
+Ints = NDArray[np.int64]
+
+
+def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats) -> list[Ints]:
+    """The leaves, each alone or with others that the tree need not tell apart: small ones of one parent with work on
+    the same sides, whose work and times change in the same direction. What is together changes by a tenth of what a
+    line needs at most, so sums over a parent's children, without regard to sign or not, stay as they are.
+
+    Args:
+        chains: of each leaf. path, total: float64[2, l] ns per step. work: float64[l] ns, see `Effects`.
+    """
+    count = len(chains)
+    if count <= bounds.LEAVES_APART:
+        return list(np.arange(count)[:, None])
+    scale = abs(float(path[1].sum() - path[0].sum()))
+    has = total > 0
+    change = np.maximum(np.abs(work), np.abs(path[1] - path[0]))
+    change = np.where(has.all(axis=0), change, np.maximum(change, total.max(axis=0)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        size = change / (thresholds.WORTH_A_LINE / 10 * scale)  # a line needs ten times as much
+    is_large = size >= 1  # where nothing changes, not even the step, the size is not a number
+    small, large = np.flatnonzero(~is_large), np.flatnonzero(is_large)
+    parents: dict[Chain, int] = {}
+    parent = np.array([parents.setdefault(chains[i][:-1], len(parents)) for i in small.tolist()], np.int64)
+    sides = has[:, small].astype(np.int64)
+    longer = (total[1] > total[0])[small].astype(np.int64)
+    kind, _ = combined(parent, sides[0], sides[1], longer, np.sign(work[small]).astype(np.int64))
+    order = np.argsort(kind, kind="stable")
+    passed = np.cumsum(np.nan_to_num(size[small[order]]))
+    first = np.flatnonzero(np.diff(kind[order], prepend=-1))
+    since = np.repeat(passed[first], np.diff(first, append=len(order)))
+    part = np.floor(passed - since).astype(np.int64)
+    borders = np.flatnonzero((np.diff(kind[order]) != 0) | (np.diff(part) != 0)) + 1
+    pieces = np.split(small[order], borders) if len(small) else []
+    together = [*large[:, None], *pieces]
+    return sorted(together, key=lambda leaves: int(leaves[0]))  # as the leaves were
+
 
 ROOT = "step"
 REPLACED, SINGLE = "replaced", "a single event"

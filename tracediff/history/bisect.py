@@ -1,24 +1,29 @@
-"""Finding the commit that made the step slower: a binary search over commits, each in a worktree of its own."""
+"""Finding the commit that made the step slower: a binary search over commits, each set recorded by the user's command
+in a worktree of its own.
+"""
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
+from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, did_you_mean, printable, quoted
-from tracediff.git import Repository
+from tracediff.git import Repository, environment
 from tracediff.history.evidence import (
     BAD,
     GOOD,
     INCONCLUSIVE,
-    LEAST_ROUNDS,
-    MOST_ROUNDS,
     SKIPPED,
     Criterion,
     Decision,
@@ -31,16 +36,103 @@ from tracediff.history.evidence import (
     quiet,
     sides,
 )
-from tracediff.history.recording import OUT, CommitRecorder, NotRecordedError
 from tracediff.history.series import Point, Series
-from tracediff.history.worktree import remove_left_worktrees, worktree
-from tracediff.process.temporary import temporary_folder
-from tracediff.source.commits import changed_between
+from tracediff.process.group import run_group
+from tracediff.process.temporary import is_left, temporary_folder
+from tracediff.source.changed_code import changed_between
 
-SHORT = 9
-"""Characters of a hash in a line."""
-MOST_SUSPECTS = 2
-"""Suspects that are tried before halving, which then takes so many more probes than needed at most, twice."""
+
+@contextmanager
+def worktree(repository: Repository, commit: str, parent: Path) -> Iterator[Path]:
+    """A new worktree of ``commit`` in the temporary folder ``parent``, removed at the end.
+
+    Raises:
+        TracediffError: git cannot make it.
+    """
+    place = parent / commit
+    try:
+        repository.run("worktree", "add", "--quiet", "--detach", str(place), commit)
+        yield place
+    finally:
+        _remove(repository, place)
+
+
+def remove_left_worktrees(repository: Repository) -> None:
+    """Remove the worktrees of killed processes, below whichever temporary folder they are."""
+    for line in (repository.ask("worktree", "list", "--porcelain") or "").splitlines():
+        place = Path(line.removeprefix("worktree "))
+        if line.startswith("worktree ") and is_left(place.parent.name):
+            _remove(repository, place)
+
+
+def _remove(repository: Repository, place: Path) -> None:
+    """Twice ``--force``: it is changed, and locked if git was killed while it made it."""
+    shutil.rmtree(place, ignore_errors=True)
+    repository.ask("worktree", "remove", "--force", "--force", str(place))
+
+
+OUT = "{out}"
+"""In the command: the folder that it writes the set to."""
+
+
+class NotRecordedError(Exception):
+    """The command failed in a commit, or wrote no set; the message names the commit, and why."""
+
+
+@dataclass(frozen=True)
+class CommitRecorder:
+    """Records sets of commits.
+
+    Attributes:
+        command: what records a set into the folder ``{out}``, in a worktree. folder: for what it writes.
+        inside: the folder of the worktree in which it runs, relative.
+    """
+
+    command: Sequence[str]
+    folder: Path
+    inside: str
+
+    def record(self, worktree: Path, label: str) -> TraceSet:
+        """A new set of the commit in ``worktree``.
+
+        Raises:
+            NotRecordedError: the command failed there, or wrote no set.
+        """
+        place = worktree / self.inside
+        if not place.is_dir():
+            raise NotRecordedError(f"{label} has no folder {self.inside}")
+        with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as made:
+            out = Path(made, "set")
+            code, last_line = self._run(place, out, Path(made, "log"))
+            if code:
+                raise NotRecordedError(f"in {label} the command failed with exit code {code} ({last_line})")
+            try:
+                (traces,) = load_sets([_variant(out)])
+            except TracediffError as error:
+                raise NotRecordedError(f"in {label} the command wrote no set ({error})") from None
+        traces.label = label
+        return traces
+
+    def _run(self, place: Path, out: Path, log: Path) -> tuple[int, str]:
+        """(exit code of the command in ``place``, the last line that it wrote, in words if none)."""
+        command = [part.replace(OUT, os.fspath(out)) for part in self.command]
+        with log.open("wb") as written:
+            code = run_group(command, place, environment(), written)
+        return code, printable(_last_line(log)) or "no output"
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as written:
+        written.seek(max(log.stat().st_size - 4 * bounds.REASON, 0))
+        return "".join(written.read().decode(errors="replace").strip().splitlines()[-1:])[: bounds.REASON]
+
+
+def _variant(out: Path) -> Path:
+    """The set in ``out``: of a collection its only variant."""
+    inside = [path for path in sorted(out.iterdir()) if (path / "manifest.json").is_file()] if out.is_dir() else []
+    return inside[0] if len(inside) == 1 else out
+
+
 OnLine = Callable[[str], None]
 
 
@@ -108,7 +200,7 @@ def bisect(
     first, last = _commit(repository, "--good", good), _commit(repository, "--bad", bad)
     points = {point.commit: point for point in series.points}
     if first not in points:
-        nearest = did_you_mean(good, points, "commits: " + ", ".join(name[:SHORT] for name in points))
+        nearest = did_you_mean(good, points, "commits: " + ", ".join(_short(name) for name in points))
         raise TracediffError("--good", f"the history has no entry of {quoted(good)}", nearest)
     after = repository.after(first, last)
     if not after:
@@ -149,7 +241,7 @@ class Bisection:
             ends = sides(rounds)
             self._check_program(good, ends[0])
             decide = "counts decide" if start.counts_decide else "step times decide"
-            self.on_line(f"{commits[0][:SHORT]} (good) to {commits[-1][:SHORT]} (bad): {start.sentence}: {decide}")
+            self.on_line(f"{_short(commits[0])} (good) to {_short(commits[-1])} (bad): {start.sentence}: {decide}")
             if reason := _no_difference(start):
                 return Bisected(tuple(commits[1:]), reason)
             suspects = self._suspects(commits, start)
@@ -164,7 +256,7 @@ class Bisection:
         """Positions of the commits that changed what the work that changed runs for, the likeliest first."""
         found = changed_between(start.comparison, self.repository, (commits[0], commits[-1]))
         places = [place for place in found.touching if place.commit] if found else []
-        for place in places[:MOST_SUSPECTS]:
+        for place in places[: bounds.SUSPECTS]:
             self.on_line(f"{place.commit} is tried early: it changed {place.name} in {place.file}")
         return [k for place in places for k, commit in enumerate(commits) if commit.startswith(place.commit)]
 
@@ -174,7 +266,7 @@ class Bisection:
         """(the last good one of ``commits``, the first bad one as far as decided, why the search stopped early); a
         suspect is tried after the commit before it.
         """
-        first = [k for suspect in suspects[:MOST_SUSPECTS] for k in (suspect - 1, suspect)]
+        first = [k for suspect in suspects[: bounds.SUSPECTS] for k in (suspect - 1, suspect)]
         low, high, skipped = 0, len(commits) - 1, set[int]()
         subjects = self.repository.subjects(commits)
         while untested := [k for k in range(low + 1, high) if k not in skipped]:
@@ -185,7 +277,7 @@ class Bisection:
                     decision = decide(site)
             except NotRecordedError as error:
                 decision = Decision(SKIPPED, str(error))
-            short = commits[k][:SHORT]
+            short = _short(commits[k])
             self.on_line(f"{short} {decision.result}: {decision.why}  {subjects.get(commits[k], '')}".rstrip())
             if decision.result == INCONCLUSIVE:
                 return low, high, f"{short}: {decision.why}"
@@ -204,9 +296,9 @@ class Bisection:
             return decided
         rounds: list[Round] = [(traces, *self._round(ends, 0))]
         while True:
-            if len(rounds) >= LEAST_ROUNDS:
+            if len(rounds) >= thresholds.LEAST_ROUNDS:
                 decision = by_times(rounds, self.criterion)
-                if decision.result != INCONCLUSIVE or len(rounds) == MOST_ROUNDS:
+                if decision.result != INCONCLUSIVE or len(rounds) == bounds.ROUNDS:
                     return decision
             rounds.append(self._round((site, *ends), len(rounds)))
 
@@ -222,7 +314,7 @@ class Bisection:
         return Bisected((commit,), f"not confirmed against the commit before it: {found.sentence}")
 
     def _beside(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
-        """Rounds of two commits in the order ABBA…, until step times tell them apart, there are `MOST_ROUNDS`, or the
+        """Rounds of two commits in the order ABBA…, until step times tell them apart, there are enough, or the
         machine disturbs all and counts tell them apart.
         """
         rounds: list[Round] = []
@@ -231,16 +323,16 @@ class Bisection:
                 rounds.append(self._round((control, test), len(rounds)))
             except NotRecordedError as error:
                 raise TracediffError("CMD", str(error), "try it in a worktree of that commit") from None
-            if len(rounds) >= LEAST_ROUNDS:
+            if len(rounds) >= thresholds.LEAST_ROUNDS:
                 found = difference(rounds, criterion)
                 is_done = found.slower is not None or (found.other_counts and not quiet(rounds))
-                if is_done or len(rounds) == MOST_ROUNDS:
+                if is_done or len(rounds) == bounds.ROUNDS:
                     return rounds, found
 
     def _round(self, sites: Sequence[Site], number: int) -> Round:
         """One set of each of ``sites``, recorded in their order or, in every second round, in the reverse."""
         order = sites if number % 2 == 0 else sites[::-1]
-        found = {site.commit: self.recorder.record(site.folder, site.commit[:SHORT]) for site in order}
+        found = {site.commit: self.recorder.record(site.folder, _short(site.commit)) for site in order}
         return tuple(found[site.commit] for site in sites)
 
     def _check_program(self, good: Point, traces: TraceSet) -> None:
@@ -249,7 +341,7 @@ class Bisection:
         if entry.stopping:
             reason = f"does not record what the entry of --good is of ({entry.codes})"
             raise TracediffError("CMD", reason, "name its series by --configuration, or accept it by --allow")
-        self.on_line(f"{good.commit[:SHORT]} now against its entry: {change_text(entry.comparison)}; not used")
+        self.on_line(f"{_short(good.commit)} now against its entry: {change_text(entry.comparison)}; not used")
 
     @contextmanager
     def _site(self, commit: str) -> Iterator[Site]:
@@ -268,3 +360,8 @@ def _no_difference(start: Difference) -> str:
     if start.slower is None:
         return f"step times do not tell bad from good: {start.sentence}"
     return f"bad is not slower than good: {start.sentence}"
+
+
+def _short(commit: str) -> str:
+    """As much of a commit's hash as a line shows."""
+    return commit[: bounds.SHORT_HASH]

@@ -1,40 +1,25 @@
 """Where the level of a series of commits changes (docs/history.md has the error rates).
 
-ruptures proposes changes (PELT, Killick et al. 2012). Each is then tested between its neighbours, and the least
-significant one is removed until all that are left are significant. Two tests have to agree: that of a comparison on the
-runs before and after, which gives the interval; and a t test of commits that is corrected for the search, whose p is
-the chance that the largest t of all positions is as large in a series without a change, by simulation.
+Of all ways to cut the series, that whose levels fit best proposes changes. Each is then tested between its neighbours,
+and the least significant one is removed until all that are left are significant. Two tests have to agree: that of a
+comparison on the runs before and after, which gives the interval; and a t test of commits that is corrected for the
+search, whose p is the chance that the largest t of all positions is as large in a series without a change, by
+simulation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracediff.diff.statistics.runs import LEAST_SD, LEVEL, Estimate, estimate
-from tracediff.errors import TracediffError
-
-Floats = NDArray[np.float64]
-LEAST_RUNS = 3
-"""Runs before and after a change: fewer may be disturbed runs."""
-PENALTY = 3.0
-"""Cost of a proposed change, in log(runs): low, because each is tested."""
-LEAST_FREEDOM = 6
-"""Degrees of freedom from which commits alone tell the noise; below, runs of one commit do as well."""
-LEAST_AUTOCORRELATION, MOST_AUTOCORRELATION = 0.15, 0.6
-"""Of commits recorded after each other: some is always assumed, since a short series cannot show that there is none."""
-SEVERAL = 2
-"""By what p is multiplied besides their number where several changes are tested: a hump is two of them."""
-WHERE = 7.35
-"""Likelihood ratio (−2 log) up to which a position may be that of the change, with 95 % (Eo and Morley 2015)."""
-SIMULATED = 2000
+from tracediff import thresholds
+from tracediff.arrays import Floats, Int64
+from tracediff.diff.statistics.runs import Estimate, estimate
 
 
 @dataclass(frozen=True)
@@ -63,9 +48,6 @@ def find_changes(runs: Sequence[Sequence[float]]) -> tuple[list[Change], Noise |
 
     Args:
         runs: of each commit in order, the logarithm of the value of each of its runs.
-
-    Raises:
-        TracediffError: ruptures is not installed.
     """
     if sum(map(len, runs)) < 2:
         return [], None
@@ -76,7 +58,7 @@ def find_changes(runs: Sequence[Sequence[float]]) -> tuple[list[Change], Noise |
         bounds = [0, *firsts, len(runs)]
         tested = [_tested(runs, series, bounds[k : k + 3], noise, len(firsts)) for k in range(len(firsts))]
         worst = max(tested, key=lambda change: (change.p, -abs(change.estimate.effect)), default=None)
-        if worst is None or worst.p <= LEVEL:
+        if worst is None or worst.p <= thresholds.SIGNIFICANCE:
             return tested, noise
         firsts.remove(worst.first)
 
@@ -116,31 +98,56 @@ class Noise:
 
 def _proposed(series: CommitMeans) -> list[int]:
     """Positions at which the level may change; the best one in any case."""
-    ends = np.cumsum(series.counts)
-    if ends[-1] < 2 * LEAST_RUNS:
-        return []
-    algorithm = _ruptures().KernelCPD(kernel="linear", min_size=LEAST_RUNS)
-    signal = np.repeat(series.means, series.counts.astype(int))  # a commit weighs as much as it has runs
-    algorithm.fit((signal / _local_spread(series)).reshape(-1, 1))
-    found = algorithm.predict(pen=PENALTY * math.log(ends[-1]))[:-1] or algorithm.predict(n_bkps=1)[:-1]
-    firsts = {int(np.abs(ends - position).argmin()) + 1 for position in found}
-    return sorted(k for k in firsts if LEAST_RUNS <= ends[k - 1] <= ends[-1] - LEAST_RUNS)
+    values, weights = series.means / _local_spread(series), series.counts
+    return best_levels(values, weights, thresholds.PROPOSAL_PENALTY * math.log(weights.sum())) or best_two(
+        values, weights
+    )
 
 
-def _ruptures() -> Any:
-    try:
-        import ruptures
-    except ImportError:
-        remedy = "pip install 'torch-tracediff[history]'"
-        raise TracediffError("change points", "need ruptures, which is not installed", remedy) from None
-    return ruptures
+def best_levels(values: Floats, weights: Floats, penalty: float) -> list[int]:
+    """Where the levels after the first begin that have the least Σ weight · (value − level)², with ``penalty`` for each
+    change; exact, by optimal partitioning (Jackson et al. 2005), in quadratic time.
+
+    Args:
+        values, weights: float64[n]; each level has a weight of at least `thresholds.LEVEL_RUNS`.
+    """
+    squares = _squares_of(values, weights)
+    cost, before = np.zeros(len(values) + 1), np.zeros(len(values) + 1, np.int64)
+    for end in range(1, len(cost)):
+        costs = cost[:end] + squares(np.arange(end), end) + penalty
+        before[end] = costs.argmin()
+        cost[end] = costs[before[end]]
+    firsts = [int(before[-1])]
+    while firsts[-1]:
+        firsts.append(int(before[firsts[-1]]))
+    return firsts[-2::-1]
+
+
+def best_two(values: Floats, weights: Floats) -> list[int]:
+    """Where the second of two levels begins that fit best; nothing if there is too little weight for two."""
+    squares, inner = _squares_of(values, weights), np.arange(1, len(values))
+    costs = squares(np.zeros_like(inner), inner) + squares(inner, len(values))
+    return [int(inner[costs.argmin()])] if np.isfinite(costs).any() else []
+
+
+def _squares_of(values: Floats, weights: Floats) -> Callable[[Int64, Int64 | int], Floats]:
+    """(starts, ends) → of each level its Σ weight · (value − level)², infinite where it has too little weight."""
+    values = values - values.mean()  # the sums stay small
+    weight, first, second = (np.append(0, np.cumsum(weights * values**power)) for power in (0, 1, 2))
+
+    def squares(start: Int64, end: Int64 | int) -> Floats:
+        whole = weight[end] - weight[start]
+        rest = second[end] - second[start] - (first[end] - first[start]) ** 2 / whole
+        return np.where(whole >= thresholds.LEVEL_RUNS, rest, np.inf)
+
+    return squares
 
 
 def _local_spread(series: CommitMeans) -> float:
     """The standard deviation of a run, from the differences of neighbouring commits: a few changes do not move it."""
     errors = np.sqrt(1 / series.counts[:-1] + 1 / series.counts[1:])
     differences = np.abs(np.diff(series.means)) / errors
-    return max(1.4826 * float(np.median(differences)), LEAST_SD)
+    return max(1.4826 * float(np.median(differences)), thresholds.LEAST_SPREAD)
 
 
 def _noise(series: CommitMeans, firsts: Sequence[int]) -> Noise:
@@ -156,10 +163,10 @@ def _noise(series: CommitMeans, firsts: Sequence[int]) -> Noise:
     square, freedom = float((rest**2).sum()), n - len(firsts) - 1
     raw = float((rest[:-1] * rest[1:]).sum()) / square if square else 0.0
     unbiased = raw + (1 + 3 * max(raw, 0.0)) * (len(firsts) + 1) / n  # Kendall 1954, for each level that was estimated
-    if freedom < LEAST_FREEDOM:
+    if freedom < thresholds.COMMIT_FREEDOM:
         square, freedom = square + float(series.within.sum()), int(counts.sum()) - len(firsts) - 1
-    correlation = round(min(max(unbiased, LEAST_AUTOCORRELATION), MOST_AUTOCORRELATION) * 20) / 20
-    return Noise(max(math.sqrt(square / max(freedom, 1)), LEAST_SD), max(freedom, 1), correlation)
+    correlation = round(min(max(unbiased, thresholds.LEAST_AUTOCORRELATION), thresholds.MOST_AUTOCORRELATION) * 20) / 20
+    return Noise(max(math.sqrt(square / max(freedom, 1)), thresholds.LEAST_SPREAD), max(freedom, 1), correlation)
 
 
 def _tested(
@@ -173,9 +180,10 @@ def _tested(
     explained = _explained(series.means[None, start:end], counts)[0]
     largest = _largest_by_chance(tuple(counts.astype(int).tolist()), noise.freedom, noise.autocorrelation)
     t = math.sqrt(explained[first - start - 1]) / noise.sd
-    times = 1 if changes == 1 else SEVERAL * changes
+    times = 1 if changes == 1 else 2 * changes  # a hump is two of them
     p = times * (1 + int((largest >= t).sum())) / (1 + len(largest))
-    possible = np.flatnonzero(explained >= explained.max() - WHERE * noise.sd**2) + start + 1
+    # −2 log of the likelihood ratio up to which a position may be that of the change, with 95 % (Eo and Morley 2015)
+    possible = np.flatnonzero(explained >= explained.max() - 7.35 * noise.sd**2) + start + 1
     p = max(p, found.p if found.p is not None else 1.0)
     return Change(first, int(possible[0]), int(possible[-1]), start, end, found, min(p, 1.0))
 
@@ -192,7 +200,7 @@ def _explained(means: Floats, counts: Floats) -> Floats:
     sums = np.cumsum(means * counts, axis=1)
     difference = (sums[:, -1:] - sums[:, :-1]) / after - sums[:, :-1] / before
     squares: Floats = difference**2 / (1 / before + 1 / after)
-    return np.where((before >= LEAST_RUNS) & (after >= LEAST_RUNS), squares, 0.0)
+    return np.where((before >= thresholds.LEVEL_RUNS) & (after >= thresholds.LEVEL_RUNS), squares, 0.0)
 
 
 @lru_cache(maxsize=256)
@@ -201,12 +209,12 @@ def _largest_by_chance(counts: tuple[int, ...], freedom: int, autocorrelation: f
     from scipy.signal import lfilter
 
     random, runs = np.random.default_rng(0), np.array(counts, np.float64)
-    noise = random.standard_normal((SIMULATED, len(counts)))
+    noise = random.standard_normal((thresholds.SIMULATED_SERIES, len(counts)))
     noise[:, 1:] *= math.sqrt(1 - autocorrelation**2)
     means = lfilter([1.0], [1.0, -autocorrelation], noise, axis=1) / np.sqrt(runs)
     explained = _explained(means, runs).max(axis=1)
     own = max(len(counts) - 2, 0)  # the degrees of freedom of these commits, around the levels beside the best change
     rest = (means**2 * runs).sum(axis=1) - (means * runs).sum(axis=1) ** 2 / runs.sum() - explained
-    others = random.chisquare(max(freedom - own, 1), SIMULATED) * (freedom > own)
+    others = random.chisquare(max(freedom - own, 1), thresholds.SIMULATED_SERIES) * (freedom > own)
     largest: Floats = np.sqrt(explained * max(freedom, own) / (rest + others))
     return largest

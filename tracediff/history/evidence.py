@@ -10,20 +10,17 @@ from dataclasses import dataclass
 from datetime import date
 from statistics import median
 
+from tracediff import thresholds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.gate.config import Settings
 from tracediff.diff.gate.judge import PASS, REGRESSION, SINGLE_RUN, Gate, check
+from tracediff.diff.gate.limits import GateSettings
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.explain.compare import compare_sets
 from tracediff.formatting import counts, percent, plural, signed_percent
 from tracediff.history.series import pooled
 from tracediff.history.store import medians_us
 
-LEAST_ROUNDS, MOST_ROUNDS = 2, 5
-"""Rounds without a disturbed run from which step times are judged, and rounds after which they are given up."""
-LEAST_SHARE = 0.5
-"""Part of the step's change that the operators whose counts differ take, from which they are what makes it slower."""
 COUNTED = ("cpu_op", *GPU_WORK)
 """Categories of operators and GPU events: how often the host polls is no count of work."""
 GOOD, BAD, SKIPPED, INCONCLUSIVE = "good", "bad", "skipped", "inconclusive"
@@ -45,7 +42,7 @@ class Criterion:
 
     def check(self, control: TraceSet, test: TraceSet, limit: float) -> Gate:
         """Whether ``test`` is slower than ``control`` by more than ``limit``."""
-        settings = Settings(max_regression=limit, allow=self.allow | {SINGLE_RUN})
+        settings = GateSettings(max_regression=limit, allow=self.allow | {SINGLE_RUN})
         return check(compare_sets(control, test, force=True), settings, date.today())
 
 
@@ -78,7 +75,7 @@ class Difference:
     @property
     def counts_decide(self) -> bool:
         """Whether what makes the second one slower is work that one of them does more often, as far as is known."""
-        return bool(self.other_counts) and (self.share is None or self.share >= LEAST_SHARE)
+        return bool(self.other_counts) and (self.share is None or self.share >= thresholds.COUNTED_PART)
 
     @property
     def sentence(self) -> str:
@@ -92,14 +89,14 @@ class Difference:
 
 
 def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
-    """How the two sides of ``rounds`` differ. Below `LEAST_ROUNDS` undisturbed ones, step times do not tell."""
+    """How the two sides of ``rounds`` differ. With too few undisturbed ones, step times do not tell."""
     limit, undisturbed = criterion.max_regression or 0.0, quiet(rounds)
     control, test = sides(rounds)
     gate = criterion.check(control, test, limit)
     comparison, slower, share = gate.comparison, None, None
     changed = other_counts(comparison)
     why = disturbed_text(rounds)
-    if len(undisturbed) >= LEAST_ROUNDS:
+    if len(undisturbed) >= thresholds.LEAST_ROUNDS:
         if len(undisturbed) < len(rounds):
             control, test = sides(undisturbed)
             gate = criterion.check(control, test, limit)
@@ -123,7 +120,7 @@ def by_counts(good: TraceSet, commit: TraceSet, bad: TraceSet) -> Decision | Non
 
 def by_times(rounds: Sequence[Round], criterion: Criterion) -> Decision:
     """What the step times of ``rounds`` of a commit, the good and the bad one decide."""
-    if len(quiet(rounds)) < LEAST_ROUNDS:
+    if len(quiet(rounds)) < thresholds.LEAST_ROUNDS:
         return Decision(INCONCLUSIVE, disturbed_text(rounds))
     commit, good, bad = sides(quiet(rounds))
     whole = median(medians_us(bad)) / median(medians_us(good))
@@ -150,17 +147,17 @@ def other_counts(comparison: Comparison) -> list[Op]:
         op
         for op in comparison.ops
         if op.category in COUNTED
-        and op.control_count != op.test_count
-        and not (op.counts_vary or op.control_count % comparison.scale or op.test_count % comparison.scale)
+        and op.count.control != op.count.test
+        and not (op.counts_vary or op.count.control % comparison.scale or op.count.test % comparison.scale)
     ]
-    return sorted(found, key=lambda op: (-abs(op.test_count - op.control_count), op.name))
+    return sorted(found, key=lambda op: (-abs(op.count.test - op.count.control), op.name))
 
 
 def counts_text(comparison: Comparison, changed: Sequence[Op]) -> str:
     """``aten::mul 1 → 155, 2 others``."""
     first = changed[0]
     others = f", {plural(len(changed) - 1, 'other')}" if len(changed) > 1 else ""
-    return f"{first.name} {counts(*map(comparison.number, (first.control_count, first.test_count)))}{others}"
+    return f"{first.name} {counts(*map(comparison.number, first.count))}{others}"
 
 
 def change_text(comparison: Comparison) -> str:

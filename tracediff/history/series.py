@@ -1,4 +1,6 @@
-"""`Series`: the commits of one machine and configuration in order, with their numbers."""
+"""`Series`: the commits of one machine and configuration in order, with their numbers; and what explains a change of
+them.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,20 @@ from statistics import median
 
 from msgspec.structs import replace as replaced
 
+from tracediff import bounds, thresholds
 from tracediff.aggregate.samples import family_samples
 from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.figures import peak_memory
-from tracediff.diff.statistics.runs import LEVEL
-from tracediff.diff.statistics.student_t import quantile_t
+from tracediff.diff.statistics.runs import reach
+from tracediff.diff.views import WorkChange
 from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.explain.compare import compare_sets
+from tracediff.explain.explanation import Cause
 from tracediff.git import Repository
 from tracediff.history.change_points import Change, Noise, find_changes
 from tracediff.history.store import Entry, medians_us
-
-LEAST_FREEDOM = 3
-"""Degrees of freedom of the noise below which its intervals say nothing."""
+from tracediff.source.changed_code import changed_between
 
 
 @dataclass(frozen=True)
@@ -76,10 +80,10 @@ class Series:
         """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where too few runs tell
         it.
         """
-        if self.noise is None or self.noise.freedom < LEAST_FREEDOM:
+        if self.noise is None or self.noise.freedom < thresholds.NOISE_FREEDOM:
             return None
-        reach = quantile_t(1 - LEVEL / 2, self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
-        return point.step_us * math.exp(-reach), point.step_us * math.exp(reach)
+        half = reach(self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
+        return point.step_us * math.exp(-half), point.step_us * math.exp(half)
 
     @cached_property
     def families(self) -> tuple[str, ...]:
@@ -92,11 +96,7 @@ class Series:
 
 
 def all_series(entries: Iterable[Entry], repository: Repository) -> list[Series]:
-    """The series of ``entries``, by machine and configuration; entries of one commit are one point.
-
-    Raises:
-        TracediffError: ruptures is not installed.
-    """
+    """The series of ``entries``, by machine and configuration; entries of one commit are one point."""
     grouped: dict[tuple[str, str], dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
         grouped[entry.recorded.machine, entry.recorded.configuration][entry.recorded.commit].append(entry)
@@ -161,3 +161,72 @@ def _point(commit: str, entries: list[Entry], subject: str) -> Point:
         families={str(name): float(median(values)) for name, values in families.items()},
         memory=peak_memory(traces.manifest)[0],
     )
+
+
+@dataclass(frozen=True)
+class ExplainedChange:
+    """One change.
+
+    Attributes:
+        change: where it is. before, after: the last commit before it for certain, the first after it for certain.
+        commits: how many commits are after ``before``, up to ``after``; None if the repository does not tell.
+        comparison: of the runs before with those after.
+        operators: the matched work that changed most, in the direction of the step.
+    """
+
+    change: Change
+    before: Point
+    after: Point
+    commits: int | None
+    comparison: Comparison
+    operators: tuple[WorkChange, ...]
+
+    @property
+    def cause(self) -> Cause | None:
+        """The line that accounts for most of the change."""
+        found = self.comparison.explanation
+        return next(iter(found.causes), None) if found else None
+
+
+def explain(series: Series, change: Change, repository: Repository) -> ExplainedChange:
+    """The commits and causes of ``change``."""
+    before, after = series.points[change.earliest - 1], series.points[change.latest]
+    comparison = compare_sets(
+        _nearest(reversed(series.points[change.start : change.earliest]), before),
+        _nearest(series.points[change.latest : change.end], after),
+        force=True,
+    )
+    comparison = replace(
+        comparison, changed_code=changed_between(comparison, repository, (before.commit, after.commit))
+    )
+    sign = 1 if change.estimate.effect > 0 else -1
+    least = thresholds.NAMED_OPERATOR * abs(comparison.step_time.delta)
+    operators = [row for row in comparison.work_changes if sign * row.delta > least]
+    commits = repository.distance(before.commit, after.commit)
+    return ExplainedChange(change, before, after, commits, comparison, tuple(operators[: bounds.EXAMPLES]))
+
+
+def _nearest(points: Iterable[Point], nearest: Point) -> TraceSet:
+    """The runs of the first of ``points``, until they are enough."""
+    sets: list[TraceSet] = []
+    for point in points:
+        sets.append(point.traces)
+        if sum(len(traces.runs) for traces in sets) >= thresholds.COMPARED_RUNS:
+            break
+    return pooled(sets[::-1], nearest.traces.label)
+
+
+@dataclass(frozen=True)
+class ExplainedSeries:
+    """A series, and an explanation of each of its changes in order."""
+
+    series: Series
+    explanations: tuple[ExplainedChange, ...]
+
+
+def explain_all(all_series: Iterable[Series], repository: Repository) -> list[ExplainedSeries]:
+    """Each of ``all_series`` with its changes explained."""
+    return [
+        ExplainedSeries(series, tuple(explain(series, change, repository) for change in series.changes))
+        for series in all_series
+    ]

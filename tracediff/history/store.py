@@ -1,4 +1,5 @@
-"""A history is a folder of snapshots, one file for each set that was added, here or in any place of fsspec.
+"""A history is a folder of snapshots, one file for each set that was added, here or in any place of fsspec; each states
+its commit, machine and configuration.
 
 The name of a file is the digest of its contents, so that no two writers have the same one, and what is added twice is
 there once. There is no other file that writers could contend for.
@@ -13,17 +14,103 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from tracediff import bounds
 from tracediff.aggregate.averages import used_steps
-from tracediff.aggregate.recorded import Recorded
-from tracediff.aggregate.snapshot import read_snapshot, to_bytes
-from tracediff.aggregate.snapshot_file import SUFFIX
-from tracediff.aggregate.traceset import TraceSet
-from tracediff.errors import TracediffError
-from tracediff.ingest.source import TraceFile, shown, unreadable, url_errors
+from tracediff.aggregate.snapshot import SUFFIX, read_snapshot, to_bytes
+from tracediff.aggregate.traceset import Recorded, TraceSet
+from tracediff.errors import TracediffError, printable, quoted
+from tracediff.formatting import plural
+from tracediff.git import CHANGES, Commit, Repository
+from tracediff.ingest.files.source import TraceFile, shown, unreadable, url_errors
 from tracediff.write import make_folder, write_bytes
 
-DIGITS = 24
-"""Hexadecimal digits of the digest in a name."""
+
+@dataclass(frozen=True)
+class Given:
+    """What the user states of a set; None for what the set and the repository say.
+
+    Attributes:
+        commit: a hash, branch or tag. committed: its time in s since 1970, for commits that the repository lacks.
+    """
+
+    commit: str | None = None
+    committed: int | None = None
+    machine: str | None = None
+    configuration: str | None = None
+
+
+def recorded_of(traces: TraceSet, given: Given, repository: Repository) -> Recorded:
+    """Of what ``traces`` were recorded: as ``given``, else as the collector wrote it, else as ``repository`` is.
+
+    Raises:
+        TracediffError: the commit, its time, the machine or the configuration is unknown, or files were modified.
+    """
+    for option, name in (
+        ("--commit", given.commit),
+        ("--machine", given.machine),
+        ("--configuration", given.configuration),
+    ):
+        if name is not None and not (0 < len(name) <= bounds.REASON and name == printable(name)):
+            reason = f"{quoted(name)} is not a name of 1 to {bounds.REASON} characters without control characters"
+            raise TracediffError(option, reason, "give another name")
+    commit = _commit(traces, given, repository)
+    machine = given.machine or _machine(traces)
+    if machine is None:
+        raise TracediffError(
+            traces.label, "its machine is unknown (no name of a GPU, no manifest)", "give --machine NAME"
+        )
+    configuration = given.configuration or _configuration(traces)
+    if configuration is None:
+        reason = "its configuration is unknown (no manifest of `tracediff collect`)"
+        raise TracediffError(traces.label, reason, "give --configuration NAME")
+    return Recorded(printable(commit.name)[: bounds.REASON], commit.time, printable(machine), printable(configuration))
+
+
+def _commit(traces: TraceSet, given: Given, repository: Repository) -> Commit:
+    recorded = traces.manifest.git_commit if traces.manifest else None
+    if given.commit is None and recorded is None and repository.is_changed:
+        raise TracediffError(
+            traces.label,
+            "its commit is unknown, and files of the repository here are modified",
+            "commit them, or give --commit NAME",
+        )
+    if given.commit is None and recorded is not None and recorded.endswith(CHANGES):
+        reason = "was recorded with modified files, so it belongs to no commit"
+        raise TracediffError(traces.label, reason, "commit them and record again, or give --commit NAME")
+    name = given.commit or recorded or "HEAD"
+    found = repository.commit(name)
+    if found is None and name == "HEAD":
+        reason = "its commit is unknown, and the working directory is in no git repository"
+        raise TracediffError(traces.label, reason, "give --commit NAME")
+    if given.committed is not None:
+        return Commit(found.name if found else name, given.committed)
+    if found is None:
+        reason = f"{quoted(name)} is no commit of the repository in the working directory, so its time is unknown"
+        raise TracediffError("--commit", reason, "run this in the repository, or give --commit-time TIME")
+    return found
+
+
+def _machine(traces: TraceSet) -> str | None:
+    gpus = sorted({gpu for p in traces.profiles for gpu in p.origin.gpus}) if traces.has_gpu else []
+    if gpus:
+        return " + ".join(gpus)[: bounds.REASON]
+    facts = traces.manifest.environment if traces.manifest else {}
+    kind, cpus = facts.get("machine"), facts.get("cpu_count")
+    return f"{kind}, {plural(cpus, 'CPU')}" if isinstance(kind, str) and isinstance(cpus, int) else None
+
+
+def _configuration(traces: TraceSet) -> str | None:
+    """What was collected; versions are no part of it, since a change of them should be seen."""
+    manifest = traces.manifest
+    if manifest is None:
+        return None
+    ranks = plural(manifest.world_size, "rank") if manifest.world_size > 1 else None
+    settings = manifest.settings
+    device = settings.device if settings.device != "cpu" else f"cpu, {plural(settings.threads, 'thread')}"
+    what = (manifest.workload or manifest.target, manifest.size, manifest.variant, device, ranks)
+    return " ".join(printable(part) for part in what if part)[: bounds.REASON]
+
+
 COMMIT = re.compile(r"[0-9a-f]{12}")
 
 
@@ -53,7 +140,7 @@ def add(traces: TraceSet, recorded: Recorded, where: str) -> tuple[str, int]:
     traces.recorded = recorded
     data = to_bytes(traces)
     commit = COMMIT.match(recorded.commit)
-    name = f"{commit[0] if commit else 'commit'}-{hashlib.sha256(data).hexdigest()[:DIGITS]}{SUFFIX}"
+    name = f"{commit[0] if commit else 'commit'}-{hashlib.sha256(data).hexdigest()[:24]}{SUFFIX}"
     if "://" not in where:
         path = make_folder(where) / name
         write_bytes(path, data)

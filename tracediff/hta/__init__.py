@@ -8,8 +8,7 @@ our columns.
 docs/hta.md lists where either differs from HTA.
 """
 
-from tracediff.hta.analysis_tables import SECTIONS, Section, sections
-from tracediff.hta.from_columns import analysis
+from tracediff.hta.analyses import SECTIONS, Section, analysis, sections
 from tracediff.hta.trace_diff import (
     MOST_BARS,
     OUTSIDE,

@@ -10,10 +10,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.syntax import NOT_JSON
-from tracediff.ingest.times import MISSING, Int64, number
-from tracediff.ingest.trace import Codes, Trace
+from tracediff.arrays import Int64
+from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.times import MISSING, number
+from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.runtimes import COUNTER_CATEGORIES, UNSTREAMED_WAITS
 
 HOST = (*cat.HOST, cat.GPU_ANNOTATION)
@@ -39,7 +40,7 @@ class Argument(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Events:
+class HtaEvents:
     """The complete events of one rank in columns of equal length n, in the file's order.
 
     Attributes:
@@ -84,7 +85,7 @@ class Events:
         return np.array([int(STEP.findall(self.names[code])[0]) for code in self.name[self.steps].tolist()], np.int64)
 
 
-def events_of(trace: Trace, arguments: list[Argument]) -> Events:
+def events_of(trace: Trace, arguments: list[Argument]) -> HtaEvents:
     """The events of ``trace`` that have a duration, less the profiler's own span.
 
     Args:
@@ -100,7 +101,7 @@ def events_of(trace: Trace, arguments: list[Argument]) -> Events:
     pid, tid = (_ids(trace, codes[rows]) for codes in (trace.pid, trace.tid))
     tid = np.where(on_gpu & (columns["stream"] >= 0), columns["stream"], tid)  # old profilers write "stream 7"
     iteration = np.full(len(rows), OUTSIDE, np.int64)
-    events = Events(
+    events = HtaEvents(
         names=trace.names,
         categories=trace.categories,
         index=rows,
@@ -119,7 +120,7 @@ def events_of(trace: Trace, arguments: list[Argument]) -> Events:
     return events
 
 
-def kept(events: Events, last_step: bool) -> Int64:
+def kept(events: HtaEvents, last_step: bool) -> Int64:
     """Rows of ``events`` in the order of HTA's frames: GPU events, then the host's, each as in the file; GPU
     annotations are last.
 
@@ -138,7 +139,7 @@ def kept(events: Events, last_step: bool) -> Int64:
     return order[keep[order]]
 
 
-def _host_start(events: Events) -> Int64:
+def _host_start(events: HtaEvents) -> Int64:
     """int64[n]: when each event started on the host; of GPU events the start of their launch, beyond any time where
     that is not in the file.
     """
@@ -152,7 +153,7 @@ def _host_start(events: Events) -> Int64:
     return start
 
 
-def _number(events: Events) -> None:
+def _number(events: HtaEvents) -> None:
     """Fill in the iterations."""
     steps, numbers = events.steps, events.step_numbers()
     if not len(steps):

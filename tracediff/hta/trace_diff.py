@@ -13,26 +13,28 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import Enum
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
+from msgspec.structs import replace
 
+from tracediff import bounds
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import Where, load_sets
 from tracediff.errors import TracediffError
-from tracediff.ingest import categories as cat
+from tracediff.ingest.model import categories as cat
 from tracediff.profile.kernels.match_names import ADDRESS, STEP
-from tracediff.profile.model import Profile
-from tracediff.profile.selection import Selection
+from tracediff.profile.model.profile import Profile
+from tracediff.profile.model.selection import Selection
 from tracediff.runtimes import is_unread_work
 from tracediff.write import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
 
 OUTSIDE = -1
 """The iteration of what lies outside every step: also GPU events that were launched before the recording began."""
@@ -47,8 +49,6 @@ MEMORY = re.compile(r"(hip)?Mem(cpy|set)|dma")
 PYTHON_FUNCTION = re.compile(r"\(\d+\): ")
 CLONE = re.compile(r"(?<!\s)\s*\[clone [^\][]*\]\s*$")
 INNERMOST_BRACKETS = re.compile(r"<[^<>]*>|\([^()]*\)")
-DEEPEST = 40
-"""Brackets within brackets that a short name leaves out."""
 
 Numbers = int | Sequence[int] | None
 
@@ -262,9 +262,9 @@ class TraceDiff:
             export_image_path: write it there; ``.html`` needs nothing else, images need kaleido.
             top: draw the names that changed most; None draws all.
         """
-        from tracediff.charts.name_bars import counts_diff
+        from tracediff.charts.figures.operation_bars import frame_counts_diff
 
-        _deliver(counts_diff(df, top), show_image, export_image_path)
+        _deliver(frame_counts_diff(df, top), show_image, export_image_path)
 
     @classmethod
     def visualize_duration_diff(
@@ -275,9 +275,9 @@ class TraceDiff:
         top: int | None = MOST_BARS,
     ) -> None:
         """Draw the total durations of ``df``. Arguments as `visualize_counts_diff`."""
-        from tracediff.charts.name_bars import duration_diff
+        from tracediff.charts.figures.operation_bars import frame_duration_diff
 
-        _deliver(duration_diff(df, top), show_image, export_image_path)
+        _deliver(frame_duration_diff(df, top), show_image, export_image_path)
 
 
 def short_name(name: str) -> str:
@@ -287,7 +287,7 @@ def short_name(name: str) -> str:
     if MEMORY.match(name) or PYTHON_FUNCTION.search(name) or not ("<" in name or "(" in name):
         return name
     text = CLONE.sub("", name).replace("->", "")
-    for _ in range(DEEPEST):
+    for _ in range(bounds.BRACKETS):
         text = INNERMOST_BRACKETS.sub("", text)
     return text.split()[-1] if text.strip() else name
 

@@ -1,4 +1,6 @@
-"""The trace files of a set, and the rank and run that their names give."""
+"""The trace files of a set, and the rank and run that their names give; and the traces that serving engines write
+beside them while they capture CUDA or HIP graphs.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.health import Notes
-from tracediff.ingest.readers import trace_suffixes
-from tracediff.ingest.source import TraceFile, kind_of_file, open_archive, open_file, shown, unreadable
+from tracediff.ingest.files.source import TraceFile, kind_of_file, open_file, shown, unreadable
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.read import trace_suffixes
 
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
 """Name endings of files in a folder that are not read as traces. onnxruntime's profile is a trace of the same run: it
@@ -125,6 +127,8 @@ def _is_zip(path: str) -> bool:
 
 
 def _members(path: str) -> list[TraceFile]:
+    from tracediff.ingest.files.archive import open_archive
+
     names = sorted(
         {
             n
@@ -197,3 +201,26 @@ def _parts(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
     parts = [p for p in os.path.abspath(first).split("/") if p] if "://" not in first else first.split("/")
     parts[-1:] = [_without_stamp(parts[-1]) or parts[-1]] if parts else ["traces"]
     return parts
+
+
+FOLDER = "capture_traces"
+"""Name of the folder, beside the traces, in which engines write them."""
+
+
+def is_capture(file: TraceFile) -> bool:
+    """Whether ``file`` is one by its folder."""
+    return FOLDER in file.folders[-1:]
+
+
+def captures_beside(file: TraceFile) -> tuple[TraceFile, ...]:
+    """The capture traces in the folder beside ``file``: of its rank, where their names have ranks."""
+    folder = os.path.join(os.path.dirname(file.path), FOLDER)
+    if file.member or "://" in file.path or is_capture(file) or not os.path.isdir(folder):
+        return ()
+    try:
+        found = find_traces(folder)
+    except TracediffError:  # none in it
+        return ()
+    ranks = [rank_in_name(TraceFile(os.path.basename(capture.path))) for capture in found]
+    mine = rank_in_name(file)
+    return tuple(c for c, rank in zip(found, ranks, strict=True) if rank is None or mine is None or rank == mine)

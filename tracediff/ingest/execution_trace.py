@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tracediff.errors import TracediffError
-from tracediff.ingest import categories as cat
-from tracediff.ingest.chunks import EventStream
-from tracediff.ingest.health import Notes
-from tracediff.ingest.operator_inputs import read_inputs
-from tracediff.ingest.source import TraceFile, open_trace
-from tracediff.ingest.syntax import NOT_JSON
-from tracediff.ingest.trace import Trace
+from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.files.source import TraceFile, open_trace
+from tracediff.ingest.json.arguments import read_inputs
+from tracediff.ingest.json.chunks import EventStream
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Trace
 
 EXECUTION_TRACE = "execution-trace"
 """Code of the health notes on execution traces."""

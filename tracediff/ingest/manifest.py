@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tracediff.ingest.documents import read_json
+from tracediff.ingest.files.documents import read_json
 
 REMEDY = "give a folder that `tracediff collect -o` wrote, or collect again with this version"
 Scalar = str | int | float | bool | None

@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from itertools import chain
 
 import msgspec
+from msgspec import Struct, field
 
-from tracediff.compile_messages import LONGEST_REASON, graph_break
+from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff.ingest.discover import rank_in_name
-from tracediff.ingest.frames import innermost_line, line_of_code
-from tracediff.ingest.health import Notes
+from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.manifest import GraphBreak
-from tracediff.ingest.source import TraceFile, open_trace
-from tracediff.ingest.syntax import NOT_JSON
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import innermost_line, line_of_code
 from tracediff.ingest.torch_records import CODE, GRAPH, MOST_LINE, Frame, Record, records
+from tracediff.patterns import graph_break
 
 TORCH_LOG = "torch-log"
 """Code of the health notes on such logs."""
@@ -29,7 +31,8 @@ FOLDER = "torch_trace"
 """Name of the folder beside the traces whose logs are read unasked."""
 STACKS = "inductor_provenance_tracking_kernel_stack_traces"
 MAPPINGS = "inductor_provenance_tracking_node_mappings"
-CACHED = ("fx_graph_cache_miss", "fx_graph_cache_hit")
+HIT = "fx_graph_cache_hit"
+CACHED = ("fx_graph_cache_miss", HIT)
 PHASES = ("Dynamo", "AOTAutograd", "Inductor", "code generation")
 """What the time is of; each contains the next."""
 LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
@@ -38,6 +41,10 @@ AOT_ID = re.compile(r"# AOT ID: \['\d+_(\w+)'\]")
 ORIGINS = re.compile(r"\A# Topologically Sorted Source Nodes: \[([^\]]*)\], Original ATen: \[([^\]]*)\]")
 DEFINITION = re.compile(r"\A(\w+) = async_compile\.\w+\(")
 HANDLE = re.compile(r"# \[Provenance debug handles\] (\S+)")
+CALL = re.compile(r"\A(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops\.\w+)\.\w+)(?:\.\w+)?\(")
+"""A call of an operator that inductor has no kernel for."""
+SAME_OPERATOR = {"bias_addmm": "addmm"}
+"""External kernels that call an operator of another name."""
 NAME_IN_TRACE = re.compile(r"\bgraph_\d+_\w+")
 CODE_AT = "# File: "
 NODE = re.compile(r"\A\s*(\w+)(?:: | = )")
@@ -60,12 +67,24 @@ class CompiledKernel(msgspec.Struct, frozen=True):
     lines: tuple[str, ...]
 
 
+class CompiledCall(msgspec.Struct, frozen=True):
+    """A call that the code of a compiled graph makes: of an operator, or of a kernel.
+
+    Attributes:
+        graph: key of the graph in inductor's cache. name: as traces have it. lines: as for `CompiledKernel`.
+    """
+
+    graph: str
+    name: str
+    lines: tuple[str, ...]
+
+
 class TorchLog(msgspec.Struct, frozen=True):
     """What torch.compile did.
 
     Attributes:
         graph_breaks, recompiles: each with its place and reason. compile_us: by PHASES.
-        rank: that wrote it, None where unknown.
+        rank: that wrote it, None where unknown. calls: of each graph in order.
     """
 
     kernels: tuple[CompiledKernel, ...]
@@ -73,6 +92,7 @@ class TorchLog(msgspec.Struct, frozen=True):
     recompiles: tuple[GraphBreak, ...]
     compile_us: tuple[float, ...]
     rank: int | None = None
+    calls: tuple[CompiledCall, ...] = ()
 
 
 class _Mappings(msgspec.Struct):
@@ -84,18 +104,19 @@ class _Cached(msgspec.Struct):
     key: str | None = None
 
 
-@dataclass
-class _Graph:
+class _Graph(Struct):
     """One graph as far as the log has described it.
 
     Attributes:
         code: that inductor generated. key: in inductor's cache. line_of_node: of the graph that Dynamo captured.
-        lines: kernel → lines, by its stacks. nodes: kernel → nodes of Dynamo's graph.
+        is_cached: whether code and stacks are those of an earlier compilation.
+        lines: handle (``triton_poi_fused_add_0:3``) → lines, by its stacks. nodes: handle → nodes of Dynamo's graph.
     """
 
     code: str = ""
     line_of_node: dict[str, str] = field(default_factory=dict)
     key: str | None = None
+    is_cached: bool = False
     lines: dict[str, list[str]] = field(default_factory=dict)
     nodes: dict[str, list[str]] = field(default_factory=dict)
 
@@ -108,24 +129,54 @@ class _Graph:
             handles = set(HANDLE.findall(self.code))  # the stacks of graphs before it are repeated
             for handle, stacks in msgspec.json.decode(payload, type=dict[str, list[str]]).items():
                 if not handles or handle in handles:
-                    self.lines.setdefault(_kernel(handle), []).extend(filter(None, map(innermost_line, stacks)))
+                    self.lines[handle] = list(filter(None, map(innermost_line, stacks)))
         elif name == MAPPINGS:
             mappings = msgspec.json.decode(payload, type=_Mappings)
             for handle, posts in mappings.code_to_post.items():
-                self.nodes[_kernel(handle)] = [node for post in posts for node in mappings.post_to_pre.get(post, ())]
+                self.nodes[handle] = [node for post in posts for node in mappings.post_to_pre.get(post, ())]
         elif name in CACHED:
-            self.key = msgspec.json.decode(payload, type=_Cached).key
+            self.key, self.is_cached = msgspec.json.decode(payload, type=_Cached).key, name == HIT
 
     def kernels(self) -> Iterator[CompiledKernel]:
         """The kernels that its code defines; of a graph without code those with a stack."""
-        defined = _defined(self.code)
-        names_in_trace = {name.split("_", 2)[2]: name for name in NAME_IN_TRACE.findall(self.code)}
+        defined, names_in_trace = _defined(self.code), self._names_in_trace
+        by_stack, by_mapping = _by_kernel(self._current_lines), _by_kernel(self.nodes)
         phase = AOT_ID.search(self.code)
-        for name in defined or self.lines:
+        for name in defined or by_stack:
             nodes, ops = defined.get(name, ([], []))
-            by_node = [self.line_of_node[node] for node in self.nodes.get(name, nodes) if node in self.line_of_node]
-            lines = tuple(sorted({*(self.lines.get(name) or by_node)}))
-            yield CompiledKernel(names_in_trace.get(name, name), self.key, phase[1] if phase else "", tuple(ops), lines)
+            lines = by_stack.get(name) or self._lines_of(by_mapping.get(name, nodes))
+            name, where = names_in_trace.get(name, name), phase[1] if phase else ""
+            yield CompiledKernel(name, self.key, where, tuple(ops), tuple(sorted({*lines})))
+
+    def calls(self) -> Iterator[CompiledCall]:
+        """What its code calls, in order; nothing where its key is unknown."""
+        names_in_trace, by_stack = self._names_in_trace, self._current_lines
+        nodes, handle = list[str](), ""
+        for line in map(str.strip, self.code.splitlines() if self.key else ()):
+            if origins := ORIGINS.match(line):
+                nodes = origins[1].split(", ")
+            elif found := HANDLE.match(line):
+                handle = found[1]
+            elif not line.startswith("#"):
+                if name := _kernel(handle) or ((call := CALL.match(line)) and call["name"]):
+                    lines = by_stack.get(handle) or self._lines_of(self.nodes.get(handle, nodes))
+                    called = names_in_trace.get(name, _operator(name))
+                    yield CompiledCall(self.key or "", called, tuple(sorted({*lines})))
+                nodes, handle = [], ""
+
+    @property
+    def _names_in_trace(self) -> dict[str, str]:
+        return {name.split("_", 2)[2]: name for name in NAME_IN_TRACE.findall(self.code)}
+
+    @property
+    def _current_lines(self) -> dict[str, list[str]]:
+        """``lines``, but for those of code that was compiled from a file whose lines have moved since."""
+        known = {*self.line_of_node.values()}
+        has_moved = self.is_cached and known and not known.issuperset(chain.from_iterable(self.lines.values()))
+        return {} if has_moved else self.lines
+
+    def _lines_of(self, nodes: Iterable[str]) -> list[str]:
+        return [self.line_of_node[node] for node in nodes if node in self.line_of_node]
 
 
 class _Reading:
@@ -151,7 +202,9 @@ class _Reading:
         """All that was read."""
         recompiles = [GraphBreak(*self._places.get(frame, ("", 0)), text) for frame, text in self._reasons.items()]
         kernels = dict.fromkeys(kernel for graph in self.graphs for kernel in graph.kernels())
-        return TorchLog(tuple(kernels), tuple(self._breaks), tuple(recompiles), tuple(self._compile_us), self.rank)
+        calls = chain.from_iterable({graph.key: [*graph.calls()] for graph in self.graphs}.values())
+        compile_us = tuple(self._compile_us)
+        return TorchLog(tuple(kernels), tuple(self._breaks), tuple(recompiles), compile_us, self.rank, tuple(calls))
 
     def add(self, record: Record | None, payload: str) -> None:
         """Add a record, or count a damaged one."""
@@ -185,7 +238,7 @@ class _Reading:
                 self._breaks[GraphBreak(*found)] = None
         elif name == "recompile_reasons":
             reasons = (line.strip(' \t[]",') for line in payload.splitlines())
-            reason = COMPILE_ID.sub("", next(filter(None, reasons), ""))[:LONGEST_REASON]
+            reason = COMPILE_ID.sub("", next(filter(None, reasons), ""))[: bounds.LONG_REASON]
             self._reasons[frame] = OBJECT_ID.sub("…", reason.rstrip())
         elif name in (STACKS, MAPPINGS, *CACHED):
             (self._latest.get(frame) or self.begin_graph(frame)).describe(name, payload)
@@ -247,6 +300,22 @@ def _in_folder(folder: str, names: Iterable[re.Pattern[str]]) -> list[TraceFile]
 def _kernel(handle: str) -> str:
     """The kernel of ``triton_poi_fused_add_0:3``."""
     return handle.partition(":")[0]
+
+
+def _by_kernel(by_handle: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Kernel → what all its handles have."""
+    out: dict[str, list[str]] = {}
+    for handle, values in by_handle.items():
+        out.setdefault(_kernel(handle), []).extend(values)
+    return out
+
+
+def _operator(name: str) -> str:
+    """``extern_kernels.mm``, ``torch.ops.aten.sort.stable`` → ``aten::mm``, ``aten::sort``; kernels as they are."""
+    namespace, _, rest = name.removeprefix("torch.ops.").partition(".")
+    operator = rest.partition(".")[0]
+    namespace = "aten" if namespace == "extern_kernels" else namespace
+    return f"{namespace}::{SAME_OPERATOR.get(operator, operator)}" if operator else name
 
 
 def _defined(code: str) -> dict[str, tuple[list[str], list[str]]]:

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tracediff.ingest.source import Unpacked
-from tracediff.ingest.syntax import NOT_JSON
+from tracediff import bounds
+from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.files.source import Unpacked
 
 CHUNK, MOST_LINE, MOST_PAYLOAD, MOST_LOG = 1 << 16, 16 << 20, 64 << 20, 1 << 30
 """Bytes that are read at once, and at most of a line, a payload and a log; one rank of a real job writes 2 MB."""
-MOST_PREFIX = 2000
-"""Bytes in which a record begins."""
 RECORD = re.compile(rb"\A(?:\[rank\d+\]:)?V\d{4} [^\]]*\] (?=\{)")
 GRAPH, CODE = "dynamo_output_graph", "inductor_output_code"
 """What payloads are called that are no artifacts: the graph that Dynamo captured, the code that inductor generated."""
@@ -91,7 +90,7 @@ def records(stream: Unpacked) -> Iterator[tuple[Record | None, str]]:
 
 
 def _record(line: bytes) -> Record | None:
-    start = RECORD.match(line[:MOST_PREFIX])
+    start = RECORD.match(line[: bounds.LOG_RECORD])
     try:
         return msgspec.json.decode(line[start.end() :], type=Record) if start else None
     except (*NOT_JSON, ValueError):  # ValueError: a number of thousands of digits

@@ -1,4 +1,5 @@
-"""`Recording` → `Account`: the peak of allocated memory, and what holds it.
+"""`Recording` → `Account`: the peak of allocated memory, what holds it, and the layers over the recording; two accounts
+→ what differs between their peaks.
 
 A block counts from ``alloc`` to ``free_requested``, as in `torch.cuda.memory_allocated`; its memory can be used again
 only from ``free_completed`` on, so between both it is reserved, but not allocated. The trace has the bytes that the
@@ -14,10 +15,19 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from tracediff.memory.call_site import NO_SITE, CallSite
-from tracediff.memory.lifetimes import BEFORE, FREED, RECORDED, Lifetime, lifetimes
-from tracediff.memory.segments import SegmentUse, reserved_at, segment_uses
-from tracediff.memory.snapshot import ALLOC, FREE, OUT_OF_MEMORY, MemorySnapshot, Recording
+from tracediff import bounds
+from tracediff.memory.lifetimes import (
+    BEFORE,
+    FREED,
+    RECORDED,
+    Lifetime,
+    SegmentUse,
+    lifetimes,
+    reserved_at,
+    segment_uses,
+)
+from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, MemorySnapshot, Recording
+from tracediff.pair import Pair
 
 ROUNDING = "rounding"
 """Origin of the bytes that the allocator adds to the blocks at the dump."""
@@ -202,3 +212,166 @@ def _times(recording: Recording) -> list[int] | None:
         return None
     latest = list(accumulate(known, max))
     return [0, *(time - latest[0] for time in latest)]
+
+
+CALL_SITE, MODULE, SIZE_CLASS = "call_site", "module", "size_class"
+VIEWS = (CALL_SITE, MODULE, SIZE_CLASS)
+"""By what holders are grouped: attributes of `Holder`."""
+NEW, GONE, GREW, SHRANK, SAME = "new", "gone", "grew", "shrank", "same"
+NOTHING = Held(0, 0)
+
+
+class HolderChange(NamedTuple):
+    """What one group of holders has at the peak of control and of test."""
+
+    name: str
+    held: Pair[Held]
+
+    @property
+    def size(self) -> Pair[int]:
+        """Bytes."""
+        return self.held.map(lambda held: held.size)
+
+    @property
+    def change(self) -> int:
+        """Bytes, test − control."""
+        return self.size.delta
+
+    @property
+    def status(self) -> str:
+        """NEW, GONE, GREW, SHRANK or SAME."""
+        if NOTHING in self.held:
+            return NEW if self.held.control == NOTHING else GONE
+        return GREW if self.change > 0 else SHRANK if self.change < 0 else SAME
+
+
+@dataclass(frozen=True)
+class DeviceDifference:
+    """One device of two snapshots; a side that does not use the device is None."""
+
+    device: int
+    accounts: Pair[Account | None]
+
+    def changes(self, view: str) -> list[HolderChange]:
+        """The holders grouped by ``view``, the largest change first; their changes add up to that of the peak."""
+        control, test = self.accounts.map(lambda side: grouped(side, view) if side else {})
+        found = [
+            HolderChange(name, Pair(control.get(name, NOTHING), test.get(name, NOTHING)))
+            for name in {**control, **test}
+        ]
+        return sorted(found, key=lambda row: (-abs(row.change), -max(row.size), row.name))
+
+
+@dataclass(frozen=True)
+class SnapshotDifference:
+    """Two snapshots: their accounts, and each device that either uses."""
+
+    accounts: Pair[SnapshotAccount]
+    devices: tuple[DeviceDifference, ...]
+
+
+def difference(control: SnapshotAccount, test: SnapshotAccount) -> SnapshotDifference:
+    """Both accounts device by device; devices are the same if their numbers are."""
+    accounts = Pair(control, test)
+    sides = accounts.map(lambda side: {account.device: account for account in side.devices})
+    devices = sorted({*sides.control, *sides.test})
+    return SnapshotDifference(
+        accounts,
+        tuple(DeviceDifference(number, Pair(sides.control.get(number), sides.test.get(number))) for number in devices),
+    )
+
+
+def holdings(account: Account, view: str) -> list[tuple[str, Held]]:
+    """The holders of a peak grouped by ``view``, the largest first; size classes from small to large."""
+    found = grouped(account, view)
+    if view == SIZE_CLASS:
+        return [(name, found[name]) for name in size_classes(found)]
+    return sorted(found.items(), key=lambda item: (-item[1].size, item[0]))
+
+
+def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
+    """``names`` of size classes, from small to large; rounding last."""
+    order = [*(name for _, name in SIZE_CLASSES), LARGEST_CLASS]
+    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+
+
+def grouped(account: Account, view: str) -> dict[str, Held]:
+    """Name in ``view`` → what it holds at the peak; the bytes add up to the peak."""
+    sizes: Counter[str] = Counter()
+    blocks: Counter[str] = Counter()
+    for holder, amount in account.holders.items():
+        name = _name(holder, view)
+        sizes[name] += amount.size
+        blocks[name] += amount.blocks
+    return {name: Held(size, blocks[name]) for name, size in sizes.items()}
+
+
+def _name(holder: Holder, view: str) -> str:
+    return {CALL_SITE: holder.call_site, MODULE: holder.module, SIZE_CLASS: holder.size_class}[view]
+
+
+BEFORE_RECORDING, OTHER_SITES = "allocated before the recording", "other call sites"
+
+
+@dataclass(frozen=True)
+class MemoryTimeline:
+    """Memory by call site at up to about MEMORY_POINTS levels; at each, the layers add up to what is allocated.
+
+    Attributes:
+        levels: ascending, with the first, the last and that of the peak.
+        layers: name → bytes at each of ``levels``; memory from before the recording first, the largest call site next,
+            other call sites last.
+    """
+
+    levels: list[int]
+    layers: dict[str, list[int]]
+
+
+def timeline(account: Account, sites: list[str] | None = None) -> MemoryTimeline:
+    """The timeline of a device. Of each stretch of levels the one with most memory is kept, so no peak is lost.
+
+    Args:
+        sites: call sites that get a layer of their own, else those that hold most at any of the kept levels.
+    """
+    kept = _kept(account)
+    shown = set(largest_sites(account) if sites is None else sites)
+    changes: dict[str, list[int]] = {BEFORE_RECORDING: [0] * (len(account.levels) + 1)}
+    changes |= {name: [0] * (len(account.levels) + 1) for name in (*sorted(shown), OTHER_SITES)}
+    changes[BEFORE_RECORDING][0] = account.rounding
+    for block in account.lifetimes:
+        name = layer_of(block)
+        change = changes[name if name in shown or name == BEFORE_RECORDING else OTHER_SITES]
+        change[block.first] += block.size
+        change[block.last + 1] -= block.size
+    totals = {name: list(accumulate(change)) for name, change in changes.items()}
+    layers = {name: [total[level] for level in kept] for name, total in totals.items()}
+    order = [BEFORE_RECORDING, *sorted(shown, key=lambda name: (-max(layers[name]), name)), OTHER_SITES]
+    return MemoryTimeline(kept, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])})
+
+
+def largest_sites(account: Account) -> list[str]:
+    """The call sites that hold most at any one time of the recording, the largest first, at most MEMORY_SITES."""
+    changes: dict[str, list[tuple[int, int]]] = {}
+    for block in account.lifetimes:
+        name = layer_of(block)
+        if name != BEFORE_RECORDING:
+            changes.setdefault(name, []).extend(((block.first, block.size), (block.last + 1, -block.size)))
+    most: Counter[str] = Counter()
+    for name, found in changes.items():
+        most[name] = max(accumulate(change for _, change in sorted(found)))
+    return [name for name, _ in sorted(most.items(), key=lambda item: (-item[1], item[0]))[: bounds.MEMORY_SITES]]
+
+
+def layer_of(block: Lifetime) -> str:
+    """The name of the layer of ``block``, if its call site has one of its own."""
+    return str(block.site) if block.origin == RECORDED else BEFORE_RECORDING
+
+
+def _kept(account: Account) -> list[int]:
+    levels = account.levels
+    stretch = max(len(levels) // bounds.MEMORY_POINTS, 1)
+    kept = {0, len(levels) - 1, account.peak_level}
+    kept |= {
+        max(range(k, min(k + stretch, len(levels))), key=levels.__getitem__) for k in range(0, len(levels), stretch)
+    }
+    return sorted(kept)

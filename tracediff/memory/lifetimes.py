@@ -1,15 +1,25 @@
-"""Events of one device → when each block and each segment existed.
+"""Events of one device → when each block and each segment existed, and the segments of one moment.
 
 Level k is the state after the first k events: a recording of m events has the levels 0 … m.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tracediff.memory.call_site import CallSite
-from tracediff.memory.snapshot import MemoryEvent
+from tracediff.memory.snapshot import (
+    EXPANDABLE,
+    NO_SITE,
+    SEGMENT_ALLOC,
+    SEGMENT_FREE,
+    SEGMENT_MAP,
+    SEGMENT_UNMAP,
+    CallSite,
+    MemoryEvent,
+    Recording,
+)
 
 RECORDED, BEFORE, FREED = "recorded", "before", "freed"
 """Origin: allocated in the recording; before it, and still allocated at the dump; before it, and freed in it."""
@@ -76,3 +86,109 @@ def lifetimes(
 
 def _recorded(first: int, event: MemoryEvent, last: int) -> Lifetime:
     return Lifetime(first, last, event.address, event.size, RECORDED, event.site)
+
+
+FREED_SINCE = "freed since"
+"""Type of a segment of which only the free was recorded."""
+
+
+class SegmentUse(NamedTuple):
+    """One segment at the peak: its type (small, large, expandable; freed since, if the dump no longer has it), stream
+    and pool, its bytes, those allocated of it, and the number of blocks in it. All expandable segments are one.
+    """
+
+    kind: str
+    stream: int
+    pool: tuple[int, int]
+    address: int
+    reserved: int
+    allocated: int
+    blocks: int
+
+    @property
+    def unused(self) -> int:
+        """Reserved and not allocated."""
+        return self.reserved - self.allocated
+
+
+def reserved_at(recording: Recording, level: int) -> int:
+    """Bytes reserved at ``level``: those at the dump less what later events reserved."""
+    reserved = sum(segment.size for segment in recording.segments)
+    for event in recording.events[level:]:
+        if event.action in (SEGMENT_ALLOC, SEGMENT_MAP):
+            reserved -= event.size
+        elif event.action in (SEGMENT_FREE, SEGMENT_UNMAP):
+            reserved += event.size
+    return reserved
+
+
+def segment_uses(
+    recording: Recording, level: int, reserved: int, alive: Sequence[Lifetime], added: Mapping[int, int]
+) -> list[SegmentUse]:
+    """The use of each segment at ``level``; their bytes add up to ``reserved``.
+
+    Args:
+        alive: blocks at this level. added: address → bytes that the allocator added, of blocks at the dump.
+    """
+    plain = {segment.address: segment for segment in recording.segments if segment.kind != EXPANDABLE}
+    at_dump = {address: (segment.size, NO_SITE) for address, segment in plain.items()}
+    moves = [k for k, event in enumerate(recording.events) if event.action in (SEGMENT_ALLOC, SEGMENT_FREE)]
+    every, _ = lifetimes([recording.events[k] for k in moves], (SEGMENT_ALLOC,), (SEGMENT_FREE,), at_dump)
+    level = bisect_left(moves, level)  # in levels of the segments' own events
+    present = sorted((s.address, s.size) for s in every if s.first <= level <= s.last)
+    starts = [address for address, _ in present]
+    amounts = [(block.address, block.size, 1) for block in alive] + [(a, size, 0) for a, size in added.items() if size]
+    allocated, blocks = [0] * (len(present) + 1), [0] * (len(present) + 1)
+    for address, size, count in amounts:
+        place = bisect_right(starts, address) - 1
+        if place >= 0 and address >= sum(present[place]):
+            place = -1  # in no plain segment: the last of the list
+        allocated[place] += size
+        blocks[place] += count
+    found = []
+    for (address, size), used, count in zip(present, allocated, blocks, strict=False):
+        segment = plain.get(address)
+        kind, stream, pool = (segment.kind, segment.stream, segment.pool) if segment else (FREED_SINCE, 0, (0, 0))
+        found.append(SegmentUse(kind, stream, pool, address, size, used, count))
+    rest = reserved - sum(size for _, size in present)
+    if rest or allocated[-1] or blocks[-1]:
+        found.append(SegmentUse(EXPANDABLE, 0, (0, 0), 0, rest, allocated[-1], blocks[-1]))
+    return found
+
+
+class SegmentGroup(NamedTuple):
+    """Segments of one type, size in bytes, stream and pool; size 0 for expandable ones."""
+
+    kind: str
+    size: int
+    stream: int
+    pool: tuple[int, int]
+
+
+class Use(NamedTuple):
+    """Bytes reserved and not allocated, bytes reserved, number of segments and of blocks in them."""
+
+    unused: int
+    reserved: int
+    segments: int
+    blocks: int
+
+    @classmethod
+    def total(cls, uses: Iterable[Use]) -> Use:
+        """The sum of ``uses``."""
+        columns = list(zip(*uses, strict=True))
+        return cls(*map(sum, columns)) if columns else NO_USE
+
+
+NO_USE = Use(0, 0, 0, 0)
+
+
+def grouped_segments(segments: Sequence[SegmentUse]) -> dict[SegmentGroup, Use]:
+    """The use of each group; their bytes add up to those of ``segments``."""
+    found: dict[SegmentGroup, Use] = {}
+    for segment in segments:
+        size = 0 if segment.kind == "expandable" else segment.reserved
+        group = SegmentGroup(segment.kind, size, segment.stream, segment.pool)
+        use = Use(segment.unused, segment.reserved, 1, segment.blocks)
+        found[group] = Use.total((found.get(group, NO_USE), use))
+    return found

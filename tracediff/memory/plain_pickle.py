@@ -4,7 +4,7 @@ A pickle is a program for a small machine. Before that machine runs, every instr
 plain containers need, so a file can ask for no class, function or persistent object, and the unpickler refuses them
 again. What the check guarantees:
 
-- Memory: at most MOST_BYTES are read, with at most one container per BYTES_PER_CONTAINER bytes; no instruction reserves
+- Memory: at most MOST_BYTES are read, with at most one container per PICKLE_BYTES bytes; no instruction reserves
   more than it contains; places of the memo are below the position in the file. An unpickled object takes at most
   about 30 times the size of the pickle; real snapshots take about 6 times.
 - Time: proportional to the size. Numbers have at most 64 bits and the only tuples are pairs of numbers of 32 bits, so
@@ -20,15 +20,12 @@ import pickle
 import re
 from typing import Any, NoReturn
 
+from tracediff import bounds
 from tracediff.errors import TracediffError
 
 MOST_BYTES = 1 << 28
 """Bytes of a pickle: a snapshot of two million events, whose objects take about 1.5 GB."""
-BYTES_PER_CONTAINER = 12
-"""A pickle with more lists and dictionaries per byte is refused; torch writes 40 to 50 bytes for each."""
-FEW_CONTAINERS = 1000
-"""Lists and dictionaries that any pickle may have."""
-PROTOCOLS = (2, 3, 4, 5)
+PROTOCOLS = range(2, 6)
 
 
 def _sized(code: bytes, most: int) -> bytes:
@@ -88,7 +85,7 @@ def _check(data: bytes, subject: str) -> None:
     """Raise the error of `load_plain` unless every instruction up to the end is a plain one."""
     if data[:1] != b"\x80" or len(data) < 2 or data[1] not in PROTOCOLS:
         raise TracediffError(subject, "is not a pickle", "give a file of torch.cuda.memory._dump_snapshot")
-    if data.count(b"}") + data.count(b"]") > len(data) // BYTES_PER_CONTAINER + FEW_CONTAINERS:
+    if data.count(b"}") + data.count(b"]") > len(data) // bounds.PICKLE_BYTES + bounds.PICKLE_CONTAINERS:
         raise TracediffError(subject, "has more containers than a memory snapshot of its size", "record it again")
     position = 2
     try:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
+from tracediff import bounds, thresholds
+from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.verdict import SAME_SENTENCE
+from tracediff.diff.verdict import Verdict, change_text
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.wording import UNKNOWN
-from tracediff.formatting import Unit
+from tracediff.explain.facts import NOT_STEADY
+from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
+from tracediff.explain.lines import UNKNOWN
+from tracediff.explain.tree import SINGLE
+from tracediff.formatting import Unit, change, percent, percents, plural, ranges, time_unit
+from tracediff.ingest.model.unread import unread_devices
 from tracediff.present.explanation_lines import is_told, sentence, told, unit_of
+from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
-from tracediff.present.sentences import asides, facts, headline, interval
-from tracediff.present.shorten import shortened_pairs
+from tracediff.profile.kernels.match_names import is_generated
+from tracediff.runtimes import call_role
+from tracediff.source.changed_code import ChangedCode, Touching
 
-MOST_OF_IT = 2 / 3
-"""Part of what moved in one direction from which the sentence stops to name more causes."""
-NAMED = 3
-"""Most causes that a sentence names in one direction."""
-LONGEST_LABEL = 60
-"""Characters of a cause in a sentence."""
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
@@ -88,7 +91,6 @@ def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
 def _code(comparison: Comparison) -> str:
     if comparison.changed_code is None:
         return ""
-    from tracediff.present.changed_code import changed_code_sentence
 
     return sentence(changed_code_sentence(comparison))
 
@@ -98,15 +100,16 @@ def _has_changed(comparison: Comparison) -> bool:
     verdict = comparison.verdict
     if verdict.result in ("faster", "slower"):
         return True
-    return verdict.ci95_us is None and abs(verdict.delta_us) >= SAME_SENTENCE * verdict.control_us
+    return verdict.ci95_us is None and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
 
 
 def _list(causes: Sequence[Cause], unit: Unit) -> str:
     """The first causes until they are most of ``causes``, and how many more there are."""
     whole, named = sum(cause.delta_us for cause in causes), 1
-    while named < min(NAMED, len(causes)) and abs(sum(c.delta_us for c in causes[:named])) < MOST_OF_IT * abs(whole):
+    most = min(bounds.EXAMPLES, len(causes))
+    while named < most and abs(sum(c.delta_us for c in causes[:named])) < thresholds.NAMED_CAUSES * abs(whole):
         named += 1
-    labels = shortened_pairs([cause.label for cause in causes], LONGEST_LABEL)
+    labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     texts = [_part(label, cause, unit) for label, cause in zip(labels, causes[:named], strict=False)]
     if more := causes[named:]:
         texts.append(f"{len(more)} more ({unit.signed(sum(c.delta_us for c in more))} {unit.name})")
@@ -125,3 +128,235 @@ def _unlike(comparison: Comparison) -> tuple[str, ...]:
     short = dict.fromkeys(reason.short for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS)
     name = UNLIKE if any(reason.is_unlike for reason in cautions(comparison)) else DOUBTFUL
     return (*stated, *([f"{name}: {'; '.join(short)}"] if short else []))
+
+
+def facts(comparison: Comparison) -> str:
+    """One line on what was compared: devices, runs, ranks, steps."""
+    c, t = comparison.control, comparison.test
+    parts = [_same(hardware(c), hardware(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
+    parts[-1] += " per side" if c.runs == t.runs else ""
+    if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
+        parts.append(_same(_ranks(c), _ranks(t)))
+    parts.append(_same(steps_used(c), steps_used(t)))
+    return " · ".join(parts)
+
+
+def _same(control: str, test: str) -> str:
+    return control if control == test else f"{control} → {test}"
+
+
+def hardware(side: Side) -> str:
+    """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
+    named = ", ".join(filter(None, side.devices))
+    if side.has_gpu:
+        return named or "GPU unknown"
+    if side.unrecorded_launches:
+        return f"{named}: {not_recorded(side)}" if named else not_recorded(side)
+    if unread_devices(side.notes):
+        return "host only"
+    return f"{named}, no GPU events" if named else "CPU"
+
+
+def not_recorded(side: Side) -> str:
+    """``GPU activity was not recorded (420 launches)``."""
+    launches = side.unrecorded_launches
+    return f"GPU activity was not recorded ({launches:,} {'launch' if launches == 1 else 'launches'})"
+
+
+def _ranks(side: Side) -> str:
+    listed = ranges(side.ranks)
+    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (step: the slowest, work: the mean)"
+
+
+def steps_used(side: Side) -> str:
+    """``steps 3–6 (recorded: 2–6)``."""
+    if side.whole_file:
+        return "the whole file as one step"
+    used = ranges(side.steps_used)
+    recorded = "" if side.steps_used == side.steps_recorded else f" (recorded: {ranges(side.steps_recorded)})"
+    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
+
+
+def other_step_time(comparison: Comparison) -> str | None:
+    """The step times that the verdict does not state: those without the profiler, or where it states these, those with
+    it; None where the collector did not measure both.
+    """
+    found, verdict = comparison.unprofiled, comparison.verdict
+    if found is None:
+        return None
+    if not found.believed:
+        how = change_text(found.change) if abs(found.change) >= thresholds.NO_DIFFERENCE else "as long"
+        return f"without the profiler: median {change(*found.us)} per step ({how})"
+    profiled = verdict.median_control_us, verdict.median_test_us
+    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, found.us, strict=True)))
+    return f"the tables are of profiled steps, {longer} longer: median {change(*profiled)}"
+
+
+def is_tested(comparison: Comparison) -> bool:
+    """Whether both sides have runs enough for tests."""
+    return min(comparison.control.runs, comparison.test.runs) >= thresholds.TESTED_RUNS
+
+
+def asides(comparison: Comparison) -> list[str]:
+    """The sentences below the verdict."""
+    return [text for text in (draining(comparison), same_gpu_work(comparison), other_step_time(comparison)) if text]
+
+
+def draining(comparison: Comparison) -> str | None:
+    """What the GPU ran before the first steps, if that would have changed the step time that is stated."""
+    step, us = comparison.step_time, comparison.us
+    if all(
+        us(ns) < thresholds.NO_DIFFERENCE * us(period) for ns, period in zip(step.draining, step.period, strict=True)
+    ):
+        return None
+    drained = change(*map(us, step.draining))
+    return f"plus {drained} before the first step, in which the GPU drains earlier work: not compared"
+
+
+def same_gpu_work(comparison: Comparison) -> str | None:
+    """That only the host's timing differs, and may differ by chance; None if it is otherwise, or was tested."""
+    gpu, step = comparison.gpu_time, comparison.step_time
+    same = gpu.groups and all(group.level == "exact" for group in gpu.groups)
+    if not same or is_tested(comparison) or abs(gpu.delta) > thresholds.NO_DIFFERENCE * max(step.period):
+        return None
+    return (
+        "The GPU does the same work in the same time, and one run per side does not tell a change of the host from "
+        "variation: record more runs"
+    )
+
+
+def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:
+    """The verdict's sentence with its step times; for a refused comparison, the reasons and ``remedy``."""
+    verdict = comparison.verdict
+    if comparison.was_refused:
+        reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
+        return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
+    found = comparison.unprofiled
+    if found is not None and found.believed:
+        return f"{verdict.difference}: median {change(*found.us)}; {verdict.conclusion}"
+    figures = change(verdict.control_us, verdict.test_us)
+    medians = change(verdict.median_control_us, verdict.median_test_us)
+    if figures != medians:
+        figures = f"mean {figures} (median {medians})"
+    return f"{verdict.difference}: {figures}; {verdict.conclusion}"
+
+
+def interval(verdict: Verdict) -> str:
+    """The confidence interval of the change of the median step as a sentence; may be empty."""
+    if verdict.ci95_us is None:
+        if verdict.within_runs_us is None:
+            return ""
+        low, high = verdict.within_runs_us
+        unit = time_unit([low, high])
+        return (
+            f"Within these two runs the median step changed by {unit.signed(low)} to {unit.signed(high)} "
+            f"{unit.name} (95 %); other runs may differ."
+        )
+    low, high = verdict.ci95_us
+    unit = time_unit([low, high])
+    text = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
+    if verdict.min_detectable_us is not None:
+        detectable = f"{unit.plain(verdict.min_detectable_us)} {unit.name}"
+        text += f"; detectable change (in 80 % of cases): {detectable}"
+    return f"{text}."
+
+
+SOFTWARE = ("torch", "triton", "cuda", "cudnn", "hip", "python", "driver", "gpu", "threads")
+"""What of the environment changes how the same code runs, the likeliest first."""
+COMPILERS = ("torch", "triton")
+
+
+def changed_code_sentence(comparison: Comparison) -> str:
+    """Which changed lines the changed work runs for, without a full stop."""
+    found = comparison.changed_code
+    assert found is not None
+    if found.note:
+        return f"changed lines: unknown, {found.note}"
+    if found.commits[0] == found.commits[1]:
+        return "; ".join(("both sides are of one commit", *_otherwise(comparison)))
+    if not found.touching:
+        return "; ".join((_nothing(found), *_otherwise(comparison)))
+    first, *more = found.touching
+    named = [first, *(place for place in more if place.part >= thresholds.CHANGED_LINES)][: bounds.EXAMPLES]
+    parts = "; ".join(f"{where(place)} holds {percent(place.part)} of the changed work" for place in named)
+    return f"changed code: {parts}{_unplaced(found, '; ')}"
+
+
+def where(place: Touching) -> str:
+    """``model.py:120–131 in Block.__init__ (3 lines changed in 9f2c1ab)``."""
+    lines = f"{place.first}" if place.first == place.last else f"{place.first}–{place.last}"
+    name = "" if place.name.startswith("<") else f" in {place.name}"
+    what = f"{plural(place.lines, 'line')} changed" if place.lines else "lines taken out"
+    return f"{place.file}:{lines}{name} ({what}{f' in {place.commit}' if place.commit else ''})"
+
+
+def _nothing(found: ChangedCode) -> str:
+    beside = [plural(found.untouched, "changed definition")] if found.untouched else []
+    if found.other_files:
+        beside.append(f"{plural(len(found.other_files), 'changed file')} without Python code")
+    others = f" ({', '.join(beside)})" if beside else ""
+    if not found.changed_work:
+        return f"no changed line touches changed work: none is tested to have changed{others}"
+    unplaced = _unplaced(found, ", of which ")
+    return f"no changed line touches the changed work{unplaced}{others}"
+
+
+def _unplaced(found: ChangedCode, lead: str) -> str:
+    """How much of the changed work has no known line, where that is worth a word."""
+    return f"{lead}{percent(found.unplaced)} has no known line" if found.unplaced >= thresholds.CHANGED_LINES else ""
+
+
+def _otherwise(comparison: Comparison) -> list[str]:
+    """What else differs between the sides, of what is recorded."""
+    manifests = comparison.control.manifest, comparison.test.manifest
+    before, after = (manifest.environment if manifest else {} for manifest in manifests)
+    compiled = sum(is_generated(member.name) for group in comparison.work.groups for member in group.members.test)
+    out = []
+    for name in SOFTWARE:
+        if name in before and name in after and before[name] != after[name]:
+            anew = f", which compiles {plural(compiled, 'kernel')} anew" if compiled and name in COMPILERS else ""
+            out.append(f"{name} {before[name]} → {after[name]}{anew}")
+    return [f"what else differs: {', '.join(out)}"] if out else ["nothing else that was recorded differs"]
+
+
+TABLES = {LOADING: "loading", WAITING: "synchronisations", QUEUE: "launches"}
+"""What of the host changed → the table that has its parts; of all else the critical path has."""
+AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
+
+
+def next_command(comparison: Comparison, command: str) -> str | None:
+    """``command``, which compared the sides, with what looks closer at its first line: the events of a name, a table of
+    the host, or the work that changed most; None if nothing changed.
+    """
+    found = comparison.explanation
+    if found is None:
+        return None
+    if any(fact.code == NOT_STEADY for fact in found.facts):
+        return AFTER_WARM_UP
+    explain = command.replace(" compare ", " explain ", 1)
+    first = next(iter(found.causes), None)
+    rows = [row for row in comparison.work_changes if row.delta]
+    if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
+        if name := _event(comparison, first):
+            return f"{explain} {shlex.quote(name)}{' --events' if first.node.note == SINGLE else ''}"
+        return f"{command} --table {TABLES.get(''.join((*first.trail, first.node.label)[1:2]), 'critical')}"
+    if not rows:
+        return None
+    inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
+    return f"{explain} {shlex.quote(_member(comparison, tuple(inside) or rows[0].groups))}"
+
+
+def _event(comparison: Comparison, cause: Cause) -> str:
+    """What a line of one operator or call of the host, or of a single event, is called; empty for other lines."""
+    if cause.node.note != SINGLE and OPERATORS not in cause.trail:
+        return ""
+    name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
+    called = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
+    return max(called, key=lambda op: abs(op.delta)).name if called else ""
+
+
+def _member(comparison: Comparison, positions: tuple[int, ...]) -> str:
+    """The operator, or else the kernel, of the largest of the groups at ``positions``."""
+    largest = max((comparison.work.groups[p] for p in positions), key=lambda g: (abs(g.delta), g.name))
+    member = (largest.members.control or largest.members.test)[0]
+    return member.op or largest.name

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from tracediff import bounds
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, UNTESTED, WAIVED, Gate, Judged
 from tracediff.formatting import PERCENT, Unit, byte_unit, count, plural, signed_count, time_unit
 from tracediff.present.tables import from_to
-
-MOST_SUBJECTS = 3
-LONGEST_NAME = 100
 
 
 def sentence(gate: Gate) -> str:
@@ -33,11 +31,11 @@ def _decision(gate: Gate) -> str:
         return f"pass: {met}" + (f", {waived} by a waiver" if waived else "")
     reported = gate.with_result(gate.result)
     what = "exceeded" if gate.result == REGRESSION else "undecided"
-    more = f" and {len(reported) - MOST_SUBJECTS} more" if len(reported) > MOST_SUBJECTS else ""
+    more = f" and {len(reported) - bounds.EXAMPLES} more" if len(reported) > bounds.EXAMPLES else ""
     verb = "is" if len(reported) == 1 else "are"
     return (
         f"{gate.result}: {len(reported)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
-        f"{', '.join(map(subject, reported[:MOST_SUBJECTS]))}{more}"
+        f"{', '.join(map(subject, reported[: bounds.EXAMPLES]))}{more}"
     )
 
 
@@ -53,7 +51,7 @@ def row_subject(judged: Judged) -> str:
 
 def cut(name: str) -> str:
     """``name``, cut at the end if it is very long."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return name if len(name) <= bounds.ROW_NAME else f"{name[: bounds.ROW_NAME - 1]}…"
 
 
 def figures(judged: Judged) -> tuple[str, str]:

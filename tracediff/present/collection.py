@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
-from tracediff.collected.fx_nodes import FxNode
-from tracediff.collected.variants import CollectionTable, VariantRow
+from tracediff import bounds
+from tracediff.collected import CollectionTable, FxNode, VariantRow
 from tracediff.formatting import Unit, byte_unit, count, percent, plural, signed_percent, time_unit
 from tracediff.present.tables import ColumnFormat, amount_format
 
-SHOWN = 10
-"""FX nodes of a variant."""
 HEAD = (
     "variant",
     "runs",
@@ -107,13 +106,13 @@ def notes_of(row: VariantRow) -> list[str]:
 
 
 def fx_lines(variant: str, nodes: Sequence[FxNode]) -> list[str]:
-    """The first `SHOWN` nodes in aligned columns; nothing without nodes."""
+    """The first nodes in aligned columns; nothing without nodes."""
     if not nodes:
         return []
     unit = time_unit([node.us for node in nodes])
-    rows = [(n.node, n.calls, unit.text(n.us), percent(n.share)) for n in nodes[:SHOWN]]
+    rows = [(n.node, n.calls, unit.text(n.us), percent(n.share)) for n in nodes[: bounds.FX_NODES]]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    left_out = [f"… and {count(len(nodes) - SHOWN)} more"] if len(nodes) > SHOWN else []
+    left_out = [f"… and {count(len(nodes) - bounds.FX_NODES)} more"] if len(nodes) > bounds.FX_NODES else []
     return [
         f"FX nodes of {variant}, per step",
         *(
@@ -122,3 +121,54 @@ def fx_lines(variant: str, nodes: Sequence[FxNode]) -> list[str]:
         ),
         *left_out,
     ]
+
+
+STAGES = {
+    "eager": "without torch.compile",
+    "compile:backend=eager": "Dynamo captures graphs",
+    "compile:backend=aot_eager": "AOTAutograd traces the backward pass",
+    "compile": "Inductor generates code",
+}
+"""Variant → what it adds to the one before it."""
+MINIFIER = {"compile:backend=aot_eager": "dynamo", "compile": "aot"}
+"""Stage → TORCHDYNAMO_REPRO_AFTER. The minifier compares a graph with its backend: a wrong graph is no case for it."""
+GRAPH = (
+    "TORCH_LOGS=graph_code shows what Dynamo captured: look for torch.compiler.is_compiling(), globals that change, "
+    "and side effects"
+)
+CRASHES, DIFFERS = 2, 4
+"""TORCHDYNAMO_REPRO_LEVEL for errors, and for wrong results."""
+
+
+def stage_lines(rows: Sequence[VariantRow]) -> list[str]:
+    """Where it turns, and how to make a small program of it; nothing for other collections."""
+    stages = [row for row in rows if row.variant in STAGES]
+    if [row.variant for row in stages] != list(STAGES):
+        return []
+    return [*_turn(stages), *_times(stages)]
+
+
+def _turn(stages: Sequence[VariantRow]) -> list[str]:
+    for row in stages:
+        if row.failed or row.different:
+            what = f"fails: {row.failed}" if row.failed else f"computes something else: {row.different}"
+            after, level = MINIFIER.get(row.variant), CRASHES if row.failed else DIFFERS
+            minified = (
+                f"TORCHDYNAMO_REPRO_AFTER={after} TORCHDYNAMO_REPRO_LEVEL={level} has torch's minifier write a small "
+                "program that shows it"
+            )
+            return [
+                f"From {row.variant} on ({STAGES[row.variant]}) the step {what}",
+                minified if after else GRAPH,
+            ]
+    return ["Every stage of torch.compile computes the same, as far as that was checked"]
+
+
+def _times(stages: Sequence[VariantRow]) -> list[str]:
+    known = [(row.variant, row.step_us) for row in stages if row.step_us and row.runs > row.contended]
+    if len(known) < len(stages):
+        return []
+    unit = time_unit([us for _, us in known])
+    (_, before), (variant, after) = max(pairwise(known), key=lambda pair: abs(pair[1][1] - pair[0][1]))
+    where = f"{variant} ({STAGES[variant]})"
+    return [f"The step time changes most at {where}: {unit.plain(before)} → {unit.text(after)}"]

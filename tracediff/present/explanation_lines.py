@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from tracediff import bounds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
-from tracediff.explain.wording import exposure_label
-from tracediff.formatting import Unit, plural, time_unit
-from tracediff.present.shorten import shortened_pairs
+from tracediff.explain.lines import exposure_label
+from tracediff.formatting import Unit, plural, time_unit, with_digits
+from tracediff.present.plain_text import shortened_pairs
 
-SHORT = 60
-"""Characters of a short label."""
 CLOSED = "0 ns unexplained"
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
@@ -97,7 +96,7 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
     """``lines`` with short labels and their bars: each begins where the one before it ends."""
     ends = [0.0, *accumulate(line.delta_us for line in lines)]
     least, width = min(ends), max(ends) - min(ends) or 1.0
-    short = shortened_pairs([line.label for line in lines], SHORT)
+    short = shortened_pairs([line.label for line in lines], bounds.LABEL)
     return tuple(
         replace(line, short=label, bar=((min(begin, end) - least) / width, abs(end - begin) / width))
         for line, label, begin, end in zip(lines, short, ends, ends[1:], strict=False)
@@ -105,7 +104,11 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
 
 
 def unit_of(found: Explanation) -> Unit:
-    """The unit of the step, in which small lines still have digits."""
+    """The unit of the step, in which its lines have digits."""
+    return with_digits(_unit_of_step(found), (found.change_us, *(cause.delta_us for cause in found.causes)))
+
+
+def _unit_of_step(found: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in found.root.path])
 
 
@@ -115,13 +118,13 @@ def is_told(us: float, unit: Unit) -> bool:
 
 
 def told(found: Explanation) -> list[Cause]:
-    """The causes whose part of the step's change has a digit other than 0."""
-    return [cause for cause in found.causes if is_told(cause.delta_us, unit_of(found))]
+    """The causes whose part of the step's change has a digit other than 0 in the unit of the step."""
+    return [cause for cause in found.causes if is_told(cause.delta_us, _unit_of_step(found))]
 
 
 def because(cause: Cause) -> str:
     """What happened and why, in one line."""
-    tested = "" if cause.significance.result in ("untested", "faster", "slower") else "not significant"
+    tested = "" if cause.significance.time_change in ("untested", "faster", "slower") else "not significant"
     return "; ".join(filter(None, (cause.what, *(reason.text for reason in cause.reasons), tested)))
 
 

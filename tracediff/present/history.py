@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import change_text
 from tracediff.errors import printable
@@ -20,18 +21,14 @@ from tracediff.formatting import (
     time_unit,
 )
 from tracediff.git import HASH
-from tracediff.history.explain import Explanation
-from tracediff.history.series import Point, Series
-from tracediff.present.changed_code import changed_code_sentence
+from tracediff.history.series import ExplainedChange, Point, Series
+from tracediff.present.answer import changed_code_sentence
 from tracediff.present.explanation_lines import because
-from tracediff.present.plain_table import Table
+from tracediff.present.plain_text import Table
 
-SHORT = 9
-"""Characters of a hash."""
 BY = ("step", "family", "memory")
 """What a table of commits shows."""
 TITLES = {"step": "Step time by commit", "family": "Families by commit", "memory": "Peak memory by commit"}
-MOST_FAMILIES = 6
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ def commits_table(series: Series, by: str, last: int | None) -> Table:
 
 def short(commit: str) -> str:
     """A hash by its first characters, any other name whole."""
-    return commit[:SHORT] if HASH.fullmatch(commit) else printable(commit)
+    return commit[: bounds.SHORT_HASH] if HASH.fullmatch(commit) else printable(commit)
 
 
 def day(point: Point) -> str:
@@ -117,7 +114,7 @@ def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tup
 
 
 def _families(series: Series, positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    names = series.families[:MOST_FAMILIES]
+    names = series.families[: bounds.HISTORY_FAMILIES]
     unit = time_unit([series.points[k].families.get(name, 0.0) for k in positions for name in names])
     rows = [tuple(unit.plain(point.families.get(name, 0.0)) for name in names) for point in series.points]
     return tuple(f"{name} {unit.name}" if k == 0 else name for k, name in enumerate(names)), rows
@@ -134,12 +131,12 @@ def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tu
     return (f"peak {unit.name}", "change"), rows
 
 
-def change_texts(series: Series, explanations: tuple[Explanation, ...]) -> list[ChangeText]:
+def change_texts(series: Series, explanations: tuple[ExplainedChange, ...]) -> list[ChangeText]:
     """What is said of each change, in order."""
     return [_change_text(series, explanation) for explanation in explanations]
 
 
-def _change_text(series: Series, explained: Explanation) -> ChangeText:
+def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:
     point = explained.change
     found = point.estimate
     runs = [sum(len(p.runs_us) for p in series.points[a:b]) for a, b in _sides(explained)]
@@ -180,7 +177,7 @@ def _p(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def _sides(explained: Explanation) -> tuple[tuple[int, int], tuple[int, int]]:
+def _sides(explained: ExplainedChange) -> tuple[tuple[int, int], tuple[int, int]]:
     change = explained.change
     return (change.start, change.first), (change.first, change.end)
 
@@ -189,7 +186,7 @@ def _percent(log: float | None) -> str:
     return "unknown" if log is None else signed_percent(math.expm1(log))
 
 
-def _commits(explained: Explanation) -> str:
+def _commits(explained: ExplainedChange) -> str:
     """``a1..b2: 1 commit, Use another layout``; of several commits how many of them were recorded."""
     before, after = explained.before, explained.after
     recorded = explained.change.latest - explained.change.earliest + 1
@@ -200,7 +197,7 @@ def _commits(explained: Explanation) -> str:
     return f"{span}: {number}, {recorded} recorded"
 
 
-def bisect_command(where: str, explained: Explanation) -> str | None:
+def bisect_command(where: str, explained: ExplainedChange) -> str | None:
     """The command that finds the commit where several are possible; None where it is known."""
     if explained.commits is None or explained.commits < 2:
         return None

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tracediff.memory.account import SnapshotAccount
-from tracediff.memory.difference import SnapshotDifference
-from tracediff.present.memory_tables import (
-    amounts_table,
-    causes,
-    change_tables,
-    holder_tables,
-    notes,
-    segments_table,
-    sentence,
+from tracediff.formatting import byte_unit, count, counts, part, percent, plural, size, sizes
+from tracediff.memory.account import (
+    CALL_SITE,
+    MODULE,
+    SIZE_CLASS,
+    VIEWS,
+    Account,
+    DeviceDifference,
+    Held,
+    HolderChange,
+    SnapshotAccount,
+    SnapshotDifference,
+    holdings,
+    size_classes,
 )
-from tracediff.present.plain_table import Table
+from tracediff.memory.lifetimes import NO_USE, SegmentGroup, Use, grouped_segments
+from tracediff.pair import Pair
+from tracediff.present.plain_text import Table
+from tracediff.present.tables import ColumnFormat, byte_format
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ def difference_text(found: SnapshotDifference, top: int) -> MemoryText:
     """Two snapshots with up to ``top`` rows per table."""
     sections = []
     for device in found.devices:
-        sides = (device.control, device.test)
+        sides = device.accounts
         largest = causes(device)
         sections.append(
             DeviceText(
@@ -64,4 +72,205 @@ def difference_text(found: SnapshotDifference, top: int) -> MemoryText:
                 [amounts_table(sides), *change_tables(device, top), segments_table(sides, top)],
             )
         )
-    return MemoryText(f"{found.control.name} → {found.test.name}", sections)
+    return MemoryText(" → ".join(account.name for account in found.accounts), sections)
+
+
+TITLES = {CALL_SITE: "call site", MODULE: "Python module", SIZE_CLASS: "size of block"}
+HEADS = {CALL_SITE: "call site", MODULE: "module", SIZE_CLASS: "block"}
+TOTAL = "peak"
+AMOUNTS: tuple[tuple[str, Callable[[Account], int]], ...] = (
+    ("allocated at the start", lambda a: a.start),
+    ("+ above the start", lambda a: a.peak - a.start),
+    ("= peak allocated", lambda a: a.peak),
+    ("+ reserved, not allocated", lambda a: a.fragmentation),
+    ("= reserved at the peak", lambda a: a.reserved),
+    ("allocated at the dump", lambda a: a.allocated_at_dump),
+    ("reserved at the dump", lambda a: a.reserved_at_dump),
+)
+"""Title of an amount of a device → its bytes."""
+
+
+def _head(title: str, form: ColumnFormat) -> str:
+    return f"{title} {form.unit}".rstrip()
+
+
+def amounts_table(sides: Sequence[Account | None]) -> Table:
+    """The amounts of one device of one snapshot or of both."""
+    rows = [(title, [amount(side) if side else 0 for side in sides]) for title, amount in AMOUNTS]
+    columns = byte_format(amount for _, amounts in rows for amount in amounts)
+    if len(sides) == 1:
+        lines = [(title, columns.text(amounts[0])) for title, amounts in rows]
+        return Table("Memory", "", heads=("", columns.unit or "bytes"), texts=1, rows=tuple(lines))
+    both = [(title, *map(columns.text, amounts), columns.change(amounts[1] - amounts[0])) for title, amounts in rows]
+    heads = ("", _head("control", columns), "test", "change")
+    return Table("Memory", "", heads=heads, texts=1, rows=tuple(both), together=3)
+
+
+def holder_tables(account: Account, top: int) -> list[Table]:
+    """What holds the peak of one device, in each view."""
+    return [_holder_table(account, view, top) for view in VIEWS]
+
+
+def change_tables(device: DeviceDifference, top: int) -> list[Table]:
+    """What changed between the peaks of both sides, in each view."""
+    return [_change_table(device, view, top) for view in VIEWS]
+
+
+def _holder_table(account: Account, view: str, top: int) -> Table:
+    every = holdings(account, view)
+    rows = every if view == SIZE_CLASS else every[:top]
+    left = [amount for _, amount in every[len(rows) :]]
+    if left:
+        rest = Held(sum(a.size for a in left), sum(a.blocks for a in left))
+        rows = [*rows, (_others(left, view), rest)]
+    rows = [*rows, (TOTAL, Held(account.peak, sum(amount.blocks for _, amount in every)))]
+    columns = byte_format(amount.size for _, amount in rows)
+    return Table(
+        f"What holds the peak, by {TITLES[view]}",
+        "",
+        heads=(HEADS[view], _head("peak", columns), "share", "blocks"),
+        texts=1,
+        rows=tuple((n, columns.text(a.size), part(a.size, account.peak), _blocks(a.blocks)) for n, a in rows),
+    )
+
+
+def _change_table(device: DeviceDifference, view: str, top: int) -> Table:
+    every = device.changes(view)
+    if view == SIZE_CLASS:
+        order = size_classes([row.name for row in every])
+        rows = sorted(every, key=lambda row: order.index(row.name))
+    else:
+        rows = [row for row in every if row.change][:top]
+    left = every if not rows else [row for row in every if row not in rows]
+    if left:
+        rows = [*rows, _sum(_others(left, view), left)]
+    rows = [*rows, _sum(TOTAL, every)]
+    columns = byte_format(amount for row in rows for amount in (*row.size, row.change))
+    return Table(
+        f"What changed at the peak, by {TITLES[view]}",
+        "",
+        heads=(HEADS[view], _head("control", columns), "test", "change", "", "blocks"),
+        texts=1,
+        rows=tuple(
+            (
+                row.name,
+                *row.size.map(columns.text),
+                columns.change(row.change),
+                row.status if row.status in ("new", "gone") else "",
+                _both_blocks(row),
+            )
+            for row in rows
+        ),
+        together=4 if any(row.status in ("new", "gone") for row in rows) else 3,
+    )
+
+
+def _sum(name: str, rows: Sequence[HolderChange]) -> HolderChange:
+    sides = Pair([row.held.control for row in rows], [row.held.test for row in rows])
+    return HolderChange(name, sides.map(lambda side: Held(sum(a.size for a in side), sum(a.blocks for a in side))))
+
+
+def _others(left: Sequence[object], view: str) -> str:
+    return f"{plural(len(left), f'other {TITLES[view]}')}"
+
+
+def _both_blocks(row: HolderChange) -> str:
+    blocks = row.held.map(lambda held: held.blocks)
+    return counts(*blocks) if any(blocks) else ""
+
+
+def _blocks(blocks: int) -> str:
+    return count(blocks) if blocks else ""
+
+
+def segments_table(sides: Sequence[Account | None], top: int) -> Table:
+    """Reserved memory at the peak by kinds of segments, those with most unused memory first; the rows add up."""
+    groups = [grouped_segments(side.segments) if side else {} for side in sides]
+    unused = {g: [side.get(g, NO_USE).unused for side in groups] for side in groups for g in side}
+    every = sorted(unused, key=lambda g: (-max(unused[g]), g))
+    rows = [(_segment_name(g), [side.get(g, NO_USE) for side in groups]) for g in every[:top]]
+    if left := every[top:]:
+        rest = [Use.total(side.get(g, NO_USE) for g in left) for side in groups]
+        rows.append((plural(len(left), "other kind"), rest))
+    rows.append(("reserved", [Use.total(side.values()) for side in groups]))
+    lines = [
+        (
+            name,
+            _byte_cell([use.unused for use in uses]),
+            _cell([percent(use.unused / use.reserved) if use.reserved else "–" for use in uses]),
+            _byte_cell([use.reserved for use in uses]),
+            _cell([count(use.segments) for use in uses]),
+        )
+        for name, uses in rows
+    ]
+    heads = ("segments", "unused", "share", "reserved", "number")
+    return Table("Reserved at the peak, by segment", "", heads=heads, texts=1, rows=tuple(lines))
+
+
+def _byte_cell(amounts: Sequence[int]) -> str:
+    """``1.18 GB``, or ``1.18 → 1.17 GB``; 0 without a unit."""
+    if len(set(amounts)) == 1:
+        return size(amounts[0]) if amounts[0] else "0"
+    return sizes(*amounts)
+
+
+def _cell(texts: Sequence[str]) -> str:
+    return texts[0] if len(set(texts)) == 1 else " → ".join(texts)
+
+
+def _segment_name(group: SegmentGroup) -> str:
+    pool = "" if group.pool == (0, 0) else f", pool {group.pool[0]}.{group.pool[1]}"
+    stream = f", stream {group.stream}" if group.stream else ""
+    each = f" of {size(group.size)}" if group.size else ""
+    return f"{group.kind}{each}{stream}{pool}"
+
+
+def sentence(sides: Sequence[Account | None]) -> str:
+    """The answer in one line: the peak or its change, and what holds most of it."""
+    if len(sides) == 1:
+        (account,) = sides
+        assert account is not None
+        return f"peak {size(account.peak)} allocated, {size(account.reserved)} reserved"
+    before, after = (side.peak if side else 0 for side in sides)
+    unit = byte_unit([before, after])
+    change = after - before
+    if not change:
+        return f"the peak did not change: {size(before)}"
+    verb = "rose" if change > 0 else "fell"
+    return f"the peak {verb}: {unit.plain(before)} → {unit.text(after)} ({_signed(change)})"
+
+
+def causes(device: DeviceDifference) -> str:
+    """The largest changes in a clause, such as ``einops.py:288 einsum +6.50 GB``; empty if nothing changed."""
+    rows = [row for row in device.changes(CALL_SITE) if row.change][:2]
+    return ", ".join(f"{row.name} {_signed(row.change)}" for row in rows)
+
+
+def _signed(change: int) -> str:
+    unit = byte_unit([change])
+    return f"{unit.signed(change)} {unit.name}"
+
+
+def notes(sides: Sequence[Account | None]) -> list[str]:
+    """What limits the account of a device, and what to do."""
+    names = ("",) if len(sides) == 1 else (" of control", " of test")
+    named = [(side, name) for side, name in zip(sides, names, strict=True) if side]
+    silent = [name for side, name in named if not side.actions]
+    found = [f"the recording{name} has no events, so its peak is what was allocated at the dump" for name in silent]
+    shares = [
+        f"{percent(side.unknown / side.peak)} of the peak{name}"
+        for side, name in named
+        if side.unknown * 10 > side.peak
+    ]
+    if shares:
+        found.append(
+            f"no call site for {' and '.join(shares)}: allocated before the recording or without a Python stack; call "
+            "torch.cuda.memory._record_memory_history() before the model is built to see more"
+        )
+    for side, name in named:
+        if side.out_of_memory:
+            failed = plural(len(side.out_of_memory), "request")
+            found.append(f"out of memory{name}: {failed} failed, the largest of {size(max(side.out_of_memory))}")
+        if side.contradictions:
+            found.append(f"{plural(side.contradictions, 'event')}{name} contradict others: the recording has gaps")
+    return found

@@ -6,36 +6,27 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from tracediff import bounds, thresholds
+from tracediff.diff.accounts import State
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group
-from tracediff.diff.matching.match import LEVELS
+from tracediff.diff.groups import Group, WorkTime
+from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.step_time import State
-from tracediff.diff.views import Modules, Sum, summed, summed_by
-from tracediff.diff.work_changes import WorkChange
-from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit
-from tracediff.ingest.health import Note
+from tracediff.diff.views import Modules, Sum, WorkChange, summed, summed_by
+from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
+from tracediff.ingest.model.health import Note
+from tracediff.pair import Pair, total
+from tracediff.profile.events.step_states import state_label
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.step_states import state_label
 
-SMALL_FAMILY = 0.005
-"""Families of operators below this fraction of the step share one row."""
-SMALL_STATE = 0.0005
-"""States below this fraction of the step share one row where nothing else is asked: each would read as 0.0."""
-MOST = 0.8
-"""Part of an operation's change from which its significance is that of a row."""
-LEAST_CHANGE = 0.001
-"""Fraction of the step below which a change of work is no row of its own."""
-MOST_NOTES = 40
-"""Health notes that are listed: files of others may cause any number."""
 ONE_SIDED = "added or removed"
 T = TypeVar("T")
 ALL_MODULES = Modules()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ReportRow:
     """One line of a table; times in µs per step, counts per step.
 
     Attributes:
@@ -70,8 +61,8 @@ class Sums:
     """A table of rows that add up to `whole`, in one unit."""
 
     title: str
-    rows: list[Row]
-    whole: Row
+    rows: list[ReportRow]
+    whole: ReportRow
     unit: Unit
 
 
@@ -79,14 +70,13 @@ NUMBERS = ("control_count", "test_count", "control_us", "test_us", "delta_us")
 """The columns of numbers that every table of work has."""
 
 
-def numbers(comparison: Comparison, work: Group | WorkChange | Sum) -> dict[str, Any]:
+def numbers(comparison: Comparison, work: Group | WorkChange | Sum | WorkTime) -> dict[str, Any]:
     """`NUMBERS` of ``work``: counts and µs per step."""
-    times = (work.control, work.test) if isinstance(work, Sum) else (work.control_ns, work.test_ns)
-    events = map(comparison.number, (work.control_count, work.test_count))
-    return dict(zip(NUMBERS, (*events, *map(comparison.us, (*times, work.delta))), strict=True))
+    values = *work.count.map(comparison.number), *work.time.map(comparison.us), comparison.us(work.time.delta)
+    return dict(zip(NUMBERS, values, strict=True))
 
 
-SORTS: dict[str, Callable[[Row], float]] = {
+SORTS: dict[str, Callable[[ReportRow], float]] = {
     "change": lambda row: -abs(row.delta_us),
     "slower": lambda row: -row.delta_us,
     "faster": lambda row: row.delta_us,
@@ -99,13 +89,16 @@ SORTS: dict[str, Callable[[Row], float]] = {
 
 
 def step_sums(comparison: Comparison) -> Sums:
-    """The states that take any time on either side; families of operators the largest first. Families below
-    `SMALL_FAMILY` share a row, and so do states below `SMALL_STATE`.
+    """The states that take any time on either side; families of operators the largest first. Small families
+    share a row, and so do small states.
     """
     step, us = comparison.step_time, comparison.us
-    whole = Row(name="step", control_us=us(step.control), test_us=us(step.test), delta_us=us(step.delta))
-    unit = time_unit([whole.control_us, whole.test_us])
-    return Sums(title="Where the step went", rows=_step_rows(comparison), whole=whole, unit=unit)
+    whole = ReportRow(
+        name="step", control_us=us(step.period.control), test_us=us(step.period.test), delta_us=us(step.delta)
+    )
+    rows = _step_rows(comparison)
+    unit = with_digits(time_unit([whole.control_us, whole.test_us]), (row.delta_us for row in rows))
+    return Sums(title="Where the step went", rows=rows, whole=whole, unit=unit)
 
 
 def unexplained_ns(comparison: Comparison) -> str:
@@ -113,30 +106,30 @@ def unexplained_ns(comparison: Comparison) -> str:
     return f"{comparison.step_time.residual / comparison.scale:g}"
 
 
-def _step_rows(comparison: Comparison) -> list[Row]:
+def _step_rows(comparison: Comparison) -> list[ReportRow]:
     has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
-    states = [s for s in comparison.step_time.states if s.control or s.test]
-    families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -max(s.control, s.test))
+    states = [s for s in comparison.step_time.states if any(s.time)]
+    families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -max(s.time))
     others = [s for s in states if s not in families]
     return [
-        *_with_small_in_one(comparison, families, SMALL_FAMILY, "op: {} smaller families", has_gpu),
-        *_with_small_in_one(comparison, others, SMALL_STATE, "{} smaller states", has_gpu),
+        *_with_small_in_one(comparison, families, thresholds.SMALL_FAMILY, "op: {} smaller families", has_gpu),
+        *_with_small_in_one(comparison, others, thresholds.SMALL_STATE, "{} smaller states", has_gpu),
     ]
 
 
 def _with_small_in_one(
     comparison: Comparison, states: list[State], least: float, name: str, has_gpu: bool
-) -> list[Row]:
+) -> list[ReportRow]:
     """A row per state; the states below the fraction ``least`` of the step on both sides, if several, in a last one."""
     step, us = comparison.step_time, comparison.us
-    small = [s for s in states if max(s.control, s.test) < least * max(step.control, step.test)]
+    small = [s for s in states if max(s.time) < least * max(step.period)]
     shown = [s for s in states if s not in small] if len(small) > 1 else states
-    times = [(state_label(s.name, has_gpu), s.control, s.test) for s in shown]
+    times = [(state_label(s.name, has_gpu), s.time) for s in shown]
     if len(shown) < len(states):
-        times.append((name.format(len(small)), sum(s.control for s in small), sum(s.test for s in small)))
+        times.append((name.format(len(small)), total(s.time for s in small)))
     return [
-        Row(name=label, control_us=us(control), test_us=us(test), delta_us=us(test - control))
-        for label, control, test in times
+        ReportRow(name=label, control_us=us(both.control), test_us=us(both.test), delta_us=us(both.delta))
+        for label, both in times
     ]
 
 
@@ -145,7 +138,7 @@ class Changes:
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str
-    rows: list[Row]
+    rows: list[ReportRow]
     more: int
 
 
@@ -167,48 +160,40 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
     return tables
 
 
-def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[Row], int]:
+def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
     """The ``top`` changes of self time on the host, and how many more there are."""
     us, number = comparison.us, comparison.number
 
-    def unnamed(op: Op) -> Row:
-        return Row(
+    def unnamed(op: Op) -> ReportRow:
+        return ReportRow(
             name="",
-            control_us=us(op.control_self),
-            test_us=us(op.test_self),
+            control_us=us(op.self_time.control),
+            test_us=us(op.self_time.test),
             delta_us=us(op.delta),
-            control_count=number(op.control_count),
-            test_count=number(op.test_count),
-            time_change="" if op.time_change == "untested" else op.time_change,
+            control_count=number(op.count.control),
+            test_count=number(op.count.test),
+            time_change=op.significance.word,
         )
 
-    def named(op: Op, row: Row) -> Row:
+    def named(op: Op, row: ReportRow) -> ReportRow:
         return replace(row, name=op.name, kernels=op.name)
 
-    ops = [
-        op
-        for op in comparison.ops
-        if op.category in HOST_WORK and (op.delta or op.control_count != op.test_count or sort != "change")
-    ]
+    ops = [op for op in comparison.ops if op.category in HOST_WORK and (op.delta or op.count.delta or sort != "change")]
     return _first(ops, unnamed, named, sort, top), max(len(ops) - top, 0)
 
 
-def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[Row], int]:
+def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
     """The ``top`` changes of matched work with its instances merged, and how many more there are."""
-    words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
+    words = {op.name: op for op in comparison.ops if op.significance.word}
 
-    def unnamed(change: WorkChange) -> Row:
-        return Row(name="", **numbers(comparison, change))
+    def unnamed(change: WorkChange) -> ReportRow:
+        return ReportRow(name="", **numbers(comparison, change))
 
-    def named(change: WorkChange, row: Row) -> Row:
+    def named(change: WorkChange, row: ReportRow) -> ReportRow:
         names = {name: getattr(change, name) for name in ("name", "operator", "kernels", "module", "shapes")}
         return replace(row, time_change=_significance(change, words), **names)
 
-    found = [
-        change
-        for change in comparison.work_changes
-        if change.delta or change.control_count != change.test_count or sort != "change"
-    ]
+    found = [change for change in comparison.work_changes if change.delta or change.count.delta or sort != "change"]
     return _first(found, unnamed, named, sort, top), max(len(found) - top, 0)
 
 
@@ -221,11 +206,11 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     side's operators launched, whatever it is matched with. The last row is the others, which have no operator.
     """
     has_gpu = bool(comparison.gpu_time.groups)
-    words = {op.name: op for op in comparison.ops if op.time_change != "untested"}
+    words = {op.name: op for op in comparison.ops if op.significance.word}
     sums: dict[str, Both] = {}
     for group in comparison.work.groups:
-        for side, members in enumerate(group.sides):
-            known = {other.op for other in group.sides[1 - side]}
+        for side, members in enumerate(group.members):
+            known = {other.op for other in group.members[1 - side]}
             partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
             for member in members:
                 op = member.op or partner or ("" if has_gpu else member.name)
@@ -234,34 +219,41 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
                 events[side] += member.count
     rows = [replace(_summed(comparison, name, [both], words), operator=name) for name, both in sums.items()]
     rows.sort(key=lambda row: (-abs(row.delta_us), row.name))
-    steps = comparison.us(comparison.step_time.control), comparison.us(comparison.step_time.test)
-    top = min(top, sum(abs(row.delta_us) >= LEAST_CHANGE * max(steps) for row in rows))
+    steps = comparison.step_time.period.map(comparison.us)
+    top = min(top, sum(abs(row.delta_us) >= thresholds.CHANGED_WORK * max(steps) for row in rows))
     left = [sums[row.name] for row in rows[top:]]
     others = [_summed(comparison, plural(len(rows) - top, "other"), left, {})] if top and left else []
     return Sums(
         title="GPU work by operator" if has_gpu else "Operators (self time)",
         rows=[*rows[:top], *others],
         whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", [*sums.values()], {}),
-        unit=time_unit(steps),
+        unit=with_digits(time_unit(steps), (row.delta_us for row in rows)),
     )
 
 
-def _summed(comparison: Comparison, name: str, parts: Sequence[Both], tested: dict[str, Op]) -> Row:
-    sums = [[sum(part[k][side] for part in parts) for side in (0, 1)] for k in (0, 1)]
-    summed = Sum(name, *sums[0], *sums[1])
-    time_change = op.time_change if (op := tested.get(name)) else ""
-    return Row(name=name, time_change=time_change, **numbers(comparison, summed))
+def _summed(comparison: Comparison, name: str, parts: Sequence[Both], tested: dict[str, Op]) -> ReportRow:
+    time, count = (Pair(*(sum(part[k][side] for part in parts) for side in (0, 1))) for k in (0, 1))
+    summed = Sum(name, time, count)
+    time_change = op.significance.word if (op := tested.get(name)) else ""
+    return ReportRow(name=name, time_change=time_change, **numbers(comparison, summed))
 
 
 def _significance(change: WorkChange, tested: dict[str, Op]) -> str:
     """The significance of the only kernel or operator of ``change``, if most of what changed of it is here."""
     op = tested.get(change.kernels or change.operator)
-    return op.time_change if op and change.delta * op.delta > 0 and abs(change.delta) >= MOST * abs(op.delta) else ""
+    same_sign = op is not None and change.delta * op.delta > 0
+    return (
+        op.significance.word if op and same_sign and abs(change.delta) >= thresholds.TESTED_ROW * abs(op.delta) else ""
+    )
 
 
 def _first(
-    items: Sequence[T], unnamed: Callable[[T], Row], named: Callable[[T, Row], Row], sort: str, top: int
-) -> list[Row]:
+    items: Sequence[T],
+    unnamed: Callable[[T], ReportRow],
+    named: Callable[[T, ReportRow], ReportRow],
+    sort: str,
+    top: int,
+) -> list[ReportRow]:
     """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
     numbers, since names are costly where there are many.
     """
@@ -289,10 +281,12 @@ def work_title(comparison: Comparison, view: str) -> str:
     return f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}"
 
 
-def view_rows(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> tuple[list[Row], int]:
+def view_rows(
+    comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES
+) -> tuple[list[ReportRow], int]:
     """The ``top`` lines of a view of the work, and how many more there are; ``modules`` says how modules are summed."""
     lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
-    shown = [Row(name=line.name, kernels=line.name, **numbers(comparison, line)) for line in lines[:top]]
+    shown = [ReportRow(name=line.name, kernels=line.name, **numbers(comparison, line)) for line in lines[:top]]
     if view == "module":
         shown = [replace(row, kernels="", module=row.name) for row in shown]
     return shown, max(len(lines) - top, 0)
@@ -312,27 +306,25 @@ def tensor_core_line(comparison: Comparison) -> str | None:
 def matched_line(comparison: Comparison) -> str:
     """How much of the work has a counterpart, by match level."""
     work = comparison.work
-    whole = sum(g.control_ns + g.test_ns for g in work.groups)
+    whole = sum(sum(g.time) for g in work.groups)
     parts: dict[str, int] = {}
     for group in work.groups:
         name = {"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)
-        parts[name] = parts.get(name, 0) + group.control_ns + group.test_ns
+        parts[name] = parts.get(name, 0) + sum(group.time)
     shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
     return f"{plural(len(work.groups), 'group')} of work: {', '.join(shown)}" if whole else ""
 
 
 def common_line(comparison: Comparison) -> str | None:
     """The change that all tested operators have in common; None if none was tested."""
-    if not any(op.p_value is not None for op in comparison.ops):
+    if not any(op.significance.p_value is not None for op in comparison.ops):
         return None
     return f"change common to all tested operators: {signed_percent(comparison.common_change)} (median)"
 
 
-def gpu_summary(comparison: Comparison) -> Row:
+def gpu_summary(comparison: Comparison) -> ReportRow:
     """GPU time per step on both sides."""
-    gpu = comparison.gpu_time
-    events = sum(g.control_count for g in gpu.groups), sum(g.test_count for g in gpu.groups)
-    return Row(name="GPU time", **numbers(comparison, Sum("GPU time", gpu.control, gpu.test, *events)))
+    return ReportRow(name="GPU time", **numbers(comparison, comparison.gpu_time))
 
 
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
@@ -347,9 +339,9 @@ def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -
 
 
 def first_notes(lines: list[str]) -> list[str]:
-    """The first `MOST_NOTES` of ``lines``, and how many more there are."""
-    more = len(lines) - MOST_NOTES
-    return [*lines[:MOST_NOTES], f"{more:,} more notes; --json lists all"] if more > 0 else lines
+    """The first of ``lines``, and how many more there are."""
+    more = len(lines) - bounds.NOTES
+    return [*lines[: bounds.NOTES], f"{more:,} more notes; --json lists all"] if more > 0 else lines
 
 
 def health(comparison: Comparison) -> list[tuple[str, str, int, int]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tracediff.diff.accounts import TableDiff
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.table_changes import TableDiff
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
-from tracediff.present.plain_table import Table
+from tracediff.present.plain_text import Table
+from tracediff.profile.events.step_states import state_label
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.step_states import state_label
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
 
@@ -150,18 +150,20 @@ def two_sided(
         gpus: names of the devices of both sides.
     """
     schema = table_diff.schema
-    sides = [([n / scale for n in row.control], [n / scale for n in row.test]) for row in table_diff.rows]
-    formats = [column_format(column, (v[k] for pair in sides for v in pair)) for k, column in enumerate(schema.columns)]
+    scaled = [[pair.map(lambda n: n / scale) for pair in row.values] for row in table_diff.rows]
+    formats = [
+        column_format(column, (v for values in scaled for v in values[k])) for k, column in enumerate(schema.columns)
+    ]
     first, titles = formats[0], [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     heads = [first.head(f"control {schema.columns[0].title}"), "test", "change"]
     heads += [form.head(column.title) for form, column in zip(formats[1:], schema.columns[1:], strict=True)]
     lines = []
-    for row, (a, b) in list(zip(table_diff.rows, sides, strict=True))[:top]:
-        texts = [first.text(a[0]), first.text(b[0]), first.change(b[0] - a[0])]
-        texts += [control_and_test(form.text(a[k]), form.text(b[k])) for k, form in enumerate(formats[1:], start=1)]
+    for row, values in list(zip(table_diff.rows, scaled, strict=True))[:top]:
+        texts = [*values[0].map(first.text), first.change(values[0].delta)]
+        texts += [control_and_test(*pair.map(form.text)) for form, pair in zip(formats[1:], values[1:], strict=True)]
         rates = [
-            _quotient_texts(schema, quotients(schema, row.key, values, side_gpus))
-            for values, side_gpus in zip((a, b), gpus, strict=True)
+            _quotient_texts(schema, quotients(schema, row.key, side, side_gpus))
+            for side, side_gpus in zip(zip(*values, strict=True), gpus, strict=True)
         ]
         lines.append(
             (

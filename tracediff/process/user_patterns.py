@@ -1,8 +1,8 @@
 """Regular expressions that users give, searched in names within limits of time.
 
 Python's ``re`` may take exponential time, and a thread that runs it cannot be stopped. The patterns are therefore
-searched in a process of their own, which the kernel interrupts after `SECONDS` of its time: this holds alike on the
-command line, in workers and in the dashboard's threads.
+searched in a process of their own, which the kernel interrupts after a second or more of its time: this holds on
+the command line, in workers and in the dashboard's threads.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tracediff import bounds
 from tracediff.errors import TracediffError, quoted
 
 if TYPE_CHECKING:  # imported where a user gives patterns
     import subprocess
 
-SECONDS, SECONDS_PER_NAME = 1.0, 0.001
-"""Time that the searches of one process may take: the former, and the latter for each name."""
 NONE, TOO_SLOW = -1, -2
 """Answers beside the number of the first pattern found. That of a pattern k that takes too long is ``TOO_SLOW - k``."""
 
@@ -33,9 +32,9 @@ import json, re, signal, sys, time
 def stop(*_): raise TimeoutError
 signal.signal(signal.SIGVTALRM, stop)
 patterns = [re.compile(p, flags) for p, flags in json.loads(sys.stdin.readline())]
-left = {SECONDS} + time.process_time()
+left = {bounds.PATTERN_S} + time.process_time()
 for line in sys.stdin:
-    name, found, left = json.loads(line), {NONE}, left + {SECONDS_PER_NAME}
+    name, found, left = json.loads(line), {NONE}, left + {bounds.PATTERN_NAME_S}
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, max(left - time.process_time(), 0.001))
         for k, pattern in enumerate(patterns):

@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from tracediff import bounds
 from tracediff.errors import TracediffError, quoted
 from tracediff.formatting import plural
 from tracediff.process.child import end_with_parent, leave_interrupts_to_parent, signals_held
@@ -30,12 +31,8 @@ Result = TypeVar("Result")
 Attempt = Callable[[Item, Callable[[int], None] | None], Result]
 """What is done with an item; it tells the function that it gets how many bytes it has read so far."""
 
-MOST_TRIES = 3
-"""Workers that may be killed while they have the same file."""
 OPTION = "--executor"
 ADDRESS = re.compile(r"dask(?:://(?P<host>[\w.-]+):(?P<port>\d{1,5}))?")
-CONNECT_S = 20
-"""Seconds to wait for a scheduler."""
 KILLED_BY = ("BrokenExecutor", "KilledWorker")
 """What an executor of the standard library, and Dask, raise where a worker did not survive."""
 KILLED = "each process that read it was killed"
@@ -109,7 +106,7 @@ class Processes(Generic[Item, Result]):
         except (EOFError, OSError):
             self._end(pipe)
             self._tries[k] += 1
-            if self._tries[k] < MOST_TRIES:
+            if self._tries[k] < bounds.TRIES:
                 self._left.append(k)
                 self._bytes_read[k] = 0
                 self._begin(doing)
@@ -236,7 +233,7 @@ def executor_of(name: str) -> Iterator[Any]:
         raise TracediffError(OPTION, f"no scheduler file {quoted(file)}", "start the scheduler first, or unset it")
     own = {} if address or file else {"dashboard_address": None, "threads_per_worker": 1}
     try:
-        client = Client(address, timeout=CONNECT_S, set_as_default=False, scheduler_file=file, **own)
+        client = Client(address, timeout=bounds.SCHEDULER_S, set_as_default=False, scheduler_file=file, **own)
     except (OSError, ValueError) as error:
         raise _no_answer(address or file or "", error) from None
     with client:
@@ -245,7 +242,7 @@ def executor_of(name: str) -> Iterator[Any]:
 
 def _check_answers(host: str, port: int) -> None:
     try:
-        socket.create_connection((host, port), CONNECT_S).close()
+        socket.create_connection((host, port), bounds.SCHEDULER_S).close()
     except (OSError, OverflowError) as error:
         raise _no_answer(f"{host}:{port}", error) from None
 

@@ -1,7 +1,5 @@
-"""profile: `Trace` → `Profile`, the small tables per step that everything later is made of; and `TraceSet`, profiles as
-runs and ranks.
+"""profile: `Trace` → `Profile`, the small tables per step that everything later is made of.
 
-`steps`, `launches` and `lanes` place events; `states` is the step account, `build` makes the tables, `average` the
-per-step numbers of a set.
-`names` and `families` say what a kernel or op is called and is.
+`build` makes it: `placement` says where events belong, `events` joins those of a file, `tables` and `leaves` sum them,
+`kernels` says what a kernel or operator is called and is.
 """

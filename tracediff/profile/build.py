@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
+from tracediff.arrays import Int64, busy_ns, distinct, grouped
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.collective_ops import first_collectives
-from tracediff.profile.arrays.busy import busy_ns
-from tracediff.profile.arrays.factorize import grouped
-from tracediff.profile.context import Context, build_context
+from tracediff.profile.analyses.leaves import leaf_table
+from tracediff.profile.events.context import Context, build_context
+from tracediff.profile.events.work import WorkKeys, empty_work, host_work, kernel_work, operator_keys
 from tracediff.profile.kernels.families import DEFAULT, Families
-from tracediff.profile.leaves.table import leaf_table
-from tracediff.profile.model import CallTable, OpTable, Origin, PackedTimeline, Profile
-from tracediff.profile.perf_model.messages import DTYPE, RECEIVED, SENT
-from tracediff.profile.placement.captures import KERNEL_ARGUMENT, Capture
+from tracediff.profile.model.profile import CallTable, OpTable, Origin, PackedTimeline, Profile
+from tracediff.profile.model.selection import Selection
+from tracediff.profile.perf_model.recorded_sizes import DTYPE, RECEIVED, SENT
+from tracediff.profile.placement.captures import GRAPH_ANNOTATIONS, KERNEL_ARGUMENT, Capture
+from tracediff.profile.placement.compiled_calls import compiled_calls
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.graph_annotations import GRAPH_ANNOTATIONS
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.placement.source_lines import STACKS
+from tracediff.profile.placement.scopes import STACKS
 from tracediff.profile.placement.steps import Steps
-from tracediff.profile.selection import Selection
-from tracediff.profile.tables import build_tables, copies
+from tracediff.profile.tables import build_tables
 from tracediff.profile.timeline import build_timeline
-from tracediff.profile.work import WorkKeys, empty_work, host_work, kernel_work, operator_keys
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
 
 LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.grid, ARGUMENT.block)
@@ -37,9 +35,7 @@ INPUTS = ("Input Dims", "Input type", "Input Strides")
 ORDER = ("Sequence number", "External id", "Ev Idx", "Python id")
 MESSAGES = (SENT, RECEIVED, DTYPE)
 MEMORY = ("Bytes", "Total Allocated", "Device Type", "Device Id")
-ARGUMENTS = frozenset(
-    (*LAUNCHES, *INPUTS, *STACKS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, *copies.SCHEMA.arguments, *MESSAGES)
-)
+ARGUMENTS = frozenset((*LAUNCHES, *INPUTS, *STACKS, *ORDER, *MEMORY, *GRAPH_ANNOTATIONS, ARGUMENT.size, *MESSAGES))
 """The event arguments that every profile needs."""
 
 CAPTURE_ARGUMENTS = ARGUMENTS | {KERNEL_ARGUMENT}
@@ -87,6 +83,8 @@ def build_profile(
     further = build_tables(context, tables)
     on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)
     on_host = replace(on_host, lane=on_host.lane + len(texts) + len(launch_shapes))
+    compiled, graphs = compiled_calls(trace, lanes, calls)
+    compiled = replace(compiled, graph=compiled.graph + len(texts) + len(launch_shapes) + len(threads))
     communication = first_collectives(context, notes) if "collectives" in tables else None
     profile = Profile(
         origin=_origin(trace, gpu),
@@ -102,12 +100,13 @@ def build_profile(
         busy_ns=_busy(gpu, len(steps)),
         ops=operations,
         calls=table,
+        compiled_calls=compiled,
         kernels=kernels,
         host_work=on_host,
         leaves=leaf_table(context, keys if len(gpu.rows) else operator_keys(trace, lanes["ops"], calls)),
         categories=tuple(trace.categories),
         names=tuple(trace.names),
-        texts=(*texts, *launch_shapes, *threads),
+        texts=(*texts, *launch_shapes, *threads, *graphs),
         events={
             name: int(n)
             for name, n in zip(
@@ -154,12 +153,12 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
 
 def _busy(gpu: GpuEvents, steps: int) -> Int64:
     """int64[steps]: busy time of the events launched in each step, per GPU, summed over GPUs."""
-    places = [np.flatnonzero(gpu.device == device) for device in np.unique(gpu.device)]
+    places = [np.flatnonzero(gpu.device == device) for device in distinct(gpu.device)]
     return sum((busy_ns(gpu.start[p], gpu.end[p], gpu.step[p], steps) for p in places), np.zeros(steps, np.int64))
 
 
 def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]) -> OpTable:
-    rows = np.flatnonzero((trace.dur >= 0) & ~np.isin(trace.category, NOT_MEASURED))
+    rows = np.flatnonzero((trace.dur >= 0) & ~trace.is_of(NOT_MEASURED))
     step = np.full(len(trace), -1, np.int64)
     step[rows] = steps.positions_at(trace.ts[rows])
     step[gpu.rows] = np.maximum(gpu.step, -1)
@@ -179,7 +178,7 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
 def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
     """``table`` with codes of only the texts it uses, and those texts."""
     columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
-    codes = np.unique(np.concatenate(list(columns.values())))
+    codes = distinct(np.concatenate(list(columns.values())))
     codes = codes[codes >= 0]
     code_columns = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}
     return replace(table, **code_columns), [trace.texts[c] for c in codes.tolist()]

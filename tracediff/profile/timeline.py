@@ -1,41 +1,33 @@
-"""`Timeline` of one step: the events of its streams and threads in a bounded number of marks, and the memory
-allocated.
+"""`Timeline` of one step: the events of its streams and threads in a bounded number of marks, and the memory allocated.
+And from one of its GPU events to the call that launched it and the operators around that call, and from a call to what
+it launched.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
+from tracediff import bounds
+from tracediff.arrays import Int64, group_rows
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.allocations import allocations
-from tracediff.profile.arrays.factorize import group_rows
-from tracediff.profile.context import Context
+from tracediff.profile.events.context import Context
+from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.match_names import numbered
-from tracediff.profile.model import Marks, Memory, Timeline
+from tracediff.profile.model.profile import Marks, Memory, Timeline
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.step_states import STATES
 from tracediff.runtimes import ARGUMENT, is_communication, is_synchronising
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
 """Kinds of marks: a state, or an event that puts the step in that state. Annotations have no state but data_loading."""
-PIXELS = 800
-"""Events shorter than the step divided by this are merged with their neighbours."""
-MOST_MARKS = 1500
-MOST_STREAMS, MOST_THREADS, MOST_DEPTH = 8, 4, 4
-"""Limits of rows: the busiest streams and threads; per thread annotations and operators to this depth."""
-MOST_SAMPLES = 600
-"""Memory samples per device."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spans:
+class Spans(Struct, frozen=True, kw_only=True):
     """Events before they are merged to marks; columns as in `Marks`, with codes in ``name``."""
 
     row: Int64
@@ -57,7 +49,7 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     rows = ["state"]
     parts = [_states(context, window)]
     streams = _streams(trace, gpu, window)
-    for place, which in streams[:MOST_STREAMS]:
+    for place, which in streams[: bounds.TIMELINE_STREAMS]:
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
     lanes = [
@@ -67,16 +59,16 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     threads = _threads(lanes, window)
     launching = np.zeros(len(trace), bool)
     launching[gpu.launch[gpu.launch >= 0]] = True
-    for code in threads[:MOST_THREADS]:
+    for code in threads[: bounds.TIMELINE_THREADS]:
         called = _thread_name(trace, code)
         for what, lane, inside in lanes:
             mine = inside[lane.thread[inside] == code]
-            for depth in range(MOST_DEPTH):
+            for depth in range(bounds.TIMELINE_DEPTH):
                 some = mine[lane.depth[mine] == depth]
                 if len(some):
                     parts.append(_host(trace, lane, some, launching, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
-    left_out = max(len(streams) - MOST_STREAMS, 0) + max(len(threads) - MOST_THREADS, 0)
+    left_out = max(len(streams) - bounds.TIMELINE_STREAMS, 0) + max(len(threads) - bounds.TIMELINE_THREADS, 0)
     marks = _bounded(_joined(parts, window), [*trace.names, *context.account.names], window[1] - window[0])
     return Timeline(
         step=int(context.steps.numbers[position]),
@@ -189,11 +181,11 @@ def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:
 
 
 def _bounded(spans: Spans, names: list[str], length: int) -> Marks:
-    """At most MOST_MARKS marks: the pixel doubles until they are few enough."""
-    pixel = max(length // PIXELS, 1)
+    """At most TIMELINE_MARKS marks: the pixel doubles until they are few enough."""
+    pixel = max(length // bounds.TIMELINE_PIXELS, 1)
     while True:
         marks = _merged(spans, names, pixel)
-        if len(marks.row) <= MOST_MARKS or pixel > length:
+        if len(marks.row) <= bounds.TIMELINE_MARKS or pixel > length:
             return marks
         pixel *= 2
 
@@ -243,7 +235,7 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     """The amount at the window's start, then the largest and the last amount of each part of the window."""
     inside = np.flatnonzero((time >= window[0]) & (time < window[1]))
     before = allocated[: np.searchsorted(time, window[0])]
-    part = (time[inside] - window[0]) // max((window[1] - window[0]) // (MOST_SAMPLES // 2), 1)
+    part = (time[inside] - window[0]) // max((window[1] - window[0]) // (bounds.MEMORY_POINTS // 2), 1)
     chosen: list[int] = []
     for some in group_rows(part, inside):
         chosen += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
@@ -251,3 +243,60 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     if len(before):
         times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])
     return Memory(device, times, amounts, from_zero)
+
+
+class Linked(Struct, frozen=True, kw_only=True):
+    """One event of a launch chain.
+
+    Attributes:
+        event: its row of the trace. what: ``GPU event``, ``launch`` or ``around``.
+        name: as recorded. place: its stream or thread.
+        start, dur: ns on the trace's clock.
+    """
+
+    event: int
+    what: str
+    name: str
+    place: str
+    start: int
+    dur: int
+
+
+def follow(context: Context, event: int) -> list[Linked]:
+    """The launch chain of the event at row ``event``: GPU events, their launch, and the operators around it, innermost
+    first.
+    """
+    gpu, lane = context.gpu, context.lanes["ops"]
+    on_gpu = np.flatnonzero(gpu.rows == event)
+    launch = int(gpu.launch[on_gpu[0]]) if len(on_gpu) else event
+    if len(on_gpu) and launch < 0:
+        return [_linked(context, event, "GPU event")]
+    work = [event] if len(on_gpu) else gpu.rows[gpu.launch == launch][: bounds.EVENTS_OF_LAUNCH].tolist()
+    found = [_linked(context, row, "GPU event") for row in work]
+    if work:
+        found.append(_linked(context, launch, "launch"))
+    in_lane = np.flatnonzero(lane.rows == launch)
+    position = int(in_lane[0]) if len(in_lane) else -1
+    position = int(lane.parent[position]) if position >= 0 and work else position
+    while position >= 0:
+        found.append(_linked(context, int(lane.rows[position]), "around"))
+        position = int(lane.parent[position])
+    return found
+
+
+def _linked(context: Context, row: int, what: str) -> Linked:
+    trace = context.trace
+    pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
+    place = (
+        f"GPU {pid} {tid if str(tid).startswith('stream') else f'stream {tid}'}"
+        if int(trace.category[row]) in cat.GPU
+        else f"thread {tid}"
+    )
+    return Linked(
+        event=row,
+        what=what,
+        name=trace.names[int(trace.name[row])],
+        place=place,
+        start=int(trace.ts[row]),
+        dur=int(trace.dur[row]),
+    )

@@ -1,4 +1,5 @@
 """report: `Comparison` → text for people and programs: terminal, Markdown, JSON, CSV.
 
-`text` writes sentences about sides and evidence; `sections` the rows of tables; each ``to_*`` one output format.
+Each ``to_*`` writes one format of a comparison; `analysis`, `check`, `collection`, `history`, `matrix` and `memory` all
+formats of what they are named after. `page` is the HTML report.
 """

@@ -16,13 +16,13 @@ from markupsafe import Markup
 from tracediff import charts
 from tracediff.charts.theme import NO_BUTTONS, caption, height_of
 from tracediff.errors import TracediffError, quoted
-from tracediff.report.page.render import render
+from tracediff.report.page.html import render
 from tracediff.write import make_folder, write_bytes, write_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analysis import Analysis
+    from tracediff.analysis import Analysis
     from tracediff.diff.comparison import Comparison
 
 FRAGMENT = "fragment"

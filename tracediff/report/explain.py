@@ -6,6 +6,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import change, count, plural, time
+from tracediff.pair import SIDES, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.escape import log_line
@@ -33,17 +34,17 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     Raises:
         TracediffError: no work of that name.
     """
-    found = [g for g in comparison.work.groups if any(_called(m, name) for m in (*g.control, *g.test))]
+    found = [g for g in comparison.work.groups if any(_called(m, name) for side in g.members for m in side)]
     if not found:
         raise TracediffError(
             "NAME",
             f"no kernel or operator is called {quoted(name)}",
             "list the names with compare --by kernel; --events lists events of any name",
         )
-    found.sort(key=lambda g: (-(g.control_ns + g.test_ns), g.name))
+    found.sort(key=lambda g: (-sum(g.time), g.name))
     us = comparison.us
-    control, test = us(sum(g.control_ns for g in found)), us(sum(g.test_ns for g in found))
-    lines = [f"{name}: {plural(len(found), 'group')}, {change(control, test)} per step"]
+    times = total(g.time for g in found).map(us)
+    lines = [f"{name}: {plural(len(found), 'group')}, {change(*times)} per step"]
     for group in found[:most]:
         lines += ["", *_group(comparison, group)]
     if len(found) > most:
@@ -61,7 +62,7 @@ def _group(comparison: Comparison, group: Group) -> list[str]:
     where = [f"phase {group.phase}"] + ([f"module {group.module}"] if group.module else []) + [f"family {group.family}"]
     where += [f"in {line}" for line in group.lines]
     lines = [f"{group.level}: {why}", f"  {', '.join(where)}"]
-    for side, members in (("control", group.control), ("test", group.test)):
+    for side, members in zip(SIDES, group.members, strict=True):
         files = (comparison.control if side == "control" else comparison.test).files
         lines += [f"  {side:<8}{_member(comparison, m, files)}" for m in members] or [f"  {side:<8}–"]
     return lines

@@ -15,20 +15,20 @@ from typing import Any
 
 import msgspec
 
-from tracediff.diff.gate.waivers import Waiver
-from tracediff.explain.explanation import Amount
-from tracediff.ingest.health import Note
+from tracediff.diff.gate.limits import Waiver
+from tracediff.explain.lines import Amount
+from tracediff.ingest.model.health import Note
 from tracediff.present.tables import column_key
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
-from tracediff.report.analysis.json_types import ProfileDocument
-from tracediff.report.check_json import CheckDocument
-from tracediff.report.collection_json import TableDocument
-from tracediff.report.history_json import HistoryDocument
+from tracediff.report.analysis_json import ProfileDocument
+from tracediff.report.check import CheckDocument
+from tracediff.report.collection import TableDocument
+from tracediff.report.history import HistoryDocument
 from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import DiffDocument
-from tracediff.report.matrix_json import MatrixDocument
-from tracediff.report.memory_json import MemoryDocument
+from tracediff.report.matrix import MatrixDocument
+from tracediff.report.memory import MemoryDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENTS = {

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from tracediff.pair import SIDES, Pair
 from tracediff.report.escape import COMMAND
 from tracediff.write import encoded
 
 if TYPE_CHECKING:
-    from tracediff.analysis.analysis import Analysis
+    from tracediff.analysis import Analysis
     from tracediff.diff.comparison import Comparison
 
 
@@ -42,6 +43,11 @@ def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **
         return scaled.number(found) if name.endswith("count") else found
 
     return kind(**{name: given[name] if name in given else value(name) for name in kind.__struct_fields__})
+
+
+def both(key: str, pair: Pair[Any]) -> dict[str, Any]:
+    """The keys of both sides: ``control_us`` and ``test_us`` for ``*_us``."""
+    return {key.replace("*", side): value for side, value in zip(SIDES, pair, strict=True)}
 
 
 def one_of(*values: str | None) -> Meta:

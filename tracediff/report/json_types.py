@@ -10,14 +10,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tracediff.diff.matching.match import LEVELS
+from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
-from tracediff.explain.explanation import Amount
-from tracediff.ingest.health import Note
+from tracediff.explain.lines import Amount
+from tracediff.ingest.model.health import Note
 from tracediff.present.answer import Answer
 from tracediff.report.json_text import JsonObject, one_of
-from tracediff.source.touching import ChangedCode
+from tracediff.source.changed_code import ChangedCode
 
 Microseconds = Annotated[float, Meta(description="µs per step")]
 Count = Annotated[float, Meta(description="occurrences per step; a mean, so it may be a fraction")]

@@ -1,34 +1,42 @@
-"""A matrix of comparisons → terminal table, Markdown."""
+"""A matrix of comparisons → terminal, Markdown, and the JSON document of schema ``tracediff.matrix/1``
+(docs/reference/matrix.md).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from msgspec import UNSET, UnsetType
 from rich.console import Group
 from rich.constrain import Constrain
 from rich.table import Table
 from rich.text import Text
 
+from tracediff import bounds
+from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.diff.verdict import RESULTS
 from tracediff.errors import printable
-from tracediff.explain.matrix import Cell
+from tracediff.explain.compare import Cell
 from tracediff.formatting import PERCENT, time_unit
-from tracediff.present.shorten import shortened
+from tracediff.present.plain_text import shortened
+from tracediff.report import json_types
 from tracediff.report.escape import escaped
-from tracediff.report.table_markdown import table_lines
+from tracediff.report.json_text import JsonObject, json_text, one_of
+from tracediff.report.rows import OutputTable
+from tracediff.report.to_json import tables_of, verdict_of
+from tracediff.report.to_markdown import table_lines
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
 BESIDE_NAMES = 66
 """Columns of text beside the names."""
 UNPROFILED = "times without the profiler"
 """Remark where the verdict believes these."""
-LONGEST = 100
-"""Characters of a name."""
 LEAST_P = 0.001
 """Below which p is not told apart."""
 
 
-def rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
+def text_rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
     """(unit of the times, one row of texts per comparison)."""
     unit = time_unit([us for cell in cells for us in _times(cell)[:2]])
     return unit.name, [_row(cell, unit.plain) for cell in cells]
@@ -59,7 +67,7 @@ def _times(cell: Cell) -> tuple[float, float, float | None, float, tuple[float, 
     """
     v, u = cell.comparison.verdict, cell.comparison.believed_unprofiled
     if u:
-        return u.control_us, u.test_us, u.change, u.control_us, u.ci95_us
+        return *u.us, u.change, u.us.control, u.ci95_us
     return v.control_us, v.test_us, None if v.ratio is None else v.ratio - 1, v.median_control_us, v.ci95_us
 
 
@@ -69,13 +77,13 @@ def _percent(part: float) -> str:
 
 def table(cells: Sequence[Cell]) -> Group:
     """A table for the terminal that keeps its numbers at 80 columns, and the cautions below."""
-    unit, body = rows(cells)
+    unit, body = text_rows(cells)
     out = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", expand=True)
     controls = {row[0] for row in body}
     one = next(iter(controls)) if len(controls) == 1 else None
     head = "control → test" if one is None else "test"
     above = [] if one is None else [Text(printable(f"control: {one}, {body[0][3]} {unit}"), style="bold"), Text()]
-    names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], LONGEST)
+    names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], bounds.ROW_NAME)
     out.add_column(head, ratio=1, no_wrap=True, overflow="ellipsis")
     for name in ("runs", unit, "change", "95 % interval"):
         out.add_column(name, justify="right", no_wrap=True)
@@ -96,7 +104,75 @@ def table(cells: Sequence[Cell]) -> Group:
 
 def to_markdown(cells: Sequence[Cell]) -> str:
     """A GitHub-flavoured table."""
-    unit, body = rows(cells)
+    unit, body = text_rows(cells)
     head = [f"{name} ({unit})" if k in (3, 4) else name for k, name in enumerate(HEAD)]
     lines = table_lines(head, "llrrrrrrll", [[escaped(cell) for cell in row] for row in body])
     return "\n".join(lines) + "\n"
+
+
+class MatrixComparability(JsonObject):
+    """The preflight of one comparison, in codes."""
+
+    level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
+    """refused: the sides cannot be compared"""
+    codes: list[str]
+    """stable codes of what differs (docs/preflight.md)"""
+
+
+class MatrixComparison(JsonObject):
+    """One comparison of the matrix."""
+
+    control: str
+    """label of the control set"""
+    test: str
+    """label of the test set"""
+    result: Annotated[str, one_of(*RESULTS)]
+    """verdict corrected for the number of comparisons"""
+    p_adjusted: float | None
+    """Holm's p-value over all tested comparisons; null where untested"""
+    verdict: json_types.DiffVerdict
+    """the verdict of this comparison by itself"""
+    comparability: MatrixComparability
+    tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
+    """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
+
+
+class MatrixDocument(JsonObject):
+    """Several sets compared with one control, or with each other."""
+
+    schema: Literal["tracediff.matrix/1"]
+    comparisons: list[MatrixComparison]
+
+
+def document(cells: Sequence[Cell]) -> MatrixDocument:
+    """The document of a matrix."""
+    return MatrixDocument("tracediff.matrix/1", [_comparison(cell) for cell in cells])
+
+
+def to_json(cells: Sequence[Cell]) -> str:
+    """The document as indented text, with a new line at its end."""
+    return json_text(document(cells))
+
+
+def rows(cells: Sequence[Cell]) -> OutputTable:
+    """A row per comparison, with the numbers of its verdict."""
+    numbers = ("control_us", "test_us", "delta_us", "p_value")
+    values = []
+    for found in document(cells).comparisons:
+        own = tuple(getattr(found.verdict, name) for name in numbers)
+        values.append((found.control, found.test, found.result, *own, found.p_adjusted))
+    return OutputTable(("control", "test", "result", *numbers, "p_adjusted"), values)
+
+
+def _comparison(cell: Cell) -> MatrixComparison:
+    comparison = cell.comparison
+    found = comparison.comparability
+    return MatrixComparison(
+        control=comparison.control.label,
+        test=comparison.test.label,
+        result=cell.result,
+        p_adjusted=cell.p_adjusted,
+        verdict=verdict_of(comparison.verdict),
+        comparability=MatrixComparability(found.level, [r.code for r in found.reasons]),
+        tables=tables_of(comparison) if comparison.tables else UNSET,
+    )

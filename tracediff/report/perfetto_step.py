@@ -14,24 +14,20 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tracediff.aggregate.representative_step import TypicalStep
+from tracediff import bounds
+from tracediff.aggregate.averages import TypicalStep
+from tracediff.arrays import Int64
 from tracediff.errors import TracediffError, printable
-from tracediff.ingest import categories as cat
-from tracediff.ingest.arguments import FLOW_ID
-from tracediff.ingest.health import Notes
+from tracediff.ingest.json.arguments import FLOW_ID
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.nesting import lane_of, threads_of
 from tracediff.profile.placement.steps import whole_file
 
-MOST_EVENTS = 500_000
-"""Of one step; beyond it Python functions are left out."""
-MOST_ROWS = 8
-"""Of one thread or stream, for events that overlap without nesting; what overlaps on the last is cut."""
-MOST_CHARACTERS = 4000
-"""Of a name or an argument; real names of kernels have 3,000."""
 FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s\"',;:()]+[/\\])+")
 """Of paths in arguments, such as the compiler's cache of a user."""
 ON_GPU = (*cat.GPU, cat.GPU_ANNOTATION)
@@ -89,7 +85,7 @@ class PlacedEvents:
 
 def bounded_text(text: str) -> str:
     """``text`` on one line and of bounded length."""
-    return printable(text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…")
+    return printable(text if len(text) <= bounds.PERFETTO_TEXT else text[: bounds.PERFETTO_TEXT - 1] + "…")
 
 
 def us(ns: int) -> msgspec.Raw:
@@ -118,7 +114,7 @@ def step_events(step: TypicalStep, title: str, ids: Ids) -> StepEvents:
     processes.
 
     Raises:
-        TracediffError: the file cannot be read any more, or the step has more than MOST_EVENTS besides its Python
+        TracediffError: the file cannot be read any more, or the step has too many events besides its Python
             functions.
     """
     trace = read_trace(step.file)
@@ -136,12 +132,13 @@ def _select_rows(trace: Trace, window: tuple[int, int]) -> tuple[Int64, int]:
     complete = (trace.dur >= 0) & (trace.ts < end) & (trace.ts + trace.dur.clip(0) > start)
     marks = [code for code, phase in enumerate(trace.phases) if phase in ("i", "I")]
     instant = (np.isin(trace.phase, marks) | (trace.dur == 0)) & (trace.ts >= start) & (trace.ts < end)
-    rows = np.flatnonzero((complete | instant) & ~np.isin(trace.category, LEFT_OUT))
-    if len(rows) <= MOST_EVENTS:
+    rows = np.flatnonzero((complete | instant) & ~trace.is_of(LEFT_OUT))
+    if len(rows) <= bounds.PERFETTO_EVENTS:
         return rows, 0
     without_python = rows[trace.category[rows] != cat.PYTHON]
-    if len(without_python) > MOST_EVENTS:
-        reason = f"its step has {len(without_python):,} events, more than the limit of a merged trace ({MOST_EVENTS:,})"
+    if len(without_python) > bounds.PERFETTO_EVENTS:
+        limit = f"the limit of a merged trace ({bounds.PERFETTO_EVENTS:,})"
+        reason = f"its step has {len(without_python):,} events, more than {limit}"
         raise TracediffError(
             str(trace.file), reason, "choose a shorter step with --step, or record fewer kinds of events"
         )
@@ -153,12 +150,12 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
     without nesting.
     """
     parts: list[tuple[Int64, Int64, int]] = []
-    gpu = np.isin(trace.category, ON_GPU)
+    gpu = trace.is_of(ON_GPU)
     complete = trace.dur[rows] >= 0
     for remaining in (rows[complete & ~gpu[rows]], rows[complete & gpu[rows]]):
-        for row in range(MOST_ROWS):
+        for row in range(bounds.PERFETTO_ROWS):
             lane = lane_of(trace, remaining, Notes())
-            fits = (lane.end == trace.ts[lane.rows] + trace.dur[lane.rows]) | (row == MOST_ROWS - 1)
+            fits = (lane.end == trace.ts[lane.rows] + trace.dur[lane.rows]) | (row == bounds.PERFETTO_ROWS - 1)
             parts.append((lane.rows[fits], lane.end[fits], row))
             remaining = lane.rows[~fits]
             if not len(remaining):

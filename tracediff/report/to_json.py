@@ -7,20 +7,23 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tracediff.aggregate.side import Side
+from tracediff import thresholds
+from tracediff.aggregate.summary import Side
+from tracediff.diff.accounts import Outside, State, TableDiff
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.gpu_time import Outside
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.ops import Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.table_changes import TableDiff
-from tracediff.diff.verdict import Verdict
+from tracediff.diff.verdict import Unprofiled, Verdict
+from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.lines import scale_of
+from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
+from tracediff.pair import SIDES, Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.tables import row_object
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.report import json_types
-from tracediff.report.explanation_json import explanation_of
-from tracediff.report.json_text import filled, json_text, per_step
+from tracediff.report.json_text import both, filled, json_text, per_step
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 Work = TypeVar("Work", bound=json_types.DiffWorkTime)
@@ -40,13 +43,16 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         ),
         verdict=verdict_of(comparison.verdict),
         answer=answer_of(comparison),
-        unprofiled=filled(json_types.DiffUnprofiled, comparison.unprofiled) if comparison.unprofiled else None,
+        unprofiled=_unprofiled(comparison.unprofiled) if comparison.unprofiled else None,
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,
         ops=[op_of(comparison, op) for op in comparison.ops],
         common_change=comparison.common_change,
-        families=[filled(json_types.FamilyChange, f) for f in comparison.families],
+        families=[
+            filled(json_types.FamilyChange, f, **both("*_us", f.us), **vars(f.significance))
+            for f in comparison.families
+        ],
         tables=tables_of(comparison),
         changed_code=comparison.changed_code,
         explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
@@ -63,6 +69,10 @@ def plain(document: msgspec.Struct) -> dict[str, Any]:
     """A document as dicts, lists, texts and numbers: the rows of frames and CSV files."""
     out: dict[str, Any] = msgspec.to_builtins(document)
     return out
+
+
+def _unprofiled(unprofiled: Unprofiled) -> json_types.DiffUnprofiled:
+    return filled(json_types.DiffUnprofiled, unprofiled, **both("*_us", unprofiled.us))
 
 
 def set_of(side: Side) -> json_types.Set:
@@ -86,20 +96,27 @@ def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
         json_types.DiffStepTime,
         step,
         comparison,
-        states=[per_step(json_types.StateRow, state, comparison) for state in step.states],
-        foreign_gpu_us=json_types.BothSides(us(step.foreign_control), us(step.foreign_test)),
+        **both("*_us", step.period.map(us)),
+        states=[_state(comparison, state) for state in step.states],
+        foreign_gpu_us=json_types.BothSides(*step.foreign.map(us)),
         draining_us=json_types.BothSides(*map(us, step.draining)),
     )
 
 
+def _state(comparison: Comparison, state: State) -> json_types.StateRow:
+    times = both("*_us", state.time.map(comparison.us))
+    return per_step(json_types.StateRow, state, comparison, **times, **vars(state.significance))
+
+
 def _work_time(kind: type[Work], comparison: Comparison, work: WorkTime, **more: Any) -> Work:
-    residual = work.delta - work.matched - work.placed - work.added - work.removed - work.unattributed
+    residual = work.delta - work.matched - work.placed - work.added - work.removed - work.unattributed.delta
     return per_step(
         kind,
         work,
         comparison,
-        count_control=comparison.number(sum(g.control_count for g in work.groups)),
-        count_test=comparison.number(sum(g.test_count for g in work.groups)),
+        **both("*_us", work.time.map(comparison.us)),
+        **both("count_*", work.count.map(comparison.number)),
+        unattributed_us=comparison.us(work.unattributed.delta),
         groups=[group_of(comparison, g) for g in work.groups],
         residual_us=comparison.us(residual),
         **more,
@@ -112,8 +129,9 @@ def _gpu_time(comparison: Comparison) -> json_types.DiffGpuTime:
         json_types.DiffGpuTime,
         comparison,
         gpu,
-        overlap_control_us=us(gpu.control - gpu.busy_control),
-        overlap_test_us=us(gpu.test - gpu.busy_test),
+        **both("busy_*_us", gpu.busy.map(us)),
+        overlap_control_us=us(gpu.time.control - gpu.busy.control),
+        overlap_test_us=us(gpu.time.test - gpu.busy.test),
         tensor_core_share=json_types.TensorCoreShare(*(gpu.tensor_core_shares or (None, None))),
         spilled=_other_events(gpu.spilled),
         outside=_other_events(gpu.outside),
@@ -121,8 +139,8 @@ def _gpu_time(comparison: Comparison) -> json_types.DiffGpuTime:
 
 
 def _other_events(events: Outside) -> json_types.OtherEvents:
-    times = {"control_us": events.control_ns / 1000, "test_us": events.test_ns / 1000}
-    return filled(json_types.OtherEvents, events, **times)
+    times = both("*_us", events.time.map(lambda ns: ns / 1000))
+    return json_types.OtherEvents(**both("*_count", events.count), **times)
 
 
 def group_of(comparison: Comparison, group: Group) -> json_types.GroupRow:
@@ -132,10 +150,9 @@ def group_of(comparison: Comparison, group: Group) -> json_types.GroupRow:
         json_types.GroupRow,
         group,
         comparison,
-        control=[_member(comparison, m, comparison.control) for m in group.control],
-        test=[_member(comparison, m, comparison.test) for m in group.test],
-        control_ops=None if group.control_ops is None else comparison.number(group.control_ops),
-        test_ops=None if group.test_ops is None else comparison.number(group.test_ops),
+        control=[_member(comparison, m, comparison.control) for m in group.members.control],
+        test=[_member(comparison, m, comparison.test) for m in group.members.test],
+        **both("*_ops", group.ops.map(comparison.number) if group.ops else Pair(None, None)),
         count_part_us=by_count,
         mean_part_us=by_mean,
     )
@@ -161,9 +178,17 @@ def _member(comparison: Comparison, member: Member, side: Side) -> json_types.Me
 
 def op_of(comparison: Comparison, op: Op) -> json_types.OpRow:
     """An operation; its change is that of its total time."""
-    delta_count = comparison.number(op.test_count - op.control_count)
-    delta_us = comparison.us(op.total_delta)
-    return per_step(json_types.OpRow, op, comparison, delta_count=delta_count, delta_us=delta_us)
+    us, number = comparison.us, comparison.number
+    return filled(
+        json_types.OpRow,
+        op,
+        **both("*_count", op.count.map(number)),
+        **both("*_total_us", op.total.map(us)),
+        **both("*_self_us", op.self_time.map(us)),
+        delta_count=number(op.count.delta),
+        delta_us=us(op.total.delta),
+        **vars(op.significance),
+    )
 
 
 def tables_of(comparison: Comparison) -> dict[str, list[json_types.Row]]:
@@ -176,10 +201,90 @@ def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row
     out = []
     for row in table_diff.rows:
         line: json_types.Row = {}
-        for prefix, values, side in (
-            ("control_", row.control, comparison.control),
-            ("test_", row.test, comparison.test),
-        ):
-            line |= row_object(table_diff.schema, row.key, [n / comparison.scale for n in values], side.gpu, prefix)
+        values = zip(*(pair.map(comparison.number) for pair in row.values), strict=True)
+        for name, numbers, side in zip(SIDES, values, (comparison.control, comparison.test), strict=True):
+            line |= row_object(table_diff.schema, row.key, numbers, side.gpu, f"{name}_")
         out.append(line)
     return out
+
+
+REST, GROUP, PART = "rest", "group", "part"
+KINDS = {REPLACED: "replaced", SINGLE: "event"}
+"""Note of a node → its kind."""
+UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
+"""What a node says that is no line."""
+Sides = tuple[Side, Side]
+
+
+def explanation_of(found: Explanation | None, sides: Sides) -> json_types.DiffExplanation | None:
+    """The explanation with a tree that closes at every node; None of a refused comparison."""
+    if found is None:
+        return None
+    root = found.root
+    scale = scale_of(root)
+    causes = {id(cause.node): cause for cause in found.causes}
+    return json_types.DiffExplanation(
+        facts=[filled(json_types.FactRow, fact) for fact in found.facts],
+        lines=[
+            filled(json_types.CauseRow, cause, trail=list(cause.trail), **_known(cause, sides))
+            for cause in found.causes
+        ],
+        exposure_us=sum(found.exposure_us.values()),
+        rest_us=found.rest_us,
+        change_us=found.change_us,
+        tree=_node(root, ROOT, thresholds.WRITTEN_NODE * scale, causes, sides),
+    )
+
+
+def _node(node: Node, kind: str, least: float, causes: dict[int, Cause], sides: Sides) -> json_types.ExplanationNode:
+    shown = [(step, child) for step, child in node.children.items() if max(abs(child.work), abs(child.change)) >= least]
+    shown.sort(key=lambda entry: (-abs(entry[1].work), entry[1].label))
+    children = [
+        _node(child, KINDS.get(child.note, GROUP if isinstance(step, int) else PART), least, causes, sides)
+        for step, child in shown
+    ]
+    if shown and len(shown) < len(node.children):
+        rest = _without(node, [child for _, child in shown])
+        children.append(_node(rest, REST, least, causes, sides))
+    cause = causes.get(id(node))
+    control, test = (float(ns) / 1000 for ns in node.total)
+    return json_types.ExplanationNode(
+        label=node.label,
+        kind=kind,
+        control_us=control,
+        test_us=test,
+        path_control_us=float(node.path[0]) / 1000,
+        path_test_us=float(node.path[1]) / 1000,
+        delta_us=node.change / 1000,
+        effects=json_types.NodeEffects(
+            **{name: float(ns) / 1000 for name, ns in zip(EFFECTS, node.effects, strict=True)}
+        ),
+        children=children,
+        **(_known(cause, sides) if cause else UNKNOWN),
+    )
+
+
+def _without(node: Node, shown: Iterable[Node]) -> Node:
+    """What ``node`` is beside the children ``shown``."""
+    rest = Node(REST, node.depth + 1, path=node.path, total=node.total, count=node.count, effects=node.effects)
+    for child in shown:
+        rest.path, rest.total = rest.path - child.path, rest.total - child.total
+        rest.count, rest.effects = rest.count - child.count, rest.effects - child.effects
+    return rest
+
+
+def _known(cause: Cause, sides: Sides) -> dict[str, Any]:
+    """What a line and its node say of a cause."""
+    return {
+        "amount": cause.amount,
+        "reasons": [filled(json_types.CauseReason, reason) for reason in cause.reasons],
+        "significance": filled(json_types.LineSignificance, cause.significance, result=cause.significance.time_change),
+        "first": _first(cause, sides),
+    }
+
+
+def _first(cause: Cause, sides: Sides) -> json_types.FirstEvent | None:
+    if cause.first is None:
+        return None
+    side, event = cause.first
+    return json_types.FirstEvent(("control", "test")[side], sides[side].files[event.file], event.ns / 1000)

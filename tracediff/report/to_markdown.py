@@ -1,19 +1,20 @@
-"""`Comparison` → GitHub-flavoured Markdown."""
+"""`Comparison` → GitHub-flavoured Markdown, and the tables that every Markdown output has."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
+from tracediff import bounds
 from tracediff.diff.comparison import Comparison
+from tracediff.formatting import Unit, time_unit
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.plain_text import Table, bars, no_rows_shown
+from tracediff.present.sections import ReportRow
 from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
-from tracediff.report.step_markdown import step_lines
-from tracediff.report.table_markdown import rows_table, table_lines
-from tracediff.report.table_markdown import to_markdown as section_lines
 
 IMAGES = ("step_waterfall", "duration_diff", "timeline")
 """Charts below the tables if images are requested."""
@@ -84,3 +85,54 @@ def _explanation(comparison: Comparison) -> list[str]:
 
 def _remarks(title: str, remarks: list[str]) -> list[str]:
     return [f"### {title}", "", *(f"- {escaped(r)}" for r in remarks), ""] if remarks else []
+
+
+BAR = 16
+"""Blocks of the bars on both sides of zero together."""
+
+
+def step_lines(comparison: Comparison) -> list[str]:
+    """The table of states, the step as its last row, and the sentence that the states add up to it. Bars of times that
+    fell end, and bars of times that rose begin, where their columns meet.
+    """
+    step = sections.step_sums(comparison)
+    longest = max(step.whole.control_us, step.whole.test_us)
+    drawn = bars((row.delta_us for row in step.rows), BAR + 2, bounds.LEAST_BAR * longest)
+    rows = []
+    for row in step.rows:
+        less, more = (drawn.blocks(row.delta_us) if side else "" for side in (row.delta_us < 0, row.delta_us > 0))
+        rows.append([escaped(row.name), *row.times(step.unit), less, more])
+    heads = ["state", *time_heads(step.unit), "less", "more"]
+    table = table_lines(heads, "lrrrrl", [*rows, ["**step**", *step.whole.times(step.unit), "", ""]])
+    return [*table, "", f"The states add up to the step: {sections.unexplained_ns(comparison)} ns unexplained."]
+
+
+def section_lines(table: Table) -> list[str]:
+    """Lines of a Markdown section."""
+    heading = [f"### {escaped(table.title)}", ""]
+    if not table.rows:
+        return [*heading, f"{no_rows_shown(table.more, '')}.", ""] if table.more else []
+    lines = [*heading, *([escaped(table.about), ""] if table.about else [])]
+    aligned = "l" * table.texts + "r" * (len(table.heads) - table.texts)
+    lines += table_lines(table.heads, aligned, [[escaped(cell[: bounds.CELL]) for cell in row] for row in table.rows])
+    return [*lines, "", *([f"{table.more:,} more rows are not shown.", ""] if table.more else [])]
+
+
+def table_lines(heads: Sequence[str], aligned: str, rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table of cells that are Markdown; ``aligned`` has l or r for each column."""
+    sides = "|".join(":--" if side == "l" else "--:" for side in aligned)
+    head, *lines = [f"| {' | '.join(row)} |" for row in (heads, *rows)]
+    return [head, f"|{sides}|", *lines]
+
+
+def time_heads(unit: Unit) -> list[str]:
+    """The heads of the columns of times."""
+    return [f"{name} ({unit.name})" for name in ("control", "test", "change")]
+
+
+def rows_table(title: str, rows: Sequence[ReportRow], unit: Unit | None = None) -> list[str]:
+    """``rows`` below ``title``, without one in the unit of their largest time."""
+    unit = unit or time_unit([us for row in rows for us in (row.control_us, row.test_us)])
+    return table_lines(
+        [title, "count", *time_heads(unit)], "lrrrr", [[escaped(row.name), *row.cells(unit)] for row in rows]
+    )

@@ -12,33 +12,29 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.aggregate.tables import MISSING
+from tracediff import bounds
+from tracediff.aggregate.summary import MISSING
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Modules
 from tracediff.errors import printable
+from tracediff.explain.explanation import Explanation
 from tracediff.formatting import change, counts, time_unit
 from tracediff.present import sections
-from tracediff.present.answer import answer_of
-from tracediff.present.next_command import next_command
-from tracediff.present.plain_table import no_rows_shown
+from tracediff.present.answer import answer_of, is_tested, next_command
+from tracediff.present.explanation_lines import ExplanationLine, explanation_table
+from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
-from tracediff.present.sentences import is_tested
 from tracediff.present.tables import comparison_tables
-from tracediff.report.bars import bars
-from tracediff.report.explanation_terminal import explanation
-from tracediff.report.table_terminal import print_screen, to_rich
-from tracediff.report.work_terminal import SumsTable, WorkRows
+from tracediff.report.table_terminal import SumsTable, WorkRows, print_screen, to_rich
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
-LEAST_BAR = 0.05
-"""Fraction of the step that at least makes a whole bar: small changes have small bars."""
 ROWS, LEAST_ROWS = 8, 5
 """Rows of changed work: as many of these as fit on the screen."""
-LINES, LEAST_LINES = 10, 5
+LINES, LEAST_LINES = 10, 3
 """Lines of causes: as many as fit."""
-SCREEN, OF_ONE_TABLE = 30, 15
-"""Lines of a screen; rows where one table is asked for."""
+SCREEN = 30
+"""Lines of a screen."""
 CLOSING = "0 ns unexplained"
 
 
@@ -157,7 +153,7 @@ class WhyTable:
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     """The tables of what changed."""
-    most = screen.top if screen.top is not None else OF_ONE_TABLE
+    most = screen.top if screen.top is not None else bounds.TABLE_ROWS
     if screen.tables:
         missing = sections.health_lines(comparison, [MISSING])
         return [
@@ -210,12 +206,12 @@ def _step_table(comparison: Comparison) -> RenderableType:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
     longest = max(whole.control_us, whole.test_us)
-    drawn = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, LEAST_BAR * longest)
+    drawn = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * longest)
     for row in step.rows:
         table.add_row(Text(printable(f"  {row.name}")), *row.times(unit), drawn.draw(row.delta_us))
     closing = CLOSING.replace("0", sections.unexplained_ns(comparison))
     table.add_row(Text(whole.name, style="bold"), *whole.times(unit), Text(closing, style="dim"))
-    foreign = us(comparison.step_time.foreign_control), us(comparison.step_time.foreign_test)
+    foreign = comparison.step_time.foreign.map(us)
     note = f"GPU time launched outside the used steps: {change(*foreign)}" if any(foreign) else None
     # on a wide terminal numbers stay beside their names
     beside = Constrain(table, max((len(row.name) for row in step.rows), default=0) + BESIDE_NAMES)
@@ -231,7 +227,7 @@ def _gpu_account(comparison: Comparison) -> str:
         "in the same module or family": gpu.placed,
         "added": gpu.added,
         "removed": gpu.removed,
-        "not attributed": gpu.unattributed,
+        "not attributed": gpu.unattributed.delta,
     }
     total = f"GPU time {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
     named = {name: unit.signed(comparison.us(n)) for name, n in parts.items() if n}
@@ -247,3 +243,73 @@ def _remarks(title: str, lines: list[str]) -> list[RenderableType]:
     body: list[RenderableType] = [Text(title, style="bold")]
     body += [Padding(Text(printable(line)), (0, 2)) for line in lines]
     return [*body, Text()]
+
+
+WIDE = 110
+"""Columns from which what happened is beside the line."""
+FIGURES = 36
+"""Columns that the times and the margins need."""
+LABEL_PART = 0.5
+"""Part of the other columns that labels get beside what happened."""
+FOLDED = 80
+"""Columns of a label, however wide the screen or pipe."""
+UNTESTED = "untested: fewer than 3 runs per side"
+
+
+def explanation(
+    found: Explanation, width: int, *, is_tested: bool, most: int | None = None, detailed: int | None = None
+) -> list[RenderableType]:
+    """Why the step changed, in a table that adds up.
+
+    Args:
+        width: columns; where they are few, what happened is below the line.
+        most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
+        detailed: the largest of them, of which what happened is shown; None for all.
+    """
+    shown = explanation_table(found, most)
+    if not shown.lines:
+        return []
+    labels = [printable(line.label) for line in shown.lines]
+    beside, room = width >= WIDE, max(width - FIGURES, 1)
+    label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if beside else room
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not beside)
+    why, its_time, its_part = shown.heads
+    table.add_column(
+        why,
+        width=max(min(label_room, FOLDED), len(why)) + 2 if beside else None,
+        ratio=None if beside else 1,
+        overflow="fold",
+    )
+    table.add_column(its_time, justify="right", no_wrap=True)
+    table.add_column(its_part, justify="right", no_wrap=True)
+    if beside:
+        table.add_column("" if is_tested else UNTESTED, overflow="fold", header_style="dim")
+    reason_room = room - label_room if beside else room - 2
+    by_size = sorted(range(len(labels)), key=lambda k: -abs(shown.lines[k].delta_us))[:detailed]
+    names = labels if most is None else shortened_pairs(labels, label_room)
+    for k, (line, label) in enumerate(zip(shown.lines, names, strict=True)):
+        reason = printable(line.because)
+        reason = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
+        _add(table, line, Text(label), Text(reason, style="dim"), beside=beside)
+    total = shown.total
+    closing = [Text(total.because, style="dim")] if beside else []
+    table.add_row(Text(total.label, style="bold"), total.times, total.step, *closing)
+    return [table, Text()]
+
+
+def _fitting(reason: str, room: int) -> str:
+    """The first parts of ``reason`` that fit a line; the first one always, cut if it must be."""
+    while len(reason) > room and "; " in reason:
+        reason = reason.rpartition("; ")[0]
+    return reason if len(reason) <= room else f"{reason[: room - 1]}…"
+
+
+def _add(table: Table, line: ExplanationLine, label: Text, reason: Text, *, beside: bool) -> None:
+    indented = Padding(label, (0, 0, 0, 2))
+    if beside:
+        table.add_row(indented, line.times, line.step, reason)
+    elif reason:
+        below = Padding(reason, (0, 0, 0, 2))
+        table.add_row(Padding(Group(label, below), (0, 0, 0, 2)), line.times, line.step)
+    else:
+        table.add_row(indented, line.times, line.step)

@@ -1,21 +1,60 @@
-"""The changed code that the changed work runs for (docs/source.md)."""
+"""`ChangedCode`: which changed lines the changed work runs for (docs/source.md)."""
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
+from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.statistics.many import compare_many
-from tracediff.explain.leaves import LOADING
-from tracediff.explain.places import UNPLACED, Place, places_of
-from tracediff.source.code import Code
-from tracediff.source.definitions import BODY, Definition
+from tracediff.errors import TracediffError, quoted
+from tracediff.explain.leaves import LOADING, UNPLACED, Place, places_of
+from tracediff.git import CHANGES, Repository
+from tracediff.source.code import BODY, Code, Definition
 from tracediff.source.revisions import ChangedFile, Lines, Revisions
-from tracediff.source.touching import ChangedCode, Touching
+
+Part = Annotated[float, Meta(ge=0, le=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Touching:
+    """Changed lines that changed work runs for."""
+
+    file: Annotated[str, Meta(description="path in the repository")]
+    name: Annotated[str, Meta(description="the function, class or statement that changed; of control if test has none")]
+    first: Annotated[int, Meta(description="its first changed line")]
+    last: Annotated[int, Meta(description="its last changed line")]
+    text: Annotated[str, Meta(description="the lines from first to last, at most 20 of them")]
+    lines: Annotated[int, Meta(description="how many of its lines changed; 0 where lines were only taken out")]
+    commit: Annotated[str, Meta(description="the latest commit that changed them, abbreviated; empty where unknown")]
+    part: Annotated[Part, Meta(description="of the change of all changed work, the part that they touch")]
+    distance: Annotated[int, Meta(description="references between them and the work's own code: 0 where that changed")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedCode:
+    """Which changed lines the changed work runs for."""
+
+    commits: Annotated[tuple[str, str], Meta(description="of control and test")]
+    touching: Annotated[tuple[Touching, ...], Meta(description="the largest part first")] = ()
+    untouched: Annotated[int, Meta(description="changed definitions that no changed work runs for")] = 0
+    other_files: Annotated[tuple[str, ...], Meta(description="changed files that are not Python")] = ()
+    changed_work: Annotated[
+        Part,
+        Meta(description="of all change, the part of work that is other work or takes significantly longer or shorter"),
+    ] = 0.0
+    unplaced: Annotated[
+        Part, Meta(description="of the change of all changed work, the part whose line is not known")
+    ] = 0.0
+    note: Annotated[str, Meta(description="why nothing can be told; empty otherwise")] = ""
+
 
 Key = tuple[str, str]
 """The later path of a file, and the name of a definition in it; of statements that name nothing, their code."""
@@ -25,8 +64,6 @@ SETTINGS = frozenset(
     ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
 )
 """What sets how all operators run, wherever it stands."""
-SHOWN = 20
-"""Most lines of code that are kept of a change."""
 
 
 def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
@@ -200,13 +237,14 @@ class _Program:
             if (within := _within(span, definition)) and not any(_within(within, d) == within for d in inner)
         ]
         first, last = (mine[0][0], mine[-1][1]) if mine else (definition.first, definition.last)
+        lines = self.code[side].files[definition.file].text.splitlines()
         commit = self.revisions.author_of(key[0], (first, last) if side else None)
         return Touching(
             file=definition.file,
             name=definition.name,
             first=first,
             last=last,
-            text="\n".join(self.code[side].files[definition.file].text.splitlines()[first - 1 : last][:SHOWN]),
+            text="\n".join(lines[first - 1 : last][: bounds.CHANGED_LINES_KEPT]),
             lines=sum(b - a + 1 for a, b in mine),
             commit=commit,
             part=part,
@@ -242,3 +280,42 @@ def _nearest(start: Iterable[Key], wanted: set[Key], near: Mapping[Key, set[Key]
         seen |= here
         distance += 1
     return set(), distance
+
+
+REMEDY = "give the commits of both sides: --source REPO --commits BEFORE AFTER"
+
+
+def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, str] | None = None) -> Comparison:
+    """``comparison`` with the changed code between ``commits``, or those that the sets were collected from, of the
+    repository around ``source``.
+
+    Raises:
+        TracediffError: a commit is unknown or not in the repository, or git fails.
+    """
+    repository = Repository(source)
+    if repository.ask("rev-parse", "--git-dir") is None:
+        raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source REPO")
+    recorded = [side.manifest.git_commit if side.manifest else None for side in (comparison.control, comparison.test)]
+    names = commits or (recorded[0] or "", recorded[1] or "")
+    hashes = [_commit(repository, name.removesuffix(CHANGES)) for name in names]
+    if any(name.endswith(CHANGES) for name in names):
+        note = "a side was recorded with changes that no commit has"
+        return replace(comparison, changed_code=ChangedCode(commits=(hashes[0], hashes[1]), note=note))
+    return replace(comparison, changed_code=changed_code(comparison, Revisions(repository, (hashes[0], hashes[1]))))
+
+
+def changed_between(comparison: Comparison, repository: Repository, commits: tuple[str, str]) -> ChangedCode | None:
+    """The changed code between ``commits``; None where the repository lacks one, or git or unidiff cannot tell."""
+    try:
+        return with_changed_code(comparison, repository.folder, commits).changed_code
+    except TracediffError:
+        return None
+
+
+def _commit(repository: Repository, name: str) -> str:
+    if not name:
+        raise TracediffError("changed lines", "the traces do not say which commit they were recorded from", REMEDY)
+    found = repository.commit(name)
+    if found is None:
+        raise TracediffError(quoted(name), "is no commit of the repository", REMEDY)
+    return found.name

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
+from anyio.abc import ByteReceiveStream, Process
 from cachetools import LRUCache
 
-from tracediff.errors import TracediffError, quoted
+from tracediff import bounds
+from tracediff.errors import TracediffError, printable, quoted
+from tracediff.process.child import child_command
 from tracediff.set_folder import SetFolder
-from tracediff_cli.mcp_server.pages import pages
-from tracediff_cli.mcp_server.run import output_of
+from tracediff_cli.options.groups import PROJECT
 
-AT_ONCE = 2
-"""Questions that are answered at the same time; each may use all cores."""
-MOST_WAITING = 16
 MOST_KEPT = 32 << 20
 """Characters of all answers that are kept."""
 CURSOR = re.compile(r"(?P<key>[0-9a-f]{16})-(?P<page>[1-9][0-9]{0,5})")
@@ -37,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class KeptAnswer:
     """The answer to a question, page by page."""
 
     question: Question
@@ -55,8 +61,8 @@ class Answers:
         self.folder = folder
         self.timeout_s = timeout_s
         self._secret = secrets.token_bytes(16)
-        self._kept: LRUCache[str, Answer] = LRUCache(MOST_KEPT, lambda answer: sum(map(len, answer.pages)))
-        self._turn = anyio.Semaphore(AT_ONCE)
+        self._kept: LRUCache[str, KeptAnswer] = LRUCache(MOST_KEPT, lambda answer: sum(map(len, answer.pages)))
+        self._turn = anyio.Semaphore(bounds.QUESTIONS)
         self._waiting = 0
 
     async def first_page(self, question: Question) -> str:
@@ -67,7 +73,7 @@ class Answers:
         """
         key = await self._key(question)
         if key not in self._kept:
-            self._kept[key] = Answer(question, pages(await self._asked(question)))
+            self._kept[key] = KeptAnswer(question, pages(await self._asked(question)))
         return _shown(self._kept[key], key, 1)
 
     async def next_page(self, cursor: str) -> str:
@@ -95,8 +101,10 @@ class Answers:
         return self.folder.files()
 
     async def _asked(self, question: Question) -> str:
-        if self._waiting >= MOST_WAITING:
-            raise TracediffError("tracediff mcp", f"{MOST_WAITING} other questions are waiting", "ask again later")
+        if self._waiting >= bounds.QUESTIONS_WAITING:
+            raise TracediffError(
+                "tracediff mcp", f"{bounds.QUESTIONS_WAITING} other questions are waiting", "ask again later"
+            )
         self._waiting += 1
         try:
             async with self._turn:
@@ -105,9 +113,139 @@ class Answers:
             self._waiting -= 1
 
 
-def _shown(answer: Answer, key: str, number: int) -> str:
+def _shown(answer: KeptAnswer, key: str, number: int) -> str:
     page, count = answer.pages[number - 1], len(answer.pages)
     if count == 1:
         return page
     following = f'; for the next page call next_page with cursor "{key}-{number + 1}"' if number < count else ""
     return f"{page}\n[page {number} of {count}{following}]\n"
+
+
+ROOM = bounds.ANSWER_TOKENS - bounds.NEXT_PAGE_TOKENS
+SPACES = re.compile(r" {2,16}")
+BLOCK = re.compile(r"(?<=\n\n)(?=[^\n])")
+"""Between a table and the next."""
+LINE = re.compile(r"(?<=\n)")
+
+
+def most_tokens(text: str) -> int:
+    """The most tokens that ``text`` can have."""
+    return len(SPACES.sub(" ", text).encode())
+
+
+def pages(text: str) -> list[str]:
+    """``text`` in pages, which joined are ``text``; at least one, which may be empty.
+
+    A page ends after a table; inside a table that is longer than a page, after a line; inside a line only if that is.
+    """
+    found, page, size = [], "", 0
+    for piece in _pieces(text):
+        piece_size = most_tokens(piece)
+        if page and size + piece_size > ROOM:
+            found.append(page)
+            page, size = "", 0
+        page += piece
+        size += piece_size
+    return [*found, page]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """``text`` in parts that each fit a page."""
+    for block in BLOCK.split(text):
+        for line in [block] if most_tokens(block) <= ROOM else LINE.split(block):
+            if most_tokens(line) <= ROOM:
+                yield line
+            else:  # of at most four bytes per character
+                yield from (line[k : k + ROOM // 4] for k in range(0, len(line), ROOM // 4))
+
+
+WIDTH = 160
+"""Columns of tables."""
+MOST_BYTES = 4 << 20
+"""Largest output, in bytes."""
+PREFIX = re.compile(r"(?:tracediff: )?(?:error: |Error: )?")
+"""What stands before the line of an error."""
+ANSWERED = (0, 3)
+"""Exit codes of a command that answered; 3 if the sides are not comparable."""
+
+
+class CommandError(Exception):
+    """The line in which a command ended with an error."""
+
+
+async def output_of(command: Sequence[str], folder: Path, timeout_s: float) -> str:
+    """What ``tracediff COMMAND`` prints in ``folder``, without colours, in tables of WIDTH columns.
+
+    Raises:
+        CommandError: it ends with an error.
+        TracediffError: it is killed, takes longer than ``timeout_s``, or prints more than MOST_BYTES.
+    """
+    process = await anyio.open_process(
+        child_command("tracediff", *command),
+        stdin=subprocess.DEVNULL,
+        cwd=folder,
+        env=_environment(),
+        start_new_session=True,
+    )
+    try:
+        with anyio.fail_after(timeout_s):
+            output, errors = await _read(process)
+            code = await process.wait()
+    except TimeoutError:
+        raise TracediffError(
+            command[0], f"took longer than {timeout_s / 60:g} minutes", "choose ranks, or restart with --timeout"
+        ) from None
+    finally:
+        with anyio.CancelScope(shield=True):
+            _kill(process)
+            await process.aclose()
+    if len(output) > MOST_BYTES:
+        raise TracediffError(command[0], f"prints more than {MOST_BYTES >> 20} MB", "ask for fewer rows (top)")
+    if code in ANSWERED:
+        return output.decode(errors="replace").replace("\r\n", "\n")
+    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    if code < 0 or not lines:
+        raise TracediffError(command[0], "its process was killed", "it may have run out of memory: choose fewer ranks")
+    raise CommandError(printable(PREFIX.sub("", lines[-1], count=1)))
+
+
+async def _read(process: Process) -> tuple[bytes, bytes]:
+    """All of both outputs, up to MOST_BYTES and a little."""
+    outputs = [bytearray(), bytearray()]
+
+    async def drain(stream: ByteReceiveStream | None, output: bytearray) -> None:
+        assert stream is not None
+        async for part in stream:
+            output += part
+            if len(output) > MOST_BYTES:
+                _kill(process)
+                return
+
+    async with anyio.create_task_group() as tasks:
+        for stream, output in zip((process.stdout, process.stderr), outputs, strict=True):
+            tasks.start_soon(drain, stream, output)
+    return bytes(outputs[0]), bytes(outputs[1])
+
+
+def _environment() -> dict[str, str]:
+    """Of the process: it imports what this one does, and nothing that lies in the folder."""
+    return {
+        **{name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "TRACEDIFF_DEBUG")},
+        "COLUMNS": str(WIDTH),
+        "NO_COLOR": "1",
+        "PYTHONIOENCODING": "utf-8",
+        "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
+        "PYTHONSAFEPATH": "1",
+        PROJECT: os.getcwd(),  # not the folder, whose files are no settings
+    }
+
+
+def _kill(process: Process) -> None:
+    """Kill the process and its children, unless it has ended; they have nothing to clean up."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()

@@ -10,17 +10,16 @@ from pathlib import Path
 from rich.console import Console, Group
 from rich.text import Text
 
-from tracediff.aggregate.number_ranges import ranges
-from tracediff.aggregate.snapshot_file import is_snapshot
+from tracediff import bounds
+from tracediff.aggregate.snapshot import is_snapshot
 from tracediff.errors import TracediffError, printable
-from tracediff.formatting import size
+from tracediff.formatting import ranges, size
 from tracediff.ingest.discover import find_traces, rank_in_name, worker_of
-from tracediff.ingest.source import TraceFile, open_trace, stored_sizes
-from tracediff.present.plain_table import Table
+from tracediff.ingest.files.source import TraceFile, open_trace, stored_sizes
+from tracediff.present.plain_text import Table
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.set_folder import SetFolder
 
-MOST_SETS = 1000
 HEAD = 1 << 16
 """Bytes of a trace in which its devices are sought."""
 DEVICES = re.compile(rb'"deviceProperties"\s{0,8}:\s{0,8}(?=\[)')
@@ -30,7 +29,7 @@ UNKNOWN = "unknown"
 def show_sets(folder: SetFolder, console: Console) -> None:
     """Print a row for each set below ``folder``, and a line for each that cannot be read."""
     rows, refused = [], []
-    for name in sorted(islice(folder.names(), MOST_SETS)):
+    for name in sorted(islice(folder.names(), bounds.SETS_LISTED)):
         try:
             rows.append(_row(name, folder.path(name)))
         except TracediffError as error:

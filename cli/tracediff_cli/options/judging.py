@@ -6,19 +6,21 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from tracediff import thresholds
 from tracediff.errors import quoted
-from tracediff_cli.options.groups import JUDGING, SETS, option
+from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, option
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
-from tracediff_cli.options.project_settings import FILE, TABLE
 
 if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.diff.verdict import Judging
+
 
 PERCENT = re.compile(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
 
@@ -53,7 +55,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--paired",
         group=JUDGING,
         is_flag=True,
-        help="Pair run k of control with run k of test (needs 5 pairs or more).",
+        help=f"Pair run k of control with run k of test (needs {thresholds.RANKED_RUNS} pairs or more).",
     )
     @option(
         "--assume-run-cv",
@@ -69,7 +71,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=_set_in_project,
         metavar="PERCENT",
         type=percent,
-        default="5%",
+        default=f"{100 * thresholds.EQUIVALENCE_BAND:g}%",
         show_default=True,
         help="Treat a change of the step time within this band as no difference.",
     )
@@ -80,7 +82,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=_set_in_project,
         metavar="PERCENT",
         type=percent,
-        default="1%",
+        default=f"{100 * thresholds.NOISE_FLOOR:g}%",
         show_default=True,
         help="Do not flag operators whose time changed by less.",
     )
@@ -102,7 +104,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairOptions:
     """The sets CONTROL and TEST of a command, and how they are read and judged."""
 
     control: str
@@ -135,8 +137,43 @@ def pair_options(
         def with_pair(
             control: str, test: str, loading: LoadArguments, judging: Judging, force: bool, **others: Any
         ) -> Any:
-            return command(pair=Pair(control, test, loading, judging, force), **others)
+            return command(pair=PairOptions(control, test, loading, judging, force), **others)
 
         return with_pair
 
     return decorate
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder in a repository, None if nobody asked, and the commits of both sides, None for those recorded."""
+
+    folder: Path | None
+    commits: tuple[str, str] | None
+
+    def explain(self, comparison: Comparison) -> Comparison:
+        """``comparison`` with the changed lines, if asked for."""
+        if self.folder is None:
+            return comparison
+        from tracediff.source.changed_code import with_changed_code
+
+        return with_changed_code(comparison, self.folder, self.commits)
+
+
+def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--source`` and ``--commits``; the command gets them as ``code``."""
+
+    @option(
+        "--source",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        metavar="REPO",
+        help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
+    )
+    @option("--commits", nargs=2, metavar="BEFORE AFTER", help="With --source: the commits [default: those recorded].")
+    @wraps(command)
+    def with_source(source: Path | None, commits: tuple[str, str] | None, **others: Any) -> Any:
+        if commits and not source:
+            raise click.UsageError("--commits needs --source REPO")
+        return command(code=Source(source, commits), **others)
+
+    return with_source

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.options.groups import READING, SETS, Input, Size, Whole, option, show_reading
+from tracediff_cli.options.groups import READING, SETS, Input, Size, WholeNumber, option, show_reading
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
-    from tracediff.load_options import LoadOptions
-    from tracediff.profile.selection import Selection
+    from tracediff.engine import LoadOptions
+    from tracediff.profile.model.selection import Selection
 
 SIDES = ("ctrl", "test")
 """Prefixes, followed by ``=``, that limit an option's value to one side."""
@@ -71,7 +71,7 @@ class LoadArguments:
         Raises:
             TracediffError: a value, a side, a table or the families file is invalid.
         """
-        from tracediff.load_options import LoadOptions, SetOptions
+        from tracediff.engine import LoadOptions, SetOptions
         from tracediff.profile.kernels.families import DEFAULT, read_rules
         from tracediff.profile.tables import table_names
 
@@ -229,7 +229,7 @@ def load_options(
         @option(
             "--jobs",
             group=READING,
-            type=Whole(1),
+            type=WholeNumber(1),
             metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         )
@@ -285,7 +285,7 @@ def _executor(name: str | None) -> Iterator[Any]:
 
 def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:
     """The steps to use: of repeated options the last counts, and --step precedes --skip-first."""
-    from tracediff.profile.selection import Selection
+    from tracediff.profile.model.selection import Selection
 
     if steps:
         return Selection.parse(steps[-1])

@@ -85,7 +85,7 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return Boolean(clicks);
     },
     count: function (listed, rows, all) {
-      return listed && listed.length < rows.length ? listed.length.toLocaleString("en-US") + " of " + all : all;
+      return listed && listed.length < rows.length ? window.numbers.count(listed.length) + " of " + all : all;
     },
     columns: function (shown, pinned, defs) {
       if (!shown.length) return window.dash_clientside.no_update;

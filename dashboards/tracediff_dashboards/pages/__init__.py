@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracediff_dashboards.pages import changes, flame, health, memory, overview, ranks, timeline
-from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.pages import changes, flame, overview, static, timeline
+from tracediff_dashboards.reading.comparisons import PageContext
 
 PAGES = {
     "overview": "Overview",
@@ -30,9 +30,9 @@ DRAWN = {
     "changes": changes.page,
     "flame": flame.page,
     "timeline": timeline.page,
-    "ranks": ranks.page,
-    "memory": memory.page,
-    "health": health.page,
+    "ranks": static.ranks,
+    "memory": static.memory,
+    "health": static.health,
 }
 
 

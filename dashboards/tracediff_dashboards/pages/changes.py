@@ -8,13 +8,24 @@ from typing import Any
 from dash import dcc, html
 from dash_ag_grid import AgGrid
 
+from tracediff import bounds
 from tracediff.formatting import Unit, time_unit
+from tracediff.present.terms import meaning
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
-from tracediff_dashboards.pages.rows import MOST, TITLES, TableRow, table_rows
-from tracediff_dashboards.reading.page_context import PageContext
-from tracediff_dashboards.state.columns import COLUMNS, COUNT, OF_TABS, PINNED, TEXT, TIME, TableLayout, default_columns
-from tracediff_dashboards.state.view import View
+from tracediff_dashboards.pages.rows import TITLES, TableRow, table_rows
+from tracediff_dashboards.reading.comparisons import PageContext
+from tracediff_dashboards.state.view import (
+    COLUMNS,
+    COUNT,
+    OF_TABS,
+    PINNED,
+    TEXT,
+    TIME,
+    TableLayout,
+    View,
+    default_columns,
+)
 
 PATH_WIDTH, PATH_LENGTH = 340, 44
 """Of a module's path in the table, in pixels and in characters."""
@@ -85,7 +96,7 @@ def _tools(view: View, rows: list[TableRow]) -> Any:
     options = [{"label": COLUMNS[key].head, "value": key} for key in OF_TABS[view.tab]]
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
-    more = f", the {MOST:,} largest changes" if len(rows) == MOST else ""
+    more = f", the {bounds.SEARCHED_ROWS:,} largest changes" if len(rows) == bounds.SEARCHED_ROWS else ""
     caption = f"{len(rows):,} rows{more}, the slowest first; counts and {times} per step"
     return html.Div(
         [
@@ -155,7 +166,7 @@ def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
     definition: dict[str, Any] = {
         "field": key,
         "headerName": f"{shown.head} ({unit.name})" if shown.kind == TIME else shown.head,
-        "headerTooltip": shown.tooltip,
+        "headerTooltip": meaning(shown.head) or None,
         "hide": hidden,
         "pinned": "left" if pinned else None,
     }

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 
-from tracediff import charts
-from tracediff.charts.marks_text import marks_text
+from tracediff import bounds, charts
+from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import counts, time_unit
@@ -19,12 +19,9 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.diff.comparison import Comparison
-    from tracediff.present.sections import Row
-    from tracediff_dashboards.reading.page_context import PageContext
+    from tracediff.present.sections import ReportRow
+    from tracediff_dashboards.reading.comparisons import PageContext
 
-LONGEST = 600
-"""Maximum length of a name in characters."""
-MOST_ITEMS = 100
 GRAPH: dcc.Graph.Config = {
     "displaylogo": False,
     "responsive": True,
@@ -39,8 +36,8 @@ def attributes(**values: str) -> dict[str, Any]:
 
 def name(value: str) -> Any:
     """A name from a trace: on one line, shortened, and isolated from the direction of the text around it."""
-    if len(value) > LONGEST:
-        value = f"{value[: LONGEST // 2]} … {value[-LONGEST // 2 :]}"
+    if len(value) > bounds.PAGE_CELL:
+        value = f"{value[: bounds.PAGE_CELL // 2]} … {value[-bounds.PAGE_CELL // 2 :]}"
     return html.Bdi(printable(value))
 
 
@@ -112,10 +109,12 @@ def alert(sentence: str, *more: Any) -> Any:
 
 
 def items(lines: Sequence[str]) -> Any:
-    """A list of plain texts, at most MOST_ITEMS."""
-    entries = [html.Li(printable(line)) for line in lines[:MOST_ITEMS]]
-    if len(lines) > MOST_ITEMS:
-        entries.append(html.Li(f"and {len(lines) - MOST_ITEMS:,} more: `tracediff compare --json` writes all of them"))
+    """A list of plain texts, at most ITEMS."""
+    entries = [html.Li(printable(line)) for line in lines[: bounds.ITEMS]]
+    if len(lines) > bounds.ITEMS:
+        entries.append(
+            html.Li(f"and {len(lines) - bounds.ITEMS:,} more: `tracediff compare --json` writes all of them")
+        )
     return html.Ul(entries)
 
 
@@ -138,7 +137,7 @@ def step_table(comparison: Comparison) -> Any:
     )
 
 
-def changes(rows: Sequence[Row], title: str, counted: bool = True, names: Sequence[Any] = ()) -> Any:
+def changes(rows: Sequence[ReportRow], title: str, counted: bool = True, names: Sequence[Any] = ()) -> Any:
     """A table of control, test and change per row, with a bar; times per step.
 
     Args:

@@ -7,10 +7,10 @@ from typing import Any
 
 from dash import dcc, html
 
+from tracediff import bounds
 from tracediff.aggregate.samples import per_step, work_per_step
-from tracediff.charts.name_spans import name_spans
-from tracediff.charts.name_steps import name_steps
-from tracediff.diff.call_stacks import Place, places, places_of
+from tracediff.charts.figures.timeline import name_spans, name_steps
+from tracediff.diff.comparison import CallPlace, places, places_of
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
@@ -22,13 +22,10 @@ from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.rows import SUMS, TableRow
-from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.step_inspector import StepInspector
-from tracediff_dashboards.state.flame_view import LONGEST, FlameView
+from tracediff_dashboards.state.view import FlameView
 
-MOST_GROUPS = 6
-MOST_MEMBERS = 12
-MOST_CALL_SITES = 12
 SPANS_PX = 290
 """Height of the chart of spans, which comes later."""
 MATCHED = (*GPU_WORK, "cpu_op")
@@ -94,13 +91,10 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         ("kind", f"{op.category}, {op.family}"),
         (
             "count",
-            (
-                f"{counts(number(op.control_count), number(op.test_count))} per step"
-                f"{' (varies from step to step)' if op.counts_vary else ''}"
-            ),
+            (f"{counts(*op.count.map(number))} per step{' (varies from step to step)' if op.counts_vary else ''}"),
         ),
-        ("self time", _times(us(op.control_self), us(op.test_self), us(op.delta))),
-        ("total time", _times(us(op.control_total), us(op.test_total), us(op.total_delta))),
+        ("self time", _times(*op.self_time.map(us), us(op.delta))),
+        ("total time", _times(*op.total.map(us), us(op.total.delta))),
         ("significance", _significance(op)),
     ]
     steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
@@ -109,7 +103,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         if context.view.filters.part.has_place
         else []
     )
-    groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.sides for m in side)]
+    groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.members for m in side)]
     matched = (
         [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(context, groups)]
         if groups or op.category in MATCHED
@@ -135,7 +129,7 @@ def _in_flame_graph(context: PageContext, op: Op) -> list[Any]:
     """A link to the flame graph that searches for ``op``, if it is part of the call tree."""
     if op.category not in MATCHED:
         return []
-    address = context.address("flame", flame=FlameView(find=op.name[:LONGEST]))
+    address = context.address("flame", flame=FlameView(find=op.name[: bounds.PAGE_CELL]))
     return [html.P(dcc.Link("Show in the flame graph", href=address))]
 
 
@@ -146,9 +140,10 @@ def _belongs_to(member: Member, op: Op) -> bool:
 
 
 def _significance(op: Op) -> str:
-    if op.p_value is None or op.q_value is None:
+    significance = op.significance
+    if significance.p_value is None or significance.q_value is None:
         return "not tested: needs at least three runs per side, and a time above the noise floor"
-    return f"{op.time_change} (p = {op.p_value:.2g}, q = {op.q_value:.2g})"
+    return f"{significance.time_change} (p = {significance.p_value:.2g}, q = {significance.q_value:.2g})"
 
 
 def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
@@ -164,7 +159,7 @@ def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
     ]
 
 
-def _call_sites(call_sites: Sequence[Place], context: PageContext) -> list[Any]:
+def _call_sites(call_sites: Sequence[CallPlace], context: PageContext) -> list[Any]:
     """The table of call sites: stack, shapes, count and time."""
     head = html.H3("Call sites")
     if not call_sites:
@@ -174,23 +169,23 @@ def _call_sites(call_sites: Sequence[Place], context: PageContext) -> list[Any]:
         ]
     number, us = context.comparison.number, context.comparison.us
     rows = []
-    for place in call_sites[:MOST_CALL_SITES]:
+    for place in call_sites[: bounds.MEMBERS]:
         stack = [
             piece
             for k, call in enumerate(place.stack)
             for piece in ((" › ", components.name(call)) if k else (components.name(call),))
         ]
         shapes = [html.Br(), html.Code(components.name(place.shapes))] if place.shapes else []
-        times = change(us(place.control_ns), us(place.test_ns))
+        times = change(*place.time.map(us))
         rows.append(
             [
                 html.Div([*stack, *shapes], className="stack"),
-                counts(number(place.control_count), number(place.test_count)),
+                counts(*place.count.map(number)),
                 times,
             ]
         )
     table = components.table(["call stack and shapes", "count", "time"], rows, kind="sums narrow")
-    return [head, table, *_more(call_sites, MOST_CALL_SITES, "more call sites")]
+    return [head, table, *_more(call_sites, bounds.MEMBERS, "more call sites")]
 
 
 def _sum(context: PageContext, total: Sum) -> list[Any]:
@@ -198,11 +193,13 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
     us, number = context.comparison.us, context.comparison.number
     view = SUMS[context.view.tab]
     facts = [
-        ("count", f"{counts(number(total.control_count), number(total.test_count))} events per step"),
-        ("time", _times(us(total.control), us(total.test), us(total.delta))),
+        ("count", f"{counts(*total.count.map(number))} events per step"),
+        ("time", _times(*total.time.map(us), us(total.delta))),
     ]
-    groups = [g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.sides for m in side)]
-    spans = any(view(m) != total.name for g in groups for side in g.sides for m in side)
+    groups = [
+        g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.members for m in side)
+    ]
+    spans = any(view(m) != total.name for g in groups for side in g.members for m in side)
     whole = (
         [html.P("Groups are shown whole, including work that does not belong to this row.", className="facts")]
         if spans
@@ -231,9 +228,9 @@ def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:
         ]
     group_details = [
         html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
-        for k, g in enumerate(groups[:MOST_GROUPS])
+        for k, g in enumerate(groups[: bounds.GROUPS_LISTED])
     ]
-    return [*group_details, *_more(groups, MOST_GROUPS, "more groups with smaller changes")]
+    return [*group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
 
 
 def _more(found: Sequence[object], most: int, what: str) -> list[Any]:
@@ -254,12 +251,12 @@ def _group(context: PageContext, group: Group) -> list[Any]:
             "phase, module, family",
             components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}"),
         ),
-        ("time", _times(comparison.us(group.control_ns), comparison.us(group.test_ns), comparison.us(group.delta))),
+        ("time", _times(*group.time.map(comparison.us), comparison.us(group.delta))),
         ("change by", f"count {signed_time(by_count)}, mean duration {signed_time(by_mean)}"),
     ]
     sides = [
         html.Div([html.H4(side), _members(context, members)])
-        for side, members in zip(("control", "test"), group.sides, strict=True)
+        for side, members in zip(("control", "test"), group.members, strict=True)
     ]
     return [_facts(facts), html.Div(sides, className="sides")]
 
@@ -267,8 +264,8 @@ def _group(context: PageContext, group: Group) -> list[Any]:
 def _members(context: PageContext, members: Sequence[Member]) -> Any:
     if not members:
         return html.P("none", className="missing")
-    lines = [html.Li(_member(context, member)) for member in members[:MOST_MEMBERS]]
-    more = [html.Li(f"and {len(members) - MOST_MEMBERS:,} more")] if len(members) > MOST_MEMBERS else []
+    lines = [html.Li(_member(context, member)) for member in members[: bounds.MEMBERS]]
+    more = [html.Li(f"and {len(members) - bounds.MEMBERS:,} more")] if len(members) > bounds.MEMBERS else []
     return html.Ul([*lines, *more])
 
 

@@ -8,15 +8,13 @@ from typing import Any
 
 from dash import dcc, html
 
-from tracediff.report.page.flame import comparison_flame
+from tracediff import bounds
+from tracediff.report.page.script_data import comparison_flame
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.rows import find_row, row_named
-from tracediff_dashboards.reading.page_context import PageContext
+from tracediff_dashboards.reading.comparisons import PageContext
 
-MOST_LINKS = 6
-MOST_INSTANCES = 60
-"""Most modules that a link filters by."""
 ANY_INSTANCE = re.escape("[*]")
 INSTANCE, LAST_INSTANCE = re.compile(r"\[\d+\]"), re.compile(r"\[(\d+|\*)\]$")
 
@@ -41,7 +39,7 @@ def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
     if kind == "module":
         return _module(context)
     names = [piece for side in name.split(" → ") for piece in side.split(" + ")] if kind == "kernel" else [name]
-    found = [(each, row) for each in names[:MOST_LINKS] if (row := row_named(context.comparison, each))]
+    found = [(each, row) for each in names[: bounds.FLAME_LINKS] if (row := row_named(context.comparison, each))]
     if not found:
         return []
     links = []
@@ -76,4 +74,4 @@ def _modules(context: PageContext) -> tuple[str, ...]:
     labels = [label for label in context.view.flame.zoom if LAST_INSTANCE.sub("", label) in classes]
     pattern = "/".join(re.escape(label).replace(ANY_INSTANCE, r"(\[\d+\])?") for label in labels)
     paths = sorted(path for path in prefixes if re.fullmatch(pattern, path))
-    return tuple(paths) if len(paths) <= MOST_INSTANCES else ()
+    return tuple(paths) if len(paths) <= bounds.FILTERED_MODULES else ()

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from dash import dcc, html
 
-from tracediff import charts
+from tracediff import bounds, charts
+from tracediff.diff.accounts import TableRowDiff
+from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
-from tracediff.formatting import plural
+from tracediff.formatting import change, plural, signed_time
+from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
+from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff_dashboards.pages import components, rows
-from tracediff_dashboards.pages.answers import answers
-from tracediff_dashboards.reading.page_context import PageContext
-
-TOP = 10
+from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.reading.comparisons import PageContext
+from tracediff_dashboards.reading.loading import IDLE
 
 
 def page(context: PageContext) -> list[Any]:
@@ -97,7 +101,7 @@ def _linked(context: PageContext, name: str, label: str = "") -> Any:
 
 def _changes(context: PageContext) -> list[Any]:
     tables = []
-    for shown in sections.changes(context.comparison, context.view.filters.device, "change", TOP):
+    for shown in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
         if shown.rows:
             lines = sorted(shown.rows, key=lambda line: -line.delta_us)
             names = [_linked(context, line.name) for line in lines]
@@ -116,3 +120,58 @@ def _changes(context: PageContext) -> list[Any]:
         *matched,
         components.chart(context.comparison, "families", context.theme),
     ]
+
+
+def answers(context: PageContext) -> Any:
+    """Both questions with their answers."""
+    has_gpu = context.whole.control.has_gpu or context.whole.test.has_gpu
+    questions = [("Which module regressed most", _module(context))]
+    if has_gpu:
+        questions.append(("Why the GPU is idle", _idle(context)))
+    terms = [piece for question, answer in questions for piece in (html.Dt(question), html.Dd(answer))]
+    return html.Dl(terms, className="answers")
+
+
+def _module(context: PageContext) -> list[Any]:
+    """The module with the largest added time, as a link to its row."""
+    rows = [row for row in table_rows(context.comparison, "modules") if row.cells["name"] != UNKNOWN]
+    if not rows:
+        return ["unknown: the traces contain no modules (record them with with_stack=True)"]
+    if rows[0].cells["delta_us"] <= 0:
+        return ["none: no module became slower; ", _link(context, "modules", "", "all modules")]
+    cells = rows[0].cells
+    instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
+    link = _link(context, "modules", rows[0].key, components.name(cells["name"]))
+    return [link, f"{instances}: {_times(cells['control_us'], cells['test_us'])}"]
+
+
+def _idle(context: PageContext) -> list[Any]:
+    """The idle time per step, its largest state in the test, and what the host does most in it."""
+    whole = context.whole
+    states = [s for s in whole.step_time.states if s.name not in GPU_STATES]
+    if not any(any(s.time) for s in states):
+        return ["it is not idle during a step"]
+    idle = _times(*total(s.time for s in states).map(whole.us))
+    most = max(states, key=lambda s: (s.time.test, s.time.control))
+    sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
+    sentence.append(_times(*most.time.map(whole.us)))
+    idle_rows = (row for table in whole.tables if table.schema.name == IDLE for row in table.rows)
+    host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
+    if host is None:
+        return sentence
+    at = host.values[0].map(whole.us)
+    if not host.key[1]:
+        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*at)}"]
+    return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*at)}"]
+
+
+def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
+    return max(rows, key=lambda row: row.values[0].swapped, default=None)
+
+
+def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:
+    return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
+
+
+def _times(control: float, test: float) -> str:
+    return f"{change(control, test)} ({signed_time(test - control)})"

@@ -6,22 +6,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
-from tracediff.diff.comparison import Comparison
+from tracediff import bounds
+from tracediff.diff.comparison import OPERATOR, Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
-from tracediff.diff.subset import OPERATOR
-from tracediff.diff.views import VIEWS, Modules, Sum, summed_by
-from tracediff.diff.work_changes import WorkChange, one_group
+from tracediff.diff.views import VIEWS, Modules, Sum, WorkChange, one_group, summed_by
 from tracediff.errors import printable
+from tracediff.pair import Pair
+from tracediff.present.sections import NUMBERS
 from tracediff.profile.kernels.match_names import table_name
 
-MOST = 10_000
-"""Maximum number of rows of a tab: those with the largest changes."""
-LONGEST = 300
-"""Maximum length of a name in a cell, in characters."""
 TITLES = {
     "groups": "Matched work",
     "ops": "Operators and calls",
@@ -56,7 +54,7 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
             key = _key((key,))
         keys.add(key)
         rows.append(TableRow(key, item, {"key": key, **{k: _cell(v) for k, v in cells.items()}}))
-        if len(rows) == MOST:
+        if len(rows) == bounds.SEARCHED_ROWS:
             break
     return sorted(rows, key=lambda row: -row.cells["delta_us"])
 
@@ -100,7 +98,9 @@ def _key(identity: tuple[object, ...]) -> str:
 def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return printable(value if len(value) <= LONGEST else f"{value[: LONGEST // 2]} … {value[-LONGEST // 2 :]}")
+    return printable(
+        value if len(value) <= bounds.CELL else f"{value[: bounds.CELL // 2]} … {value[-bounds.CELL // 2 :]}"
+    )
 
 
 RowData = Iterator[tuple[tuple[object, ...], Any, dict[str, Any]]]
@@ -111,16 +111,16 @@ def _ops(tab: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
         us = comparison.us
         below = _gpu_below(comparison) if tab == "ops" else {}
-        for op in sorted(comparison.ops, key=lambda o: (-abs(o.delta), -(o.control_self + o.test_self), o.raw_name)):
+        for op in sorted(comparison.ops, key=lambda o: (-abs(o.delta), -sum(o.self_time), o.raw_name)):
             if _tab(op) == tab:
                 cells = {
                     "name": op.name,
                     "family": op.family,
                     "category": op.category,
-                    **_numbers(comparison, op, op.control_self, op.test_self),
-                    "control_total": us(op.control_total),
-                    "test_total": us(op.test_total),
-                    "word": "" if op.time_change == "untested" else op.time_change,
+                    **_numbers(comparison, op.count, op.self_time),
+                    "control_total": us(op.total.control),
+                    "test_total": us(op.total.test),
+                    "word": op.significance.word,
                 }
                 if below and op.category == OPERATOR:
                     control, test = below.get(table_name(op.raw_name), (0, 0))
@@ -157,10 +157,10 @@ def _sums(tab: str) -> Callable[[Comparison], RowData]:
     def rows(comparison: Comparison) -> RowData:
         instances: dict[str, set[str]] = defaultdict(set)
         for group in comparison.work.groups:
-            for member in (*group.control, *group.test):
+            for member in chain(*group.members):
                 instances[SUMS[tab](member)].add(INSTANCES[tab](member))
         for total in summed_by(comparison.work, SUMS[tab]):
-            numbers = _numbers(comparison, total, total.control, total.test)
+            numbers = _numbers(comparison, total.count, total.time)
             yield (tab, total.name), total, {"name": total.name, "instances": len(instances[total.name]), **numbers}
 
     return rows
@@ -178,25 +178,20 @@ def _groups(comparison: Comparison) -> RowData:
             "phase": group.phase,
             "module": change.module,
             "call": f"{change.operator}{change.shapes}",
-            **_numbers(comparison, change, change.control_ns, change.test_ns),
+            **_numbers(comparison, change.count, change.time),
         }
         yield _identity(change), group, cells
 
 
 def _identity(change: WorkChange) -> tuple[object, ...]:
     """What tells a row of matched work from the others, whatever its position."""
-    return change.operator, change.shapes, change.module, change.control_kernels, change.test_kernels
+    return change.operator, change.shapes, change.module, *change.short_names
 
 
-def _numbers(comparison: Comparison, item: Op | Sum | WorkChange, control: int, test: int) -> dict[str, float]:
-    """The cells that every row has, of an item with these times."""
-    return {
-        "control_count": comparison.number(item.control_count),
-        "test_count": comparison.number(item.test_count),
-        "control_us": comparison.us(control),
-        "test_us": comparison.us(test),
-        "delta_us": comparison.us(item.delta),
-    }
+def _numbers(comparison: Comparison, count: Pair[int], time: Pair[int]) -> dict[str, float]:
+    """The cells that every row has."""
+    values = *count.map(comparison.number), *time.map(comparison.us), comparison.us(time.delta)
+    return dict(zip(NUMBERS, values, strict=True))
 
 
 TAB_ROWS: dict[str, Callable[[Comparison], RowData]] = {

@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 
-from tracediff import charts
+from tracediff import bounds, charts
 from tracediff.errors import printable
 from tracediff.formatting import time, time_unit
-from tracediff.profile.analyses.launch_chain import Linked
+from tracediff.profile.timeline import Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards.pages import components
-from tracediff_dashboards.reading.page_context import PageContext
-from tracediff_dashboards.reading.step_inspector import Place, places
+from tracediff_dashboards.reading.comparisons import PageContext
+from tracediff_dashboards.reading.step_inspector import StepPlace, places
 from tracediff_dashboards.state.view import Window
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.aggregate.representative_step import TypicalStep
+    from tracediff.aggregate.averages import TypicalStep
     from tracediff.aggregate.traceset import TraceSet
     from tracediff.diff.comparison import Comparison
-
-MOST_PLACES = 2000
-"""Maximum number of steps in a dropdown."""
 
 
 def page(context: PageContext) -> list[Any]:
@@ -71,14 +68,14 @@ def _perfetto(whole: Comparison) -> list[Any]:
 
 
 def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
-    options = [{"label": _label(place), "value": place.key} for place in places(traces)[:MOST_PLACES]]
+    options = [{"label": _label(place), "value": place.key} for place in places(traces)[: bounds.STEPS_LISTED]]
     return html.Div(
         [html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="typical step")],
         className="field",
     )
 
 
-def _label(place: Place) -> str:
+def _label(place: StepPlace) -> str:
     return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time(place.period / 1000)}"
 
 

@@ -1,28 +1,29 @@
-"""Compares the sets of a view and filters the result; both are cached, because a page needs them several times."""
+"""Compares the sets of a view and filters the result; both are cached, because a page needs them several times.
+`PageContext` is the input of every page.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Any
 
 from cachetools import LRUCache, cachedmethod
 
+from tracediff import bounds
 from tracediff.aggregate.assemble import narrowed
-from tracediff.aggregate.number_ranges import ranges
+from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.diff.comparison import Comparison
-from tracediff.diff.subset import only
+from tracediff.diff.comparison import Comparison, only
+from tracediff.diff.groups import Member
 from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets
+from tracediff.formatting import ranges
 from tracediff.ingest.discover import labels_for
 from tracediff_dashboards.reading.loading import Load, Loader
-from tracediff_dashboards.reading.page_context import PageContext
 from tracediff_dashboards.state.view import View
-
-MOST_PAIRS, MOST_PARTS = 8, 24
-"""Maximum numbers of cached comparisons: without and with filters."""
 
 
 class Comparisons:
@@ -37,8 +38,10 @@ class Comparisons:
         self.loader = loader
         self.judging = judging
         self.force = force
-        self._whole: LRUCache[Hashable, tuple[Comparison, tuple[TraceSet, TraceSet]]] = LRUCache(MOST_PAIRS)
-        self._parts: LRUCache[Hashable, Comparison] = LRUCache(MOST_PARTS)
+        self._whole: LRUCache[Hashable, tuple[Comparison, tuple[TraceSet, TraceSet]]] = LRUCache(
+            bounds.COMPARISONS_KEPT
+        )
+        self._parts: LRUCache[Hashable, Comparison] = LRUCache(bounds.FILTERED_KEPT)
         self._condition = threading.Condition()
 
     def whole(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | Load:
@@ -118,3 +121,46 @@ def _pair_key(view: View) -> Hashable:
 
 def _part_key(view: View) -> Hashable:
     return view.control, view.test, view.filters, view.forced
+
+
+@dataclass(frozen=True)
+class PageContext:
+    """What a page shows: a comparison, its filtered part, and the state of the page.
+
+    Attributes:
+        comparison: the work that the filters select. whole: the comparison without filters.
+        sets: control and test, with the selected steps and ranks.
+        view: the state in the URL. theme: light or dark.
+    """
+
+    comparison: Comparison
+    whole: Comparison
+    sets: tuple[TraceSet, TraceSet]
+    view: View
+    theme: str
+
+    @property
+    def shown_steps(self) -> list[tuple[TraceSet, str, TypicalStep | None]]:
+        """The step of each side that the timeline shows, as `StepInspector` takes it."""
+        keys, sides = (self.view.at_control, self.view.at_test), (self.whole.control, self.whole.test)
+        return [(traces, key, side.typical) for traces, key, side in zip(self.sets, keys, sides, strict=True)]
+
+    @property
+    def members(self) -> list[Member]:
+        """The matched work of both sides, whatever the filters."""
+        return [member for group in self.whole.work.groups for side in group.members for member in side]
+
+    @property
+    def module_paths(self) -> set[str]:
+        """The paths of all modules with matched work, and of those that contain them."""
+        modules = {member.module for member in self.members if member.module}
+        return {"/".join(path.split("/")[:k]) for path in modules for k in range(1, path.count("/") + 2)}
+
+    def address(self, page: str, **changes: Any) -> str:
+        """The address of a page, with ``changes`` of the view."""
+        return f"/{page}{replace(self.view, **changes).query()}"
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether filters leave out some work."""
+        return not self.view.filters.part.is_all

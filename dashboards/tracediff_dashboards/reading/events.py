@@ -1,25 +1,32 @@
-"""Reads the events of traces in separate processes into memory-mapped files, whose memory the system can reclaim."""
+"""Reads the events of traces in separate processes into memory-mapped files, whose memory the system can reclaim;
+and writes the step of both sides as one trace for Perfetto, in a process of its own.
+"""
 
 from __future__ import annotations
 
+import gzip
 import mmap
 import pickle
 import shutil
 import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from tracediff import bounds
+from tracediff.aggregate.averages import TypicalStep
+from tracediff.diff.comparison import Comparison
 from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
-from tracediff.ingest.source import TraceFile, stored_sizes
+from tracediff.ingest.files.source import TraceFile, stored_sizes
 from tracediff.process.temporary import make_temporary_folder
-from tracediff.profile.context import Context
+from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import Families
-from tracediff_dashboards.reading.spawned import Report, Spawned
+from tracediff.report.to_perfetto import to_perfetto
+from tracediff_dashboards.reading.loading import Report, Spawned
 
 ALIGNED = 64
 """Alignment of the arrays in a file, in bytes."""
-AT_ONCE = 2
-"""Maximum number of files that are read at the same time."""
 
 
 class Events:
@@ -29,7 +36,7 @@ class Events:
         self._processes: set[Spawned] = set()
         self._folders: set[str] = set()
         self._lock = threading.Lock()
-        self._turn = threading.BoundedSemaphore(AT_ONCE)
+        self._turn = threading.BoundedSemaphore(bounds.FILES_READ)
 
     def read(self, file: TraceFile, step_marker: str | None, families: Families) -> Context:
         """The events of ``file``, with read-only arrays; see `tracediff.engine.read_context`.
@@ -108,3 +115,28 @@ def _mapped(arrays: Path, rest: bytes, places: list[tuple[int, int]]) -> Context
         rest, buffers=[whole[start : start + length] for start, length in places]
     )  # our own process wrote it
     return context
+
+
+FASTEST = 1
+"""Level of gzip."""
+_one_at_a_time = threading.Lock()
+
+
+def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes:
+    """The gzip of `to_perfetto` with ``steps``, those of control and test, instead of the typical ones.
+
+    Raises:
+        TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
+    """
+    control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
+    shown = replace(whole, control=control, test=test)
+    with _one_at_a_time:
+        try:
+            found: bytes = Spawned(_written, shown).result()
+        except EOFError:
+            raise TracediffError("merged step", "the process that wrote it exited", "free some memory") from None
+    return found
+
+
+def _written(_report: Report, comparison: Comparison) -> bytes:
+    return gzip.compress(to_perfetto(comparison).text.encode(), FASTEST, mtime=0)

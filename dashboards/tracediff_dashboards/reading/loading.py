@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
 
 from cachetools import LRUCache
 
+from tracediff import bounds
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
-from tracediff.load_options import LoadOptions
+from tracediff.process.child import end_with_parent
 from tracediff.progress import Progress
 from tracediff_dashboards.reading.sets import Sets
-from tracediff_dashboards.reading.spawned import Report, Spawned
 
-MOST_SETS = 8
-"""Maximum number of loaded sets; each takes some MB."""
-MOST_LOADS = 16
-"""Maximum number of loads that run or wait, and of failed ones whose errors are kept."""
 AT_ONCE = threading.BoundedSemaphore(2)
 """Limits the loads that run at the same time; each uses all cores."""
-CLOSE_SECONDS = 5.0
-"""Maximum time in seconds to wait for a load when the dashboard stops."""
 CANCELLED = "reading was cancelled"
 IDLE = "idle"
 """The table that says what the host does in each idle state, which the overview shows; a snapshot may lack it."""
@@ -95,7 +94,7 @@ class Loader:
         self.sets = sets
         options = options or LoadOptions()
         self.options = replace(options, tables=tuple(dict.fromkeys((*options.tables, IDLE))))
-        self._loaded: LRUCache[str, TraceSet] = LRUCache(MOST_SETS)
+        self._loaded: LRUCache[str, TraceSet] = LRUCache(bounds.SETS_LOADED)
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
 
@@ -128,9 +127,11 @@ class Loader:
             TracediffError: too many loads run or wait.
         """
         ended = [key for key, load in self._loads.items() if load.finished.is_set()]
-        if len(self._loads) - len(ended) >= MOST_LOADS:
-            raise TracediffError("dashboard", f"{MOST_LOADS} other pairs are being read", "wait, then reload the page")
-        for key in ended[: len(self._loads) + 1 - MOST_LOADS]:
+        if len(self._loads) - len(ended) >= bounds.LOADS:
+            raise TracediffError(
+                "dashboard", f"{bounds.LOADS} other pairs are being read", "wait, then reload the page"
+            )
+        for key in ended[: len(self._loads) + 1 - bounds.LOADS]:
             del self._loads[key]
 
     def find(self, control: str, test: str) -> Load | None:
@@ -150,7 +151,7 @@ class Loader:
         for load in loads:
             load.cancel()
         for load in loads:
-            load.finished.wait(CLOSE_SECONDS)
+            load.finished.wait(bounds.LOAD_CLOSE_S)
 
     def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
         try:
@@ -165,3 +166,86 @@ class Loader:
             load.error = f"{' and '.join(load.names)}: reading failed ({type(error).__name__}); report this as a bug"
         finally:
             load.finished.set()
+
+
+CHECK_SECONDS = 0.5
+"""Interval in seconds at which to check whether the process is alive."""
+Report = Callable[[Any], None]
+
+
+class Spawned:
+    """A process that runs ``function(report, *arguments)``, whose reports and result come back."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
+        self._receiver, self._sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=_run, args=(self._sender, function, arguments))
+        self._stopped = threading.Event()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None until it is started."""
+        return self._process.pid
+
+    def result(self, on_report: Report | None = None) -> Any:
+        """Start the process, and wait for what the function returns; ``on_report`` gets what it reports meanwhile.
+
+        Raises:
+            EOFError: the process was stopped, or killed. Exception: any that the function raised.
+        """
+        try:
+            if not self._stopped.is_set():
+                self._process.start()
+            self._sender.close()
+            if self._stopped.is_set():
+                self._kill()
+            while True:
+                kind, value = self._received()
+                if kind == "result":
+                    return value
+                if kind == "error":
+                    raise value
+                if on_report is not None:
+                    on_report(value)
+        finally:
+            self._receiver.close()
+            self._kill()
+            if self.pid is not None:
+                self._process.join()
+
+    def _received(self) -> tuple[str, Any]:
+        """What the process sends next; the pipe stays open after it exits, because its children have it open."""
+        try:
+            while not self._receiver.poll(CHECK_SECONDS):
+                if self.pid is None or (not self._process.is_alive() and not self._receiver.poll()):
+                    raise EOFError
+            kind, value = self._receiver.recv()
+        except OSError:
+            raise EOFError from None
+        return kind, value
+
+    def stop(self) -> None:
+        """End the process, or do not start it."""
+        self._stopped.set()
+        self._kill()
+
+    def _kill(self) -> None:
+        """Kill the process and its children, if it was started; they have nothing to clean up."""
+        if self.pid is None:
+            return
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (AttributeError, ProcessLookupError, PermissionError):  # no process groups, or not yet in its own
+            self._process.kill()
+
+
+def _run(sender: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """Run in the process."""
+    end_with_parent()
+    if hasattr(os, "setpgid"):
+        os.setpgid(0, 0)  # a group with its children, so that all can be killed at once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        sender.send(("result", function(lambda report: sender.send(("report", report)), *arguments)))
+    except Exception as error:
+        sender.send(("error", error))

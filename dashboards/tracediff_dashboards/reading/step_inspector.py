@@ -5,41 +5,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from cachetools import LRUCache, cachedmethod
+from msgspec.structs import replace
 
-from tracediff.aggregate.averages import weighted_files
+from tracediff import bounds
+from tracediff.aggregate.averages import TypicalStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, work_keys
-from tracediff.aggregate.representative_step import TypicalStep
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.charts.name_spans import StepSpans
+from tracediff.arrays import Int64
+from tracediff.charts.figures.timeline import StepSpans
 from tracediff.errors import TracediffError
-from tracediff.ingest.source import TraceFile
-from tracediff.ingest.times import Int64
-from tracediff.profile.analyses.launch_chain import Linked, follow
+from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.build import work_keys_of
-from tracediff.profile.context import Context
+from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import Families
 from tracediff.profile.kernels.match_names import table_name
-from tracediff.profile.model import Profile
-from tracediff.profile.timeline import build_timeline
+from tracediff.profile.model.profile import Profile
+from tracediff.profile.timeline import Linked, build_timeline, follow
 from tracediff_dashboards.reading.events import Events
 from tracediff_dashboards.state.view import LATEST, Window
 
-FILES = 6
-"""Maximum number of traces whose events are cached: one per side, for some browser tabs."""
-MOST_PREPARED = 4
-"""Maximum number of steps whose events are read before they are needed, at the same time."""
 SEPARATOR = "|"
 
 
 @dataclass(frozen=True)
-class Place:
+class StepPlace:
     """One step of one rank of one run.
 
     Attributes:
@@ -63,10 +59,10 @@ class Place:
         return int(self.profile.periods[self.position])
 
 
-def places(traces: TraceSet) -> list[Place]:
+def places(traces: TraceSet) -> list[StepPlace]:
     """All steps in the traces of a set; none in snapshots, which have no events."""
     return [
-        Place(run.name, rank, int(number), profile, k)
+        StepPlace(run.name, rank, int(number), profile, k)
         for run in traces.runs
         for rank, files in run.ranks.items()
         for profile in files
@@ -87,12 +83,12 @@ def is_kept(traces: TraceSet, key: str, typical: TypicalStep | None) -> bool:
     return typical is None or (not key and is_used(traces, typical))
 
 
-def _used(traces: TraceSet) -> list[Place]:
+def _used(traces: TraceSet) -> list[StepPlace]:
     used = {id(profile): traces.selection.used(profile) for profile in traces.profiles}
     return [place for place in places(traces) if used[id(place.profile)][place.position]]
 
 
-def _place(traces: TraceSet, key: str, typical: TypicalStep) -> Place:
+def _place(traces: TraceSet, key: str, typical: TypicalStep) -> StepPlace:
     """The step ``key``; without a key the typical step if it is used, else the used step closest to the median.
 
     Raises:
@@ -108,7 +104,7 @@ def _place(traces: TraceSet, key: str, typical: TypicalStep) -> Place:
     used = _used(traces) or places(traces)
     median = np.median([place.period for place in used])
 
-    def distance(place: Place) -> tuple[bool, float]:
+    def distance(place: StepPlace) -> tuple[bool, float]:
         return (place.profile.origin.file, place.step) != (typical.file, typical.timeline.step), abs(
             place.period - median
         )
@@ -121,10 +117,10 @@ class StepInspector:
 
     def __init__(self, step_marker: str | None = None) -> None:
         self._marker = step_marker
-        self._contexts: LRUCache[TraceFile, Context] = LRUCache(FILES)
+        self._contexts: LRUCache[TraceFile, Context] = LRUCache(bounds.TRACES_KEPT)
         self._condition = threading.Condition()
         self._events = Events()
-        self._preparing = threading.BoundedSemaphore(MOST_PREPARED)
+        self._preparing = threading.BoundedSemaphore(bounds.STEPS_PREPARED)
 
     def close(self) -> None:
         """Stop reading."""
@@ -192,7 +188,7 @@ class StepInspector:
             TracediffError: as for `step`.
         """
 
-        def chosen(context: Context, place: Place) -> tuple[Int64, Int64]:
+        def chosen(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
             keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes["ops"]
             events, step = (gpu, gpu.step) if len(gpu.rows) else (ops, context.steps.positions_at(ops.start))
             inside = np.flatnonzero(step == place.position)
@@ -216,7 +212,7 @@ class StepInspector:
             TracediffError: as for `step`.
         """
 
-        def chosen(context: Context, place: Place) -> tuple[Int64, Int64]:
+        def chosen(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
             trace, gpu = context.trace, context.gpu
             mine = (trace.dur >= 0) & trace.named(lambda raw: table_name(raw) == name)
             mine &= np.array([c == category for c in trace.categories], bool)[trace.category]
@@ -234,7 +230,7 @@ class StepInspector:
         traces: TraceSet,
         key: str,
         typical: TypicalStep | None,
-        chosen: Callable[[Context, Place], tuple[Int64, Int64]],
+        chosen: Callable[[Context, StepPlace], tuple[Int64, Int64]],
     ) -> StepSpans | None:
         if typical is None:
             return None

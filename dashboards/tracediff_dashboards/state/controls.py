@@ -6,9 +6,18 @@ from collections.abc import Mapping, Set
 from dataclasses import fields, replace
 from typing import Any
 
-from tracediff_dashboards.state.columns import PINNED, TableLayout, default_columns, selected_columns, sort_of, where_of
-from tracediff_dashboards.state.flame_view import flame_view
-from tracediff_dashboards.state.view import Filters, View, filters_of
+from tracediff_dashboards.state.view import (
+    PINNED,
+    Filters,
+    TableLayout,
+    View,
+    default_columns,
+    filters_of,
+    flame_view,
+    selected_columns,
+    sort_of,
+    where_of,
+)
 
 CONTROLS = ("control", "test", *(field.name.replace("_", "-") for field in fields(Filters)))
 """Controls on every page: the sets and the filters, in the order of `Filters`."""

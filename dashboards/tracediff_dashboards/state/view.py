@@ -1,19 +1,216 @@
-"""The state of a page in its URL: sets, filters, tab, selected row, timeline and table."""
+"""The state of a page in its URL: sets, filters, tab, selected row, timeline; the columns of the changes page and the
+layout that a user has chosen; and what of the flame graph is shown.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from tracediff.diff.subset import Part
-from tracediff.profile.selection import Selection
-from tracediff_dashboards.state.columns import OF_TABS, TableLayout, parse_layout
-from tracediff_dashboards.state.flame_view import FlameView, flame_view
+from tracediff import bounds
+from tracediff.diff.comparison import Part
+from tracediff.profile.model.selection import Selection
 
-LONGEST = 8000
-"""Maximum length of the query of a URL, in characters."""
+TEXT, TIME, COUNT = "text", "time", "count"
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column of the table.
+
+    Attributes:
+        head: its heading. width: in pixels. kind: TEXT, TIME or COUNT. hidden: whether it is by default.
+    """
+
+    head: str
+    width: int = 92
+    kind: str = TIME
+    hidden: bool = False
+
+
+COLUMNS = {
+    "name": TableColumn("name", 230, TEXT),
+    "delta_us": TableColumn("change"),
+    "control_us": TableColumn("control"),
+    "test_us": TableColumn("test"),
+    "gpu_delta_us": TableColumn("GPU below, change"),
+    "gpu_control_us": TableColumn("GPU below, control"),
+    "gpu_test_us": TableColumn("GPU below, test"),
+    "instances": TableColumn("instances", 105, COUNT),
+    "control_count": TableColumn("count, control", kind=COUNT),
+    "test_count": TableColumn("count, test", kind=COUNT),
+    "family": TableColumn("family", 105, TEXT),
+    "level": TableColumn("match level", 105, TEXT),
+    "module": TableColumn("module", 220, TEXT),
+    "word": TableColumn("significance", 95, TEXT),
+    "category": TableColumn("category", 110, TEXT, hidden=True),
+    "phase": TableColumn("phase", 100, TEXT, hidden=True),
+    "call": TableColumn("operator", 220, TEXT, hidden=True),
+    "control_total": TableColumn("total, control", hidden=True),
+    "test_total": TableColumn("total, test", hidden=True),
+}
+"""The columns of all tabs, in order; the keys are those of a row's cells."""
+TIMES = ("delta_us", "control_us", "test_us")
+COUNTS = ("control_count", "test_count")
+OF_OPS = ("family", "word", "category", "control_total", "test_total")
+OF_TABS = {
+    "groups": ("name", *TIMES, *COUNTS, "instances", "family", "level", "module", "phase", "call"),
+    "ops": ("name", *TIMES, "gpu_delta_us", "gpu_control_us", "gpu_test_us", *COUNTS, *OF_OPS),
+    "kernels": ("name", *TIMES, *COUNTS, *OF_OPS),
+    "scopes": ("name", *TIMES, *COUNTS, *OF_OPS),
+    "modules": ("name", *TIMES, *COUNTS, "instances"),
+    "families": ("name", *TIMES, *COUNTS),
+}
+"""Tab → its columns, in order."""
+PINNED = ("name",)
+
+ORDERS = ("asc", "desc")
+TEXT_CONDITIONS = ("contains", "notContains", "equals", "notEqual", "startsWith", "endsWith", "blank", "notBlank")
+NUMBER_CONDITIONS = ("lessThan", "lessThanOrEqual", "greaterThan", "greaterThanOrEqual", "inRange")
+CONDITIONS = frozenset((*TEXT_CONDITIONS, *NUMBER_CONDITIONS))
+
+
+def default_columns(tab: str) -> tuple[str, ...]:
+    """The columns that a tab shows by default."""
+    return tuple(column for column in OF_TABS[tab] if not COLUMNS[column].hidden)
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Sort order, columns and filters of the table; an empty attribute is the default.
+
+    Attributes:
+        sort: columns followed by ``:asc`` or ``:desc``, in order of precedence. visible, pinned: columns.
+        where: the filters of the grid as JSON, see `where_of`.
+    """
+
+    sort: tuple[str, ...] = ()
+    visible: tuple[str, ...] = ()
+    pinned: tuple[str, ...] = ()
+    where: str = ""
+
+    def order(self) -> dict[str, tuple[str, int]]:
+        """Column → (asc or desc, its position in the sort order)."""
+        return {entry.partition(":")[0]: (entry.partition(":")[2], k) for k, entry in enumerate(self.sort)}
+
+    def filters(self) -> dict[str, Any]:
+        """The filter model of the grid."""
+        found: dict[str, Any] = json.loads(self.where) if self.where else {}
+        return found
+
+
+def parse_layout(sort: Sequence[str], visible: Sequence[str], pinned: Sequence[str], where: str) -> TableLayout:
+    """The layout in a URL; unknown columns and invalid filters are ignored."""
+    sorts = [entry for entry in sort if entry.partition(":")[0] in COLUMNS and entry.partition(":")[2] in ORDERS]
+    columns = [tuple(name for name in dict.fromkeys(names) if name in COLUMNS) for names in (visible, pinned)]
+    try:
+        model = json.loads(where) if where else None
+    except (ValueError, RecursionError):
+        model = None
+    return TableLayout(
+        tuple({entry.partition(":")[0]: entry for entry in sorts}.values()), columns[0], columns[1], where_of(model)
+    )
+
+
+def sort_of(state: Any) -> tuple[str, ...]:
+    """The sort order in the grid's ``columnState``, as `TableLayout.sort`."""
+    sorted_by = [
+        c for c in state or () if isinstance(c, dict) and c.get("sort") in ORDERS and c.get("colId") in COLUMNS
+    ]
+    return tuple(f"{c['colId']}:{c['sort']}" for c in sorted(sorted_by, key=lambda c: c.get("sortIndex") or 0))
+
+
+def selected_columns(value: Any, default: Sequence[str]) -> tuple[str, ...]:
+    """The columns selected in a dropdown, empty if they are the default."""
+    selected = tuple(column for column in COLUMNS if column in (value or ()))
+    return selected if set(selected) != set(default) else ()
+
+
+def where_of(model: Any) -> str:
+    """The grid's ``filterModel`` as JSON, empty without filters; unknown conditions are left out."""
+    if not isinstance(model, dict):
+        return ""
+    conditions = {column: condition for column in COLUMNS if (condition := _condition(model.get(column)))}
+    return json.dumps(conditions, separators=(",", ":"), sort_keys=True) if conditions else ""
+
+
+def _condition(model: Any) -> dict[str, Any]:
+    """The condition of a column: a single one, or several joined by AND or OR."""
+    if not isinstance(model, Mapping) or not isinstance(model.get("conditions"), list):
+        return _single(model)
+    parts = [part for condition in model["conditions"][: bounds.CONDITIONS] if (part := _single(condition))]
+    joined = "OR" if model.get("operator") == "OR" else "AND"
+    return {"filterType": parts[0]["filterType"], "operator": joined, "conditions": parts} if parts else {}
+
+
+def _single(model: Any) -> dict[str, Any]:
+    if (
+        not isinstance(model, Mapping)
+        or model.get("filterType") not in ("text", "number")
+        or str(model.get("type")) not in CONDITIONS
+    ):
+        return {}
+    kind = str if model["filterType"] == "text" else (int, float)
+    values = {key: value for key in ("filter", "filterTo") if isinstance(value := model.get(key), kind)}
+    if any(isinstance(value, str) and len(value) > bounds.FILTER_TEXT for value in values.values()):
+        return {}
+    return {"filterType": model["filterType"], "type": str(model["type"]), **values}
+
+
+SIZES = ("work", "host", "count")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlameView:
+    """The state of the flame graph.
+
+    Attributes:
+        size: what the width of a box measures, empty for the first that the traces have.
+        inverted: kernels first. separate: each instance of a module by itself. lines: by line of code, not by caller.
+        find: what is searched. regex: as a regular expression.
+        zoom: labels of the boxes from below the whole to the one at the top.
+    """
+
+    size: str = ""
+    inverted: bool = False
+    separate: bool = False
+    lines: bool = False
+    find: str = ""
+    regex: bool = False
+    zoom: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, str | Sequence[object]]:
+        """Its fields of the URL's query; empty ones are the default."""
+        flags = {key: "1" if getattr(self, key) else "" for key in ("inverted", "separate", "lines", "regex")}
+        return {"size": self.size, **flags, "find": self.find, "zoom": self.zoom}
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What the script reads; without a size it chooses one."""
+        size = {"size": self.size} if self.size else {}
+        flags = {key: getattr(self, key) for key in ("inverted", "separate", "lines", "regex")}
+        return {**size, **flags, "find": self.find, "zoom": list(self.zoom)}
+
+
+def flame_view(values: Mapping[str, Any]) -> FlameView:
+    """The state that the script or the query of a URL gives; what is missing or invalid is the default."""
+    size, find, zoom = values.get("size"), values.get("find"), values.get("zoom")
+    names = zoom if isinstance(zoom, list) else []
+    return FlameView(
+        size=size if isinstance(size, str) and size in SIZES else "",
+        inverted=values.get("inverted") in (True, "1"),
+        separate=values.get("separate") in (True, "1"),
+        lines=values.get("lines") in (True, "1"),
+        find=find[: bounds.PAGE_CELL] if isinstance(find, str) else "",
+        regex=values.get("regex") in (True, "1"),
+        zoom=tuple(name[: bounds.PAGE_CELL] for name in names[: bounds.FILTERED_MODULES] if isinstance(name, str)),
+    )
+
+
 TABS = tuple(OF_TABS)
 Window = tuple[int, int]
 LATEST = 1 << 60
@@ -111,7 +308,7 @@ class View:
 def view_of(search: str | None) -> View:
     """The state in the query of a URL; missing and invalid values are the default."""
     try:
-        found = parse_qs((search or "")[:LONGEST].removeprefix("?"), max_num_fields=300)
+        found = parse_qs((search or "")[: bounds.QUERY].removeprefix("?"), max_num_fields=300)
     except ValueError:
         return View()
     tab = _first(found, "tab")

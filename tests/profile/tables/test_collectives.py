@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from random_traces import trace_events
 from traces import FOLDER, needs_traces
 
-from tracediff.aggregate.tables import table_average
-from tracediff.engine import load_sets, profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
-from tracediff.profile.analyses.collective_ops import MOST, bus_bytes, size_labels
-from tracediff.profile.model import CollectiveKind
+from tracediff import bounds
+from tracediff.aggregate.summary import table_average
+from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.analyses.collective_ops import bus_bytes, size_labels
+from tracediff.profile.model.profile import CollectiveKind
 from tracediff.profile.tables import table_schema
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -166,13 +166,13 @@ def test_labels_of_sizes():
 
 
 def test_what_is_beyond_the_bound_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr("tracediff.profile.analyses.collective_ops.MOST", 2)
+    monkeypatch.setattr(bounds, "COLLECTIVES", 2)
     events = [annotation("gloo:all_reduce", 100 + 10 * k, 5, tid=7) for k in (3, 0, 2, 1)]
     path = write(tmp_path / "a.json", document([step(1, 0, 1000), op("aten::mm", 1, 2), *events]))
     profile = profile_file(TraceFile(str(path)), tables=("collectives",))
     assert profile.collectives.start.tolist() == [100_000, 110_000]
     assert [(n.code, n.count) for n in profile.notes] == [("many-collectives", 2)]
-    assert MOST == 100_000
+    assert bounds.table()["COLLECTIVES"].value == 100_000
     assert profile_file(TraceFile(str(path))).collectives is None
 
 

@@ -6,7 +6,7 @@ from build_trace import PROCESS, op, step
 from table_rows import measured, rows_of
 
 from tracediff.engine import profile_file
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
 
 
 def sample(name, ts, pid=PROCESS, **values):

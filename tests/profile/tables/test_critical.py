@@ -12,10 +12,9 @@ from properties import examples
 from random_traces import trace_events
 from traces import FILES, NAMES, needs_traces, trace
 
-from tracediff.aggregate.tables import table_average
-from tracediff.engine import load_sets, profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
+from tracediff.aggregate.summary import table_average
+from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.ingest.files.source import TraceFile
 
 SIDE = 102
 """A thread that is neither the step's nor autograd's."""
@@ -111,6 +110,13 @@ def test_a_call_that_copies_waits_for_its_own_copy(tmp_path):
         ("call", "cudaMemcpyAsync"): 10,
         ("gpu_copy", "Memcpy DtoH"): 20,
     }
+
+
+def test_a_copy_without_duration_leads_back_to_its_operator_once(tmp_path):
+    copy = memcpy("Memcpy DtoH (Device -> Pageable)", 20, 0, 1)
+    launched = [op("aten::copy_", 0, 30), call("cudaLaunchKernel", 5, 10, 1), copy]
+    path = path_of(tmp_path, [step(1, 0, 50), *launched, op("aten::add", 30, 20)])
+    assert path == {("op", "aten::add"): 20, ("op", "aten::copy_"): 20, ("call", "cudaLaunchKernel"): 10}
 
 
 TWO_STREAMS = [

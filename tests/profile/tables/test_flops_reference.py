@@ -12,9 +12,9 @@ from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from torch.utils import flop_counter  # noqa: E402
 
 from tracediff.engine import profile_file  # noqa: E402
-from tracediff.ingest.source import TraceFile  # noqa: E402
-from tracediff.profile.perf_model.flops import ATTENTION, CONVOLUTION_BACKWARD, CONVOLUTIONS, PRODUCTS, WINDOWS  # noqa: E402
-from tracediff.profile.tables.rates import SCHEMA  # noqa: E402
+from tracediff.ingest.files.source import TraceFile  # noqa: E402
+from tracediff.profile.perf_model.operator_costs import ATTENTION, CONVOLUTION_BACKWARD, CONVOLUTIONS, PRODUCTS, WINDOWS  # noqa: E402
+from tracediff.profile.tables.rates import RATES  # noqa: E402
 
 aten = torch.ops.aten
 CPU_ATTENTION = {  # torch's counter knows the GPU's operators only; the formulas are the same
@@ -23,7 +23,7 @@ CPU_ATTENTION = {  # torch's counter knows the GPU's operators only; the formula
         flop_counter.sdpa_backward_flop_count(g, q, k, v)
     ),
 }
-FLOP = [c.name for c in SCHEMA.columns].index("flop")
+FLOP = [c.name for c in RATES.columns].index("flop")
 
 
 def recorded(folder, run):

@@ -7,7 +7,7 @@ from properties import examples
 from random_traces import trace_events
 from table_rows import first_step, measured, profile_with
 
-from tracediff.profile.step_states import GPU_STATES
+from tracediff.profile.events.step_states import GPU_STATES
 
 
 def python(name, ts, dur):

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from properties import examples
 from random_traces import trace_events
 
-from tracediff.aggregate.tables import table_average
-from tracediff.engine import load_sets, profile_file
+from tracediff.aggregate.summary import table_average
+from tracediff.engine import LoadOptions, load_sets, profile_file
 from tracediff.errors import TracediffError
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
+from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.tables import OF_FILES
 
 

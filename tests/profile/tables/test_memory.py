@@ -15,11 +15,10 @@ from traces import needs_traces, trace
 from with_torch import run_with_torch
 
 import tracediff
-from tracediff.aggregate.tables import table_average
-from tracediff.engine import load_sets, profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
-from tracediff.profile.tables.memory_holders import BEFORE, NO_ADDRESS, NO_EVENT, NOWHERE
+from tracediff.aggregate.summary import table_average
+from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.tables.memory import BEFORE, NO_ADDRESS, NO_EVENT, NOWHERE
 
 BOTH = ("memory", "memory_holders")
 A, B, C = 4096, 8192, 12288

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from properties import examples
 from random_traces import trace_events
 
-from tracediff.aggregate.tables import table_average
-from tracediff.engine import load_sets, profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.load_options import LoadOptions
+from tracediff.aggregate.summary import table_average
+from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.perf_model.device_peaks import DEVICES, device_named, device_of
-from tracediff.profile.tables.rates import SCHEMA, attained
+from tracediff.profile.tables.rates import RATES, attained
 
-COLUMNS = [c.name for c in SCHEMA.columns]
+COLUMNS = [c.name for c in RATES.columns]
 H100 = "NVIDIA H100 80GB HBM3"
 
 

@@ -8,9 +8,9 @@ import pytest
 import traces
 
 from tracediff.engine import profile_file
-from tracediff.ingest.source import TraceFile
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.events.step_states import STATES
 from tracediff.profile.placement.gpu_events import SPILLED
-from tracediff.profile.step_states import STATES
 from tracediff.profile.tables import OF_FILES, table_schema
 
 pytestmark = traces.needs_traces

@@ -12,8 +12,8 @@ from random_traces import trace_events
 from table_rows import first_step, measured, rows_of
 
 from tracediff.engine import profile_file
-from tracediff.ingest.source import TraceFile
-from tracediff.profile.tables.gaps import WAITS_IN
+from tracediff.ingest.files.source import TraceFile
+from tracediff.profile.tables.gpu import WAITS_IN
 
 
 def two_streams():

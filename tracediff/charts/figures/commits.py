@@ -7,9 +7,9 @@ from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from tracediff import bounds
 from tracediff.charts.labels import label
-from tracediff.charts.marks import data_array, hovers
-from tracediff.charts.rows import panels
+from tracediff.charts.marks import data_array, hovers, panels
 from tracediff.charts.theme import finish, palette
 from tracediff.formatting import byte_unit, plural, signed_percent, size, time, time_unit
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tracediff.history.change_points import Change
     from tracediff.history.series import Point, Series
 
-MOST_FAMILIES = 8
 PANEL = 220
 """Pixels of a panel."""
 SUBTITLE = (
@@ -57,8 +56,8 @@ def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
     points = series.points
     intervals = [series.interval_us(point) or (point.step_us, point.step_us) for point in points]
     unit = time_unit(high for _, high in intervals)
-    bounds = [0, *(change.first for change in series.changes), len(points)]
-    for start, end in pairwise(bounds):
+    borders = [0, *(change.first for change in series.changes), len(points)]
+    for start, end in pairwise(borders):
         level = math.exp(fmean(log for point in points[start:end] for log in point.logs))
         figure.add_scatter(
             x=[start - 0.4, end - 0.6],
@@ -118,7 +117,7 @@ def _hover(point: Point, interval: tuple[float, float]) -> str:
 
 
 def _families(figure: go.Figure, series: Series, colours: Palette) -> None:
-    shown = series.families[:MOST_FAMILIES]
+    shown = series.families[: bounds.PANELS]
     unit = time_unit(us for point in series.points for us in point.families.values())
     for name, colour in zip(shown, colours.parts, strict=False):
         amounts = [point.families.get(name, 0.0) for point in series.points]

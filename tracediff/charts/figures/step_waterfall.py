@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from tracediff import bounds
 from tracediff.charts.labels import has_gpu, label, not_compared, side_names
-from tracediff.charts.marks import data_array, hovers
-from tracediff.charts.rows import name_rows
+from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
-from tracediff.profile.step_states import state_label
+from tracediff.pair import Pair, total
+from tracediff.profile.events.step_states import state_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -19,21 +20,17 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
     from tracediff.formatting import Unit
 
-SMALL = 0.005
-"""Changes below this part of the longer step share one bar."""
+
 BAR_WIDTH = 0.75
 """Thickness of a bar as a fraction of its row."""
-FLAT = 0.3
-"""If the running total moves by less than this fraction, the axis does not start at 0; the subtitle says so."""
 
 
 @dataclass(frozen=True)
-class Change:
+class StateChange:
     """The change of one state: ``delta`` in µs per step. ``name`` is plain text."""
 
     name: str
-    control_us: float
-    test_us: float
+    us: Pair[float]
     delta: float
 
 
@@ -43,10 +40,10 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
 
     colours = palette(theme)
     refused = not_compared(comparison)
-    if refused or not comparison.step_time.control:
+    if refused or not comparison.step_time.period.control:
         return empty(theme, refused or "No step has a duration.")
     us = comparison.us
-    ends = us(comparison.step_time.control), us(comparison.step_time.test)
+    ends = comparison.step_time.period.map(us)
     changes = _changes(comparison)
     totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
     unit = time_unit(ends)
@@ -80,21 +77,22 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     )
 
 
-def _changes(comparison: Comparison) -> list[Change]:
+def _changes(comparison: Comparison) -> list[StateChange]:
     """The states that changed, in their order; small ones as one at the end."""
     us, step = comparison.us, comparison.step_time
     gpu = has_gpu(comparison)
-    least = SMALL * max(step.control, step.test)
+    least = bounds.SMALL_BAR * max(step.period)
     states = [s for s in step.states if s.delta]
     small = [s for s in states if abs(s.delta) < least]
     if len(small) < 2:
         small = []
-    out = [Change(state_label(s.name, gpu), us(s.control), us(s.test), us(s.delta)) for s in states if s not in small]
+    out = [StateChange(state_label(s.name, gpu), s.time.map(us), us(s.delta)) for s in states if s not in small]
     if small:
         out.append(
-            Change(
+            StateChange(
                 f"{len(small)} smaller changes",
-                *(us(sum(n)) for n in zip(*((s.control, s.test, s.delta) for s in small), strict=True)),
+                total(s.time for s in small).map(us),
+                us(sum(s.delta for s in small)),
             )
         )
     return out
@@ -104,7 +102,7 @@ def _start(totals: list[float], ends: tuple[float, float]) -> float:
     """Where the axis begins, in µs."""
     low, high = min(*totals, *ends), max(*totals, *ends)
     span = high - low
-    return max(low - span, 0.0) if 0 < span < FLAT * high else 0.0
+    return max(low - span, 0.0) if 0 < span < bounds.FLAT_CHART * high else 0.0
 
 
 def _totals(
@@ -131,7 +129,9 @@ def _totals(
         )
 
 
-def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: Unit, colours: tuple[str, str]) -> None:
+def _bars(
+    figure: go.Figure, changes: list[StateChange], totals: list[float], unit: Unit, colours: tuple[str, str]
+) -> None:
     for name, colour, sign in (("faster", colours[0], -1), ("slower", colours[1], 1)):
         rows = [(k + 1, totals[k], c) for k, c in enumerate(changes) if c.delta * sign > 0]
         figure.add_bar(
@@ -145,9 +145,7 @@ def _bars(figure: go.Figure, changes: list[Change], totals: list[float], unit: U
             text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",
             cliponaxis=False,
-            customdata=data_array(
-                [label(c.name, 120), time(c.control_us), time(c.test_us), signed_time(c.delta)] for _, _, c in rows
-            ),
+            customdata=data_array([label(c.name, 120), *map(time, c.us), signed_time(c.delta)] for _, _, c in rows),
             hovertemplate="<b>%{customdata[0]}</b><br>control %{customdata[1]}<br>test %{customdata[2]}<br>change "
             "%{customdata[3]} per step<extra></extra>",
         )
@@ -170,7 +168,7 @@ def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) ->
     )
 
 
-def _title(ends: tuple[float, float], changes: list[Change]) -> str:
+def _title(ends: tuple[float, float], changes: list[StateChange]) -> str:
     head = f"Step time {change(*ends)} ({signed_percent(ends[1] / ends[0] - 1)})"
     if ends[0] == ends[1]:
         head = f"Step time {time(ends[0])} on both sides"

@@ -1,32 +1,37 @@
-"""One step of each side, one above the other: what streams and threads did."""
+"""When work ran: one step of each side with its streams and threads, spans of a name in it, its time by step."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracediff import bounds
+from tracediff.aggregate.samples import StepSum
+from tracediff.arrays import Int64, union
 from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of
-from tracediff.charts.marks import hovers
-from tracediff.charts.rows import name_rows, panels
+from tracediff.charts.marks import data_array, hovers, name_rows, panels, step_dots
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import plural, time, time_unit
-from tracediff.profile.step_states import state_label
+from tracediff.formatting import count, plural, time, time_unit
+from tracediff.profile.events.step_states import state_label
 from tracediff.profile.timeline import ANNOTATION, KINDS
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.aggregate.representative_step import TypicalStep
-    from tracediff.analysis.analysis import Analysis
+    from tracediff.aggregate.averages import TypicalStep
+    from tracediff.analysis import Analysis
     from tracediff.charts.theme import Palette
     from tracediff.diff.comparison import Comparison
     from tracediff.formatting import Unit
-    from tracediff.profile.model import Timeline
+    from tracediff.profile.model.profile import Timeline
+
 
 ROW = 17
 """Pixels of a stream or a level of a thread."""
-LONGEST_NAME = 160
 NO_EVENTS = "A snapshot contains no events: compare the traces to see a timeline."
 
 
@@ -110,10 +115,10 @@ def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
     if of_step.rows[marks.row[i]] == "state":
         name = state_label(name, gpu)
     if count == 1:
-        return f"<b>{full_name(name, LONGEST_NAME)}</b><br>{time(busy / 1000)}, {start}"
+        return f"<b>{full_name(name, bounds.OTHER_NAME)}</b><br>{time(busy / 1000)}, {start}"
     return (
         f"<b>{plural(count, 'event')}</b>, {time(busy / 1000)} together, {start}<br>the longest: "
-        f"{full_name(name, LONGEST_NAME)}"
+        f"{full_name(name, bounds.OTHER_NAME)}"
     )
 
 
@@ -158,4 +163,101 @@ def _subtitle(shown: list[tuple[int, TypicalStep]], sides: int) -> str:
         text
         + (f" {plural(left, 'less busy stream or thread')} omitted." if left else "")
         + ("" if len(shown) == sides else f" {NO_EVENTS}")
+    )
+
+
+NARROWEST = 1 / 1000
+"""Part of the longer step that a mark is wide at least; marks that touch are one."""
+
+
+@dataclass(frozen=True)
+class StepSpans:
+    """What ran in one step.
+
+    Attributes:
+        where: the step, in words. period_ns: of the step. start, end: int64[n] ns after the start of the step.
+    """
+
+    where: str
+    period_ns: int
+    start: Int64
+    end: Int64
+
+
+def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str = "light") -> go.Figure:
+    """The spans of control and test, each a lane; None for a side whose events are not at hand."""
+    import plotly.graph_objects as go
+
+    if not any(side is not None and len(side.start) for side in sides):
+        return empty(theme, "It did not run in the steps that are shown.")
+    colours = palette(theme)
+    longest = max(side.period_ns for side in sides if side)
+    unit = time_unit([longest / 1000])
+    figure = go.Figure()
+    for which, side in enumerate(sides):
+        if side is None:
+            continue
+        shown = union(side.start, np.maximum(side.end, side.start + int(longest * NARROWEST)))
+        first = np.searchsorted(np.sort(side.start), shown.start, side="left")
+        count = np.diff(np.append(first, len(side.start)))
+        figure.add_bar(
+            name=SIDES[which],
+            orientation="h",
+            y=data_array([SIDES[which]] * len(shown.start)),
+            base=shown.start / 1000 / unit.size,
+            x=(shown.end - shown.start) / 1000 / unit.size,
+            width=0.5,
+            marker={"color": colours.sides[which]},
+            **hovers(
+                f"{label(side.where, 60)}<br>{plural(n, 'event')} from {time(start / 1000)} on, {time(took / 1000)}"
+                for n, start, took in zip(
+                    count.tolist(), shown.start.tolist(), (shown.end - shown.start).tolist(), strict=True
+                )
+            ),
+            showlegend=False,
+        )
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=[0, longest / 1000 / unit.size])
+    figure.update_yaxes(categoryorder="array", categoryarray=SIDES[::-1], showgrid=False)
+    figure.update_layout(barmode="overlay")
+    told = [
+        f"{plural(len(side.start), 'event')}, {time(int((side.end - side.start).sum()) / 1000)}" if side else "unknown"
+        for side in sides
+    ]
+    where = "; ".join(f"{name}: {side.where}" for name, side in zip(SIDES, sides, strict=True) if side)
+    return finish(figure, theme, f"{told[0]} in the control, {told[1]} in the test", where, 200)
+
+
+def name_steps(
+    steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light"
+) -> go.Figure:
+    """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control
+    and test, a dot per step.
+    """
+    import plotly.graph_objects as go
+
+    if not any(step.count for side in steps for step in side):
+        return empty(theme, "It did not run in any used step.")
+    colours = palette(theme)
+    unit = time_unit(step.ns / 1000 for side in steps for step in side)
+    figure = go.Figure()
+    for which, side in enumerate(steps):
+        drawn = side[:: max(1, -(-len(side) // bounds.DOTS_OF_SIDE))]
+        figure.add_box(
+            name=SIDES[which],
+            x=data_array([SIDES[which]] * len(drawn)),
+            y=[unit.scaled(step.ns / 1000) for step in drawn],
+            **step_dots(colours, which),
+            line={"color": colours.text, "width": 1},
+            fillcolor="rgba(0,0,0,0)",
+            **hovers(
+                f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count(s.count)} ×, {time(s.ns / 1000)}"
+                for s in drawn
+            ),
+            showlegend=False,
+        )
+    figure.update_yaxes(title_text=f"{quantity} per step ({unit.name})", rangemode="tozero")
+    figure.update_xaxes(showgrid=False)
+    medians = [time(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
+    return finish(
+        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "Each dot is a step.", 260
     )

@@ -1,49 +1,46 @@
 """Built-in workloads: models and steps that published tutorials measure, in plain PyTorch with random weights.
 
-One file per workload.
-
-A workload module has
-
-    TITLE     one line that describes the step
-    SIZES     {"tiny": {...}, "small": {...}, "full": {...}}, keyword arguments of `make`
-    OWN       names of the workload's own variants ("loop", "vmap"), () if it has none
-    VARIANTS  the default variants; the others are compared with the first
-    make      (variant: Variant, device: str, **size) -> Task
+A workload is a function that makes its step, described by `harness.described`, in a file with others like it.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tracediff.collect.record import check_torch
 from tracediff.errors import TracediffError, did_you_mean
 
-NAMES = (
-    "vit",
-    "vit-distill",
-    "graph-breaks",
-    "graph-breaks-allreduce",
-    "dynamic-shapes",
-    "sincos",
-    "resnet18",
-    "resnet50",
-    "bert",
-    "numpy",
-    "mlp",
-    "conv-bn",
-    "ensemble",
-    "per-sample-grad",
-    "jacobian",
-    "hessian",
-    "hvp",
-    "forward-ad",
-    "dataloader",
-)
+if TYPE_CHECKING:  # the harness imports torch
+    from tracediff.collect.workloads.harness import Workload
+
+FILES = {
+    "vit": "transformers",
+    "vit-distill": "transformers",
+    "graph-breaks": "graph_breaks",
+    "graph-breaks-allreduce": "graph_breaks",
+    "dynamic-shapes": "transformers",
+    "sincos": "functions",
+    "resnet18": "vision",
+    "resnet50": "vision",
+    "bert": "transformers",
+    "numpy": "numpy",
+    "mlp": "functions",
+    "conv-bn": "vision",
+    "ensemble": "transforms",
+    "per-sample-grad": "transforms",
+    "jacobian": "transforms",
+    "hessian": "transforms",
+    "hvp": "transforms",
+    "forward-ad": "transforms",
+    "dataloader": "vision",
+}
+"""Workload → its file."""
+NAMES = tuple(FILES)
 
 
-def workload(name: str) -> Any:
-    """The module of the workload ``name``.
+def workload(name: str) -> Workload:
+    """The workload ``name``.
 
     Raises:
         TracediffError: there is none; or torch, which all of them need, is not installed.
@@ -52,4 +49,5 @@ def workload(name: str) -> Any:
         known = f"workloads: {', '.join(NAMES)}"
         raise TracediffError(f"--workload {name}", "unknown workload", did_you_mean(name, NAMES, known))
     check_torch("tracediff collect")
-    return import_module(f"tracediff.collect.workloads.{name.replace('-', '_')}")
+    found: Workload = getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))
+    return found

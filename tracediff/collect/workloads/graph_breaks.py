@@ -4,25 +4,23 @@ with an f-string.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import inference, sizes, training
+from tracediff.collect.workloads.harness import described, inference, sizes, training
 
-TITLE = "training or inference step of a net with four graph breaks (SGD)"
-SIZES = sizes("width batch", tiny=(192, 64), small=(1024, 256), full=(4096, 1024))
 BREAKS = ("item", "print", "numpy", "assert")
-OWN = ("breaks", "fixed", *(f"fixed_{name}" for name in BREAKS), "training", "inference")
-VARIANTS = ("eager", "compile", "compile+fixed")
 
 
-class Part(nn.Module):
+class NetPart(nn.Module):
     """Linear, layer norm and GELU with a residual: something to fuse."""
 
     def __init__(self, width: int) -> None:
@@ -44,7 +42,7 @@ class Breaks(nn.Module):
 
     def __init__(self, width: int, fixed: Collection[str] = ()) -> None:
         super().__init__()
-        self.parts = nn.ModuleList(Part(width) for _ in range(5))
+        self.parts = nn.ModuleList(NetPart(width) for _ in range(5))
         self.seen: dict[str, Any] = {"mean": 0.0, "finite": True}
         self.fixed = frozenset(fixed)
 
@@ -105,6 +103,42 @@ def task(variant: Variant, device: str, model: nn.Module, batch: int, width: int
     return training(variant, device, model, optimizer, lambda x: forward(x).square().mean(), repeat((x,)))
 
 
-def make(variant: Variant, device: str, batch: int, width: int) -> Task:
+@described(
+    "training or inference step of a net with four graph breaks (SGD)",
+    sizes("width batch", tiny=(192, 64), small=(1024, 256), full=(4096, 1024)),
+    variants=("eager", "compile", "compile+fixed"),
+    own=("breaks", "fixed", *(f"fixed_{name}" for name in BREAKS), "training", "inference"),
+)
+def graph_breaks(variant: Variant, device: str, batch: int, width: int) -> Task:
     """The step."""
     return task(variant, device, net(variant, width), batch, width)
+
+
+class Centred(nn.Module):
+    """Takes off the mean over the batches of all ranks, then runs a net."""
+
+    def __init__(self, width: int, net: nn.Module) -> None:
+        super().__init__()
+        self.first, self.net = NetPart(width), net
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tensor [batch, width] → the same shape."""
+        x = self.first(x)
+        mean = x.detach().mean(0)
+        dist.all_reduce(mean)
+        return self.net(x - mean / dist.get_world_size())
+
+
+@described(
+    "training or inference step of a net with an all-reduce and four graph breaks (SGD)",
+    graph_breaks.sizes,
+    variants=graph_breaks.variants,
+    own=graph_breaks.own,
+)
+def graph_breaks_allreduce(variant: Variant, device: str, batch: int, width: int) -> Task:
+    """The step; makes a process group where there is none."""
+    if not dist.is_initialized():
+        backend = "nccl" if device.startswith("cuda") else "gloo"
+        alone = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+        dist.init_process_group(backend, **alone)
+    return task(variant, device, Centred(width, net(variant, width)), batch, width)

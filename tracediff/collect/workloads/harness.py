@@ -1,8 +1,9 @@
-"""What the workloads share: their sizes as a table, steps of inference and training, batches."""
+"""What the workloads share: `Workload`, their sizes as a table, steps of inference and training, batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
@@ -15,6 +16,32 @@ from tracediff.collect.variant import Task, Variant
 
 BATCHES = 10_000
 """Batches per epoch: more than a measurement needs, so that no step restarts the loader."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A step that ``tracediff collect --workload`` runs.
+
+    Attributes:
+        title: one line that describes the step.
+        sizes: tiny, small and full → keyword arguments of ``make``.
+        variants: the default variants; the others are compared with the first.
+        own: names of the workload's own variants, such as "loop" and "vmap".
+        make: (variant, device, **size) → the step.
+    """
+
+    title: str
+    sizes: dict[str, dict[str, Any]]
+    variants: tuple[str, ...]
+    own: tuple[str, ...]
+    make: Callable[..., Task]
+
+
+def described(
+    title: str, sizes: dict[str, dict[str, Any]], *, variants: tuple[str, ...], own: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Task]], Workload]:
+    """Makes a `Workload` of the function that makes its step."""
+    return lambda make: Workload(title, sizes, variants, own, make)
 
 
 def sizes(names: str, **values: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
@@ -91,7 +118,7 @@ def loaded(samples: Dataset[Any], batch: int, device: str, workers: int = 0, **o
     return moved(chain.from_iterable(repeat(loader)), device)
 
 
-class Samples(Dataset[Any]):
+class IndexedSamples(Dataset[Any]):
     """Samples that ``make`` makes of their index on access, enough for `BATCHES` batches."""
 
     def __init__(self, batch: int, make: Callable[[int], Any]) -> None:

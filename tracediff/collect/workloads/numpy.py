@@ -11,14 +11,7 @@ import torch
 from torch import Tensor
 
 from tracediff.collect.variant import Task, Variant
-from tracediff.collect.workloads.harness import sizes
-
-TITLE = "a NumPy function (normalise, outer product, clip, exp; or batched outer products), between tensors"
-SIZES = sizes(
-    "rows columns batch width", tiny=(1000, 1000, 64, 64), small=(2000, 2000, 1024, 64), full=(8192, 8192, 1024, 640)
-)
-OWN = ("vectors", "batched")
-VARIANTS = ("eager", "compile")
+from tracediff.collect.workloads.harness import described, sizes
 
 
 def row_sums(x: Any, y: Any) -> Any:
@@ -32,9 +25,20 @@ def outer_sums(x: Any, y: Any) -> Any:
     return np.sum(x[:, :, None] * y[:, None, :], axis=(-2, -1))
 
 
-def make(variant: Variant, device: str, rows: int, columns: int, batch: int, width: int) -> Task:
+@described(
+    "a NumPy function (normalise, outer product, clip, exp; or batched outer products), between tensors",
+    sizes(
+        "rows columns batch width",
+        tiny=(1000, 1000, 64, 64),
+        small=(2000, 2000, 1024, 64),
+        full=(8192, 8192, 1024, 640),
+    ),
+    variants=("eager", "compile"),
+    own=("vectors", "batched"),
+)
+def numpy(variant: Variant, device: str, rows: int, columns: int, batch: int, width: int) -> Task:
     """The step. Eager, NumPy runs on the CPU; compiled, the same code runs on the device."""
-    is_batched = variant.choice(*OWN) == "batched"
+    is_batched = variant.choice(*numpy.own) == "batched"
     function = outer_sums if is_batched else row_sums
     shapes = 2 * [(batch, width)] if is_batched else [(rows,), (columns,)]
     x, y = (torch.randn(shape, device=device) for shape in shapes)

@@ -1,26 +1,75 @@
-"""Figures: the numbers of a comparison to which a limit applies."""
+"""Figures: the numbers of a comparison to which a limit applies, and how many runs per side would decide it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
 
-from tracediff.aggregate.side import Side
+from tracediff import bounds, thresholds
+from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.limits import NAMED, Limit
-from tracediff.diff.gate.sample_size import Interval, spread_of_interval, spread_of_step
 from tracediff.diff.ops import Op
-from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
+from tracediff.diff.statistics.runs import detectable, reach
+from tracediff.diff.verdict import Verdict
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.manifest import Manifest
-from tracediff.profile.step_states import STATES
+from tracediff.pair import total
+from tracediff.profile.events.step_states import STATES
 from tracediff.runtimes import KERNEL
 
-LONGEST = 200
-"""Characters up to which an error lists the names that there are."""
+Interval = tuple[float, float]
+"""The ends of a 95 % interval of a relative change."""
+
+
+def spread_of_step(verdict: Verdict) -> float | None:
+    """Standard deviation of the logarithm of a run's median, from the verdict's detectable change; None if it has
+    none.
+    """
+    if verdict.min_detectable_us is None or verdict.median_control_us <= 0:
+        return None
+    n, m = verdict.n_control, verdict.n_test
+    df = {"paired": n - 1.0, "prediction": max(n, m) - 1.0, "assumed": math.inf}.get(verdict.method, n + m - 2.0)
+    detected = math.log1p(verdict.min_detectable_us / verdict.median_control_us)
+    return detected / (detectable(df) * math.sqrt(1 / n + 1 / m))
+
+
+def spread_of_interval(interval: Interval, n: int, m: int) -> float:
+    """Standard deviation of the logarithm of a run, from an ``interval``."""
+    return half_width(interval) / (reach(n + m - 2) * math.sqrt(1 / n + 1 / m))
+
+
+def middle(interval: Interval) -> float:
+    """Logarithm of the ratio in the middle of ``interval``."""
+    return (math.log1p(interval[0]) + math.log1p(interval[1])) / 2
+
+
+def half_width(interval: Interval) -> float:
+    """Half the width of ``interval``, in logarithms."""
+    return (math.log1p(interval[1]) - math.log1p(interval[0])) / 2
+
+
+def runs_to_detect(spread: float, effect: float) -> int | None:
+    """Runs per side that detect a change of the logarithm by ``effect`` in 80 % of cases; None if too many."""
+    return _least_runs(lambda n: detectable(2 * n - 2) * spread * math.sqrt(2 / n) <= effect)
+
+
+def runs_to_separate(spread: float, distance: float) -> int | None:
+    """Runs per side whose interval has a half width below ``distance``; None if too many."""
+    return _least_runs(lambda n: reach(2 * n - 2) * spread * math.sqrt(2 / n) < distance)
+
+
+def _least_runs(enough: Callable[[int], bool]) -> int | None:
+    runs = range(2, bounds.RECOMMENDED_RUNS + 1)
+    found = bisect_left(runs, True, key=enough)
+    return runs[found] if found < len(runs) else None
+
+
 FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
@@ -96,7 +145,7 @@ def _state(limit: Limit, comparison: Comparison) -> Figure:
     us = comparison.us
     for state in comparison.step_time.states:
         if state.name == limit.name:
-            return _time(limit.subject, us(state.control), us(state.test), state.interval, comparison)
+            return _time(limit.subject, *state.time.map(us), state.significance.interval, comparison)
     if limit.name in STATES:
         return Figure(limit.subject, 0.0, 0.0)
     raise _unknown(limit, "a state", [state.name for state in comparison.step_time.states])
@@ -105,7 +154,7 @@ def _state(limit: Limit, comparison: Comparison) -> Figure:
 def _family(limit: Limit, comparison: Comparison) -> Figure:
     for family in comparison.families:
         if family.name == limit.name:
-            return _time(limit.subject, family.control_us, family.test_us, family.interval, comparison)
+            return _time(limit.subject, *family.us, family.significance.interval, comparison)
     raise _unknown(limit, "a family", [family.name for family in comparison.families])
 
 
@@ -121,7 +170,7 @@ def _unknown(limit: Limit, what: str, names: Sequence[str]) -> TracediffError:
     """The error of a limit that matches nothing; a name that contains it is as near as one that is spelt alike."""
     part = limit.name.strip("*").lower()
     containing = sorted({name for name in names if part and part in name.lower()}, key=lambda name: (len(name), name))
-    listed = shorten(", ".join(dict.fromkeys(names)), LONGEST, placeholder=" …")
+    listed = shorten(", ".join(dict.fromkeys(names)), bounds.REASON, placeholder=" …")
     there_are = f"there are {listed}" if listed else "there are none"
     remedy = f"did you mean {containing[0]}?" if containing else did_you_mean(part, names, there_are)
     return TracediffError(f"limit on {quoted(limit.subject)}", f"neither side has such {what}", remedy)
@@ -134,10 +183,11 @@ def _matches(op: Op, pattern: str) -> bool:
 def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     """Self time. An op that only test has, in every step, is exact: it was added."""
     us = comparison.us
-    control, test = us(op.control_self), us(op.test_self)
-    if op.count_change == "added" and not op.counts_vary and op.test_count >= comparison.scale:
+    control, test = op.self_time.map(us)
+    if op.count_change == "added" and not op.counts_vary and op.count.test >= comparison.scale:
         return Figure(f"op:{op.name}", control, test, exact=True)
-    return replace(_time(f"op:{op.name}", control, test, op.interval, comparison), q=op.q_value if several else None)
+    figure = _time(f"op:{op.name}", control, test, op.significance.interval, comparison)
+    return replace(figure, q=op.significance.q_value if several else None)
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
@@ -154,10 +204,10 @@ def _time(subject: str, control: float, test: float, interval: Interval | None, 
 
 
 def _why_untested(control: float, test: float, runs: tuple[int, int]) -> str:
-    if min(runs) < LEAST_RUNS:
+    if min(runs) < thresholds.TESTED_RUNS:
         return FEW_RUNS
-    if max(control, test) < LEAST_US:
-        return f"times below {LEAST_US:g} µs per step are not tested"
+    if max(control, test) < thresholds.TESTED_US:
+        return f"times below {thresholds.TESTED_US:g} µs per step are not tested"
     return "in some run, fewer than half of the steps have it"
 
 
@@ -166,8 +216,7 @@ def _kernels(comparison: Comparison) -> Figure:
     if not (comparison.control.has_gpu and comparison.test.has_gpu):
         return Figure("kernels", None, None, exact=True, why="a side has no GPU events")
     kernels = [op for op in comparison.ops if op.category == KERNEL]
-    control, test = sum(op.control_count for op in kernels), sum(op.test_count for op in kernels)
-    return Figure("kernels", comparison.number(control), comparison.number(test), exact=True)
+    return Figure("kernels", *total(op.count for op in kernels).map(comparison.number), exact=True)
 
 
 def peak_memory(*manifests: Manifest | None) -> tuple[float | None, ...]:

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
 
+from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.gate.config import STOPPING, Settings
-from tracediff.diff.gate.figures import FEW_RUNS, Figure, figures
-from tracediff.diff.gate.limits import Limit
-from tracediff.diff.gate.sample_size import MOST_RUNS, Interval, half_width, middle, runs_to_detect, runs_to_separate
-from tracediff.diff.gate.waivers import Waiver, waiver_for
+from tracediff.diff.gate.figures import (
+    FEW_RUNS,
+    Figure,
+    Interval,
+    figures,
+    half_width,
+    middle,
+    runs_to_detect,
+    runs_to_separate,
+)
+from tracediff.diff.gate.limits import STOPPING, GateSettings, Limit, Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
-from tracediff.diff.statistics.many import LEAST_RUNS, LEAST_US
-from tracediff.diff.statistics.runs import LEVEL
 from tracediff.formatting import signed_percent
 
 SINGLE_RUN = "single-run"
@@ -32,7 +37,8 @@ REMEDIES = {
     "graph-breaks": "collect both sides compiled, or remove the limit",
 }
 """Kind of subject → what to do if its numbers are missing."""
-NEED_RUNS = f"a decision needs at least {LEAST_RUNS} runs per side"
+MORE_RUNS = f"more than {bounds.RECOMMENDED_RUNS:,}"
+NEED_RUNS = f"a decision needs at least {thresholds.TESTED_RUNS} runs per side"
 UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significance unknown"
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
@@ -93,7 +99,7 @@ class Gate:
         return [j for j in self.judged if j.result == result]
 
 
-def check(comparison: Comparison, settings: Settings, today: date) -> Gate:
+def check(comparison: Comparison, settings: GateSettings, today: date) -> Gate:
     """The result of all limits of ``settings``.
 
     Args:
@@ -130,7 +136,7 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
             Reason(
                 SINGLE_RUN,
                 "one run of a side does not tell whether a difference is significant: record "
-                f"{LEAST_RUNS} or more per side",
+                f"{thresholds.TESTED_RUNS} or more per side",
                 str(runs[0]),
                 str(runs[1]),
             )
@@ -155,7 +161,7 @@ def _judge(limit: Limit, figure: Figure) -> Judged:
         return _judge_interval(limit, figure, control, figure.interval)
     if limit.kind != "step" and (test == 0 or control == test):
         return Judged(limit, figure, PASS)
-    if max(control, test) < LEAST_US <= limit.absolute and limit.kind != "step":
+    if max(control, test) < thresholds.TESTED_US <= limit.absolute and limit.kind != "step":
         return Judged(limit, figure, PASS, why=figure.why)
     return Judged(limit, figure, INCONCLUSIVE, why=figure.why, settle=_settle_untested(limit, figure))
 
@@ -169,7 +175,7 @@ def _judge_without_test(limit: Limit, figure: Figure) -> Judged:
 
 def _judge_interval(limit: Limit, figure: Figure, control: float, interval: Interval) -> Judged:
     result = on_interval(limit, control, interval)
-    if result == REGRESSION and figure.q is not None and figure.q > LEVEL:
+    if result == REGRESSION and figure.q is not None and figure.q > thresholds.SIGNIFICANCE:
         why = f"not significant among the operators that were tested (q = {figure.q:.2f})"
         return Judged(
             limit, figure, INCONCLUSIVE, why=why, settle="limit this operator by its name, or record more runs"
@@ -201,18 +207,18 @@ def _settle(limit: Limit, figure: Figure, control: float, interval: Interval) ->
     within = f"{100 * bound:.3g} %"
     needed = runs_to_detect(figure.spread, math.log1p(bound))
     if needed is None:
-        return f"more than {MOST_RUNS:,} runs per side would be needed to detect {within}: the runs are too noisy"
+        return f"{MORE_RUNS} runs per side would be needed to detect {within}: the runs are too noisy"
     if half_width(interval) >= math.log1p(bound):  # too wide to separate even no change from the limit
         return f"{needed} runs per side would detect {within}"
     change = middle(interval)
     needed = runs_to_separate(figure.spread, abs(change - math.log1p(bound)))
-    runs = f"{needed:,}" if needed else f"more than {MOST_RUNS:,}"
+    runs = f"{needed:,}" if needed else MORE_RUNS
     return f"{runs} runs per side would separate {signed_percent(math.expm1(change))} from the limit of {within}"
 
 
 def _settle_untested(limit: Limit, figure: Figure) -> str:
-    if max(figure.control or 0, figure.test or 0) < LEAST_US and limit.kind != "step":
-        return f"set the absolute part of the limit to {LEAST_US:g}us or more"
+    if max(figure.control or 0, figure.test or 0) < thresholds.TESTED_US and limit.kind != "step":
+        return f"set the absolute part of the limit to {thresholds.TESTED_US:g}us or more"
     if limit.kind == "step":
         return f"{NEED_RUNS}, or an assumed spread (--assume-run-cv)"
     return NEED_RUNS

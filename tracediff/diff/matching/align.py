@@ -1,20 +1,22 @@
-"""Aligning two sequences: the pairs of equal elements that stand in the same order."""
+"""Aligning two sequences: the pairs of equal elements that stand in the same order; and joining what belongs together,
+two by two.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
 
-MOST_EDITS = 600
-"""Insertions and deletions beyond which an order is no evidence (and costs their square)."""
+from tracediff import bounds
 
 Pairs = list[tuple[int, int]]
 
 
 def align(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
     """[(i, j)] with ``a[i] == b[j]``, ascending in both: a longest common subsequence (Myers, 1986), empty where more
-    than MOST_EDITS differ.
+    than ALIGNED_EDITS differ.
 
     Symmetric: align(b, a) gives the same pairs turned round, since the sequences are put into an order of their own
     first.
@@ -51,11 +53,13 @@ def _aligned(x: list[int], y: list[int]) -> Pairs:
 def _myers(x: list[int], y: list[int]) -> Pairs:
     n, m = len(x), len(y)
     shared = (Counter(x) & Counter(y)).total()
-    if not shared or n + m - 2 * shared > MOST_EDITS:  # the search would find no pair, and take MOST_EDITS² to do so
+    if (
+        not shared or n + m - 2 * shared > bounds.ALIGNED_EDITS
+    ):  # the search would find no pair, in a time of its square
         return []
     reach = {1: 0}
     history: list[dict[int, int]] = []
-    for edits in range(min(n + m, MOST_EDITS) + 1):
+    for edits in range(min(n + m, bounds.ALIGNED_EDITS) + 1):
         history.append(dict(reach))
         for k in range(-edits, edits + 1, 2):
             down = k == -edits or (k != edits and reach[k - 1] < reach[k + 1])
@@ -129,3 +133,31 @@ def equal_in_turn(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) ->
         if j not in taken_b:
             waiting[element].append(j)
     return [(i, waiting[element].popleft()) for i, element in enumerate(a) if i not in taken_a and waiting[element]]
+
+
+Member = TypeVar("Member", bound=Hashable)
+
+
+class Joined(Generic[Member]):
+    """Disjoint groups of members that were joined, directly or through others."""
+
+    def __init__(self) -> None:
+        self._root: dict[Member, Member] = {}
+
+    def _find(self, member: Member) -> Member:
+        root = self._root
+        while (above := root.setdefault(member, member)) != member:
+            root[member] = root[above]  # half the way for the next one
+            member = above
+        return member
+
+    def join(self, one: Member, other: Member) -> None:
+        """Put two members into one group."""
+        self._root[self._find(one)] = self._find(other)
+
+    def groups(self) -> list[list[Member]]:
+        """All groups, in the order in which their first members were joined."""
+        found: dict[Member, list[Member]] = defaultdict(list)
+        for member in list(self._root):
+            found[self._find(member)].append(member)
+        return list(found.values())

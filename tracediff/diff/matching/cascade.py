@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
 
+from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.diff.matching.batch_ratio import shape_key
-from tracediff.diff.matching.call_pairs import Pairing
+from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
-from tracediff.diff.matching.items import Item
-from tracediff.diff.matching.match import PLACED_AS, Leftover, Match
+from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match
 from tracediff.diff.matching.sequence import by_sequence
 from tracediff.profile.kernels.families import OTHER
-
-MOST_MEMBERS = 16
-LARGEST = 0.1
-"""Pieces of work on a side, and part of both sides' time, beyond which a group of one module or family names no
-partner, unless it is a single call site."""
 
 
 def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
@@ -46,7 +40,10 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
 def _placed(match: Match, whole: int) -> Match:
     """``match``, or, where it is so wide that it names no partner, the same as work that was placed and not matched."""
     level, control, test, shared = match
-    wide = max(len(control), len(test)) > MOST_MEMBERS or sum(i.ns for i in (*control, *test)) > LARGEST * whole
+    wide = (
+        max(len(control), len(test)) > thresholds.WIDE_GROUP
+        or sum(i.ns for i in (*control, *test)) > thresholds.WIDE_PART * whole
+    )
     one_call = max(len({i.node for i in side}) for side in (control, test)) == 1
     return (PLACED_AS[level], control, test, shared) if level in PLACED_AS and wide and not one_call else match
 

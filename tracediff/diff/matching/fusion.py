@@ -13,19 +13,14 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
 
+from tracediff import bounds
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.diff.matching.align import align, ascending, equal_in_turn
-from tracediff.diff.matching.batch_ratio import shape_key
-from tracediff.diff.matching.call_pairs import STEADY
-from tracediff.diff.matching.items import Item
-from tracediff.diff.matching.joined import Joined
-from tracediff.diff.matching.match import Leftover, Match
-from tracediff.diff.matching.origins import VIEWS, base_name
+from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
+from tracediff.diff.matching.call_pairs import STEADY, shape_key
+from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, base_name
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
-LONGEST_OP = 16
-"""Words in the name of an operator."""
 
 
 def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
@@ -97,7 +92,7 @@ def _computing(kernels: list[Item], ops: set[str]) -> dict[str, list[Item]]:
     """Base name of an operator → the kernels whose lists hold it, in order: a list is searched for all of ``ops`` at
     once, by as many of its words as an operator has.
     """
-    lengths = sorted({op.count("_") + 1 for op in ops if op.count("_") < LONGEST_OP})
+    lengths = sorted({op.count("_") + 1 for op in ops if op.count("_") < bounds.OPERATOR_WORDS})
     holds: dict[tuple[str, ...], set[str]] = {}
     found: dict[str, list[Item]] = defaultdict(list)
     for kernel in kernels:

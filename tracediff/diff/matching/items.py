@@ -1,16 +1,118 @@
-"""Items: the work of one side with all that matching goes by."""
+"""Items: the work of one side with all that matching goes by, also where a compiled kernel comes from as the
+collector's manifest and logs say; and the match of items of both sides.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from tracediff.aggregate.call_tree import CallTree, Work
-from tracediff.diff.matching.origins import Origins
+from tracediff.ingest.manifest import CompiledGraph, Manifest
+from tracediff.ingest.model.names import as_one
+from tracediff.ingest.torch_log import CompiledKernel, TorchLog
+from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
-from tracediff.profile.work import UNMATCHED
+
+GRAPH_OF_NAME = re.compile(r"^graph_\d+_")
+VIEWS = re.compile(
+    r"^(?:_?unsafe_view|view|reshape|permute|transpose|t|expand|expand_as|squeeze|unsqueeze|slice|select|alias|detach|as_strided|split\w*|unbind"
+    r"|narrow|contiguous|empty\w*|_reshape_alias|resize_|resolve_conj|getitem)$"
+)
+"""Operators that move no data."""
+PHASE_OF = {"inference": "forward"}
+
+
+@dataclass(frozen=True)
+class KernelOrigin:
+    """What one kernel computes: base names of the original operators (``native_layer_norm``; empty where unknown), the
+    module that holds them all, None where none does, and their lines of code, None where unknown.
+    """
+
+    ops: tuple[str, ...]
+    module: str | None
+    line: str | None = None
+
+
+class Origins:
+    """The origins of all kernels of a side; empty without a manifest and logs."""
+
+    def __init__(self, manifest: Manifest | None, log: TorchLog | None = None) -> None:
+        self._logged: dict[str, dict[str, KernelOrigin]] = defaultdict(dict)  # kernel name → phase → origin
+        for kernel in log.kernels if log else ():
+            self._logged[kernel.name][PHASE_OF.get(kernel.phase, kernel.phase)] = _of_log(kernel)
+        self._origins: dict[tuple[str, str], list[KernelOrigin]] = defaultdict(list)  # (phase, kernel name)
+        for graph in manifest.provenance if manifest else ():
+            for name, origin in _kernels(graph):
+                self._origins[graph.phase, f"graph_{graph.id}_{name}"].append(origin)
+                self._origins[graph.phase, name].append(origin)
+
+    def find(self, kernel: str, phase: str, occurrence: int) -> KernelOrigin | None:
+        """The origin of the ``occurrence``-th launch of ``kernel`` (its raw name) in a phase of a step; None where
+        unknown or ambiguous.
+        """
+        collected, logged = self._collected(kernel, phase, occurrence), self._of_logs(kernel, phase)
+        return replace(collected, line=logged.line) if collected and logged else collected or logged
+
+    def _of_logs(self, kernel: str, phase: str) -> KernelOrigin | None:
+        """By its phase, else where all phases agree."""
+        found = self._logged.get(kernel, {})
+        return found.get(phase) or (next(iter(found.values())) if len(set(found.values())) == 1 else None)
+
+    def _collected(self, kernel: str, phase: str, occurrence: int) -> KernelOrigin | None:
+        found = self._origins.get((phase, kernel))
+        if not found:
+            return None
+        if len(set(found)) == 1:
+            return found[0]
+        return found[occurrence] if GRAPH_OF_NAME.match(kernel) and occurrence < len(found) else None
+
+
+def base_name(op: str) -> str:
+    """``aten::add_`` and ``aten.add.Tensor`` → ``add``."""
+    plain = op.removeprefix("aten::").removeprefix("aten.")
+    return plain.split(".")[0].rstrip("_") or plain
+
+
+def _of_log(kernel: CompiledKernel) -> KernelOrigin:
+    """``aten.add.Tensor``, ``_c10d_functional.all_reduce`` → ``add``, ``all_reduce``."""
+    names = {base_name(op.partition(".")[2]) for op in kernel.ops}
+    return KernelOrigin(tuple(sorted(name for name in names if not VIEWS.match(name))), None, as_one(kernel.lines))
+
+
+def _kernels(graph: CompiledGraph) -> Iterable[tuple[str, KernelOrigin]]:
+    """Kernel name → origin in launch order; a node that several kernels compute again counts for the first."""
+    nodes = {node.name: node for node in graph.nodes}
+    placed = [
+        (name, int(place or 0), node_names)
+        for (name, _, place), node_names in ((k.rpartition(":"), v) for k, v in graph.kernels.items())
+    ]
+    taken: set[str] = set()
+    for name, _, node_names in sorted(placed, key=lambda entry: entry[1]):
+        known = [nodes[n] for n in node_names if n in nodes]
+        fresh = [n for n in known if n.name not in taken] or known
+        taken |= {n.name for n in known}
+        counted = [n for n in fresh if not VIEWS.match(base_name(n.op))] or fresh
+        yield (
+            name,
+            KernelOrigin(
+                tuple(sorted({base_name(n.op) for n in counted})), _shared_module({n.module for n in counted})
+            ),
+        )
+
+
+def _shared_module(modules: set[str]) -> str | None:
+    """The innermost module that holds all ``modules``; None where only the whole model does."""
+    paths = [m.split(".") if m else [] for m in modules]
+    shared = []
+    for parts in zip(*paths, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared) or None
+
 
 FamilyOf = Callable[[str, str | None], str]
 """(name of the work, its operator) → family."""
@@ -119,3 +221,43 @@ def fused_list(name: str) -> tuple[str, ...]:
     """
     found = FUSED_LIST.search(name) if is_generated(name) else None
     return (found["ops"],) if found else ()
+
+
+LEVELS = (
+    "exact",
+    "op",
+    "module",
+    "fusion",
+    "sequence",
+    "sequence~family",
+    "family",
+    "same module",
+    "same family",
+    "added",
+    "removed",
+)
+"""How a group was matched, in order of trust; docs/matching.md explains each."""
+
+PLACED_AS = {"module": "same module", "family": "same family"}
+"""What a level is called where its group is too wide to name a partner: such work is placed, not matched."""
+PLACED = frozenset(PLACED_AS.values())
+
+TURNED = {"added": "removed", "removed": "added"}
+"""Levels that change when the sides are swapped."""
+
+Match = tuple[str, list[Item], list[Item], tuple[int, int] | None]
+"""(level, items of the control, items of the test, the paired operators that all of them hang below)."""
+
+
+@dataclass
+class Leftover:
+    """What no level has placed yet; items keep their order."""
+
+    control: list[Item]
+    test: list[Item]
+
+    def take(self, matches: list[Match]) -> None:
+        """Remove what ``matches`` placed."""
+        placed = {id(item) for match in matches for item in (*match[1], *match[2])}
+        self.control = [i for i in self.control if id(i) not in placed]
+        self.test = [i for i in self.test if id(i) not in placed]

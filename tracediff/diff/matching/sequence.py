@@ -1,40 +1,94 @@
 """Level sequence: work that no operator launched (graph replays), by the order in which it ran.
 
-Both sides' work of a phase is aligned as a whole, so that the pairs in order are as alike together as can be
-(`ordered`). Order is a hint, not a law: node order moves between captures, so neighbours may exchange their partners,
-and what is left over pairs a few places away where names agree. What then lies between the same two pairs is grouped by
-family.
+Both sides' work of a phase is aligned as a whole, so that the pairs in order are as alike together as can be. Short
+sequences are scored whole; of longer ones each piece is scored with those of the other side around the place that equal
+names give it, so that the cost grows with the length and not with its square. Order is a hint, not a law: node order
+moves between captures, so neighbours may exchange their partners, and what is left over pairs a few places away where
+names agree. What then lies between the same two pairs is grouped by family, and what is left beside a replaced kernel
+joins it: the parts that it was split into.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracediff.diff.matching.fused_words import Floats, Int64
-from tracediff.diff.matching.items import Item
-from tracediff.diff.matching.joined import Joined
-from tracediff.diff.matching.match import Leftover, Match
-from tracediff.diff.matching.ordered import in_order
-from tracediff.diff.matching.similarity import NONE, SAME_NAME, Similarity
+from tracediff import bounds, thresholds
+from tracediff.arrays import Floats, Int64
+from tracediff.diff.matching.align import Joined, Pairs, align, ascending
+from tracediff.diff.matching.items import Item, Leftover, Match
+from tracediff.diff.matching.similarity import Similarity
 from tracediff.profile.kernels.families import OTHER
 
-NEAR = 4
-"""Pairs that may lie between two places of work that moved."""
-MOST_NEAR, MOST_PARTNERS = 1024, 32
-"""Pieces of work around such a place that are scored, and of those the most alike that are kept."""
-WINDOW = 3
-"""Pairs within which partners are exchanged."""
-BETTER = 0.05
-"""By how much an exchange of partners must be more alike."""
-STRONG = 0.6 * SAME_NAME
-"""Least score of partners that do not stand in order."""
-NOTHING = 0.02
-"""Difference of scores that separates nothing."""
-MOST_BETWEEN = 8
-"""Pieces of work of one family between two pairs beyond which their place says nothing."""
+UP, LEFT, PAIRED = range(3)
+
+
+class Band(NamedTuple):
+    """Which of the test's pieces each of the control's is scored with: ``width`` from ``first[k]`` on."""
+
+    first: Int64
+    width: int
+
+
+def in_order(similarity: Similarity) -> Pairs:
+    """The pairs in order whose scores add up to most (Needleman and Wunsch, 1970, without a price for gaps)."""
+    of_a, of_b = similarity.comparable()
+    if not len(of_a) or not len(of_b):
+        return []
+    band = _band(similarity.names[0][of_a], similarity.names[1][of_b])
+    came_from = _scored(similarity, of_a, of_b, band)
+    pairs: Pairs = []
+    x, y = len(of_a), len(of_b)
+    while x and y:
+        first = int(band.first[x - 1])
+        y = min(y, first + band.width)
+        step = came_from[x - 1, y - first - 1] if y > first else UP
+        if step == PAIRED:
+            pairs.append((int(of_a[x - 1]), int(of_b[y - 1])))
+        x, y = x - (step != LEFT), y - (step != UP)
+    return pairs[::-1]
+
+
+def _scored(similarity: Similarity, of_a: Int64, of_b: Int64, band: Band) -> NDArray[np.int8]:
+    """int8[control, width]: how the best of each prefix is reached."""
+    came_from = np.empty((len(of_a), band.width), np.int8)
+    best, before = np.zeros(band.width + 1), 0
+    for k, first in enumerate(band.first.tolist()):
+        moved = first - before
+        if moved:  # beyond its last place, a row stays as good as there
+            best = np.concatenate((best[moved:], np.full(min(moved, len(best)), best[-1])))
+        paired = best[:-1] + similarity.row(int(of_a[k]), of_b[first : first + band.width])
+        now = best.copy()
+        np.maximum(best[1:], paired, out=now[1:])
+        np.maximum.accumulate(now, out=now)
+        came_from[k] = np.where(now[1:] == best[1:], UP, np.where(now[1:] == now[:-1], LEFT, PAIRED))
+        best, before = now, first
+    return came_from
+
+
+def _band(a: Int64, b: Int64) -> Band:
+    """Everything with everything, or, where that is too much, what lies around equal names in order."""
+    width = min(len(b), max(bounds.SCORED_PAIRS // len(a), bounds.SCORED_WIDTH))
+    if width == len(b):
+        return Band(np.zeros(len(a), np.int64), width)
+    anchors = _anchors(a.tolist(), b.tolist())
+    x, y = zip((-1, -1), *anchors, (len(a), len(b)), strict=True)
+    middle = np.interp(np.arange(len(a)), x, y).astype(np.int64)
+    return Band(np.clip(middle - width // 2, 0, len(b) - width), width)
+
+
+def _anchors(a: list[int], b: list[int]) -> Pairs:
+    """Equal names in order: those that both sides have once; where there are none, of all."""
+    counts = Counter(a), Counter(b)
+    place = {name: j for j, name in enumerate(b) if counts[1][name] == 1}
+    return ascending([(i, place[name]) for i, name in enumerate(a) if counts[0][name] == 1 and name in place]) or align(
+        a, b
+    )
+
 
 Partners = tuple[Int64, Int64]
 """int64 of each side: the other's position of each piece's partner, −1 for none."""
@@ -56,7 +110,7 @@ def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
         i, j = _columns(in_order(similarity))
         similarity.calibrate(i, j)
     j = _exchanged(similarity, i, j)
-    partners = np.full(len(a), NONE), np.full(len(b), NONE)
+    partners = np.full(len(a), -1), np.full(len(b), -1)
     partners[0][i], partners[1][j] = j, i
     gaps = np.searchsorted(i, np.arange(len(a))), np.searchsorted(np.sort(j), np.arange(len(b)))
     for x, y in _moved(similarity, gaps, partners):
@@ -64,12 +118,11 @@ def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
     runs = _unseparated(similarity, partners)
     taken = tuple(np.flatnonzero(side >= 0) for side in partners)
     in_runs = {x for run in runs for x in run[0]}
-    matches: list[Match] = [
-        ("sequence", [a[x]], [b[partners[0][x]]], None) for x in taken[0].tolist() if x not in in_runs
-    ]
-    matches += [("sequence~family", [a[x] for x in run[0]], [b[y] for y in run[1]], None) for run in runs]
+    matches: list[Match] = [("sequence~family", [a[x] for x in run[0]], [b[y] for y in run[1]], None) for run in runs]
     placed = tuple(set(of_side.tolist()).union(*(run[side] for run in runs)) for side, of_side in enumerate(taken))
-    return matches + _between((a, b), gaps, placed)
+    matches += _between((a, b), gaps, placed)
+    pairs = [(x, int(partners[0][x])) for x in taken[0].tolist() if x not in in_runs]
+    return matches + _with_companions((a, b), pairs, matches)
 
 
 def _columns(pairs: list[tuple[int, int]]) -> tuple[Int64, Int64]:
@@ -83,31 +136,31 @@ def _exchanged(similarity: Similarity, i: Int64, j: Int64) -> Int64:
     j = j.copy()
     own = similarity.pairs(i, j)
     waiting = np.zeros(len(i), bool)  # of pairs that no exchange has touched, those that gain by one
-    for apart in range(1, min(WINDOW + 1, len(i))):
+    for apart in range(1, min(thresholds.EXCHANGED_PAIRS + 1, len(i))):
         crossed = similarity.pairs(i[:-apart], j[apart:]) + similarity.pairs(i[apart:], j[:-apart])
-        waiting[:-apart] |= crossed > own[:-apart] + own[apart:] + BETTER
+        waiting[:-apart] |= crossed > own[:-apart] + own[apart:] + thresholds.EXCHANGE_GAIN
     moved = np.zeros(len(i), bool)
     for k in range(len(i)):
-        if not waiting[k] and not moved[k : k + WINDOW + 1].any():
+        if not waiting[k] and not moved[k : k + thresholds.EXCHANGED_PAIRS + 1].any():
             continue
-        for n in range(k + 1, min(k + WINDOW + 1, len(i))):
+        for n in range(k + 1, min(k + thresholds.EXCHANGED_PAIRS + 1, len(i))):
             kept_k, kept_n, new_k, new_n = similarity.pairs(i[[k, n, k, n]], j[[k, n, n, k]])
-            if new_k + new_n > kept_k + kept_n + BETTER:
+            if new_k + new_n > kept_k + kept_n + thresholds.EXCHANGE_GAIN:
                 j[k], j[n] = j[n], j[k]
                 moved[[k, n]] = True
     return j
 
 
 def _moved(similarity: Similarity, gaps: Partners, partners: Partners) -> list[tuple[int, int]]:
-    """What is left over on both sides and alike, at most NEAR pairs apart (twins: anywhere); the most alike first, then
-    the nearest.
+    """What is left over on both sides and alike, and few pairs apart (twins: anywhere); the most alike first, then the
+    nearest.
     """
     left = tuple(np.flatnonzero(side < 0) for side in partners)
     gap = gaps[1][left[1]]
     here = gaps[0][left[0]]
     middle = np.searchsorted(gap, here)
-    first = np.maximum(np.searchsorted(gap, here - NEAR), middle - MOST_NEAR // 2)
-    end = np.minimum(np.searchsorted(gap, here + NEAR, "right"), middle + MOST_NEAR // 2)
+    first = np.maximum(np.searchsorted(gap, here - thresholds.MOVED_PAIRS), middle - bounds.SCORED_NEAR // 2)
+    end = np.minimum(np.searchsorted(gap, here + thresholds.MOVED_PAIRS, "right"), middle + bounds.SCORED_NEAR // 2)
     near: list[tuple[Int64, Int64, Floats]] = []
     for place, begin, stop in zip(left[0].tolist(), first.tolist(), end.tolist(), strict=True):
         twin = similarity.twin_of[0][place]
@@ -115,8 +168,8 @@ def _moved(similarity: Similarity, gaps: Partners, partners: Partners) -> list[t
         if not len(others):
             continue
         alike = similarity.row(place, others)
-        kept = np.argsort(-alike, kind="stable")[:MOST_PARTNERS]
-        kept = kept[alike[kept] >= STRONG]
+        kept = np.argsort(-alike, kind="stable")[: bounds.PARTNERS_KEPT]
+        kept = kept[alike[kept] >= thresholds.MOVED_SCORE]
         near.append((np.full(len(kept), place), others[kept], alike[kept]))
     if not near:
         return []
@@ -171,7 +224,7 @@ def _reach(similarity: Similarity, partners: Partners, side: int, way: int) -> I
         paired = partner[near] >= 0
         place, near = place[paired], near[paired]
         scores = [similarity.pairs(*((k, partner[near]) if side == 0 else (partner[near], k))) for k in (place, near)]
-        equal = np.abs(scores[0] - scores[1]) < NOTHING
+        equal = np.abs(scores[0] - scores[1]) < thresholds.EQUAL_SCORES
         place, near = place[equal], near[equal]
         far[place] = near
         near = near + way
@@ -190,6 +243,48 @@ def _between(sides: tuple[list[Item], list[Item]], gaps: Partners, placed: tuple
         ("sequence~family", *between, None)
         for between in rest.values()
         if all(between)
-        and max(map(len, between)) <= MOST_BETWEEN
+        and max(map(len, between)) <= thresholds.BETWEEN_PAIRS
         and any(i.op is None for i in (*between[0], *between[1]))
     ]
+
+
+def _with_companions(
+    sides: tuple[list[Item], list[Item]], pairs: list[tuple[int, int]], others: list[Match]
+) -> list[Match]:
+    """Each pair, with what lies beside a replaced kernel on one side without a partner (not in ``others``) and is of
+    its family: a fused attention is replaced by its parts and what combines them, not by one of these. What lies
+    beside two pairs may belong to either, so it is of none.
+    """
+    placed = {id(item) for match in others for item in (*match[1], *match[2])}
+    placed |= {id(sides[side][place]) for pair in pairs for side, place in enumerate(pair)}
+    free = tuple([id(item) not in placed for item in items] for items in sides)
+    matches: list[Match] = []
+    for x, y in pairs:
+        a, b = sides[0][x], sides[1][y]
+        parts: tuple[list[int], list[int]] = ([], [])
+        if a.name != b.name and a.family == b.family != OTHER:
+            parts = _beside(sides[0], free[0], x), _beside(sides[1], free[1], y)
+        if bool(parts[0]) != bool(parts[1]):
+            control, test = [sides[0][k] for k in sorted([x, *parts[0]])], [sides[1][k] for k in sorted([y, *parts[1]])]
+            matches.append(("sequence~family", control, test, None))
+        else:
+            matches.append(("sequence", [a], [b], None))
+    return matches
+
+
+def _beside(items: list[Item], free: list[bool], place: int) -> list[int]:
+    """The positions next to ``place``, in the order of the step, that are free and of its family, up to another family;
+    none where they are too many for their place to say something.
+    """
+    found: list[int] = []
+    for way in (-1, 1):
+        near = place + way
+        while 0 <= near < len(items) and items[near].order - items[near - way].order == way:
+            if items[near].family != items[place].family:
+                break
+            if not free[near]:
+                near = place  # another pair's as well
+                break
+            near += way
+        found += range(place + way, near, way) if near != place else []
+    return found if len(found) < thresholds.BETWEEN_PAIRS else []

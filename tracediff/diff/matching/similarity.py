@@ -1,37 +1,86 @@
-"""How alike two pieces of work are that no operator tells apart: names, fused operators, families, durations, grids.
-
-Nothing here is a key: another batch size changes grids and durations, another capture the counters of generated
-kernels,
-another heuristic the algorithm of a matrix product. Each is evidence, and the order of the work decides between equals.
-"""
+"""How alike two pieces of work are that no operator tells apart: names, fused operators, families, durations, grids."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracediff.diff.matching.fused_words import Floats, FusedWords, Int64
+from tracediff import bounds, thresholds
+from tracediff.arrays import Floats, Int64, distinct
 from tracediff.diff.matching.items import Item
 from tracediff.profile.kernels.families import OTHER
 
-FORBIDDEN, LEAST = -1e9, 0.04
-"""Score of two pieces of work that cannot be the same, and the least of those that can."""
-SAME_NAME, SAME_FAMILY = 1.0, 0.35
-FUSED_LEAST, FUSED_MOST = 0.2, 0.85
-"""Of two generated kernels by the operators that they list: none shared, all shared."""
-DURATION = 0.12
-"""Weight of a difference of durations by a factor of e, beyond the factor that their family has in common."""
-LARGEST_DURATION = 0.3
-SAME_GRID, GRIDS_RECUR = 0.05, 0.6
-"""Weight of an equal launch shape; what is added to it as far as the launch shapes of one side recur on the other."""
+WORD = re.compile(r"[a-z0-9]+")
+
+
+class FusedWords:
+    """The words of both sides' fused kernels, as rows of numbers; work that is not fused has none.
+
+    The second ``add`` of a name is a word of its own, so that rows are sets.
+    """
+
+    def __init__(self, control: Sequence[Item], test: Sequence[Item]) -> None:
+        codes: dict[tuple[str, int], int] = {}
+        known: dict[tuple[str, ...], list[int]] = {(): []}
+        self._words, self._start, self._size = zip(
+            *(_rows([_words_of(i.fused, codes, known) for i in side]) for side in (control, test)), strict=True
+        )
+        self._marked = np.zeros(len(codes), bool)
+
+    def row(self, i: int, j: Int64) -> Floats:
+        """float64[len(j)]: the part of their words that the control's piece ``i`` and each of ``j`` share, 0 to 1."""
+        mine = self._words[0][self._start[0][i] : self._start[0][i] + self._size[0][i]]
+        self._marked[mine] = True
+        words, pair = self._gathered(1, j)
+        shared = np.bincount(pair[self._marked[words]], minlength=len(j))
+        self._marked[mine] = False
+        return _part(shared, self._size[0][i], self._size[1][j])
+
+    def pairs(self, i: Int64, j: Int64) -> Floats:
+        """float64[len(i)]: the same of ``i[k]`` and ``j[k]``."""
+        mine, theirs = (
+            pair * len(self._marked) + words
+            for words, pair in (self._gathered(side, positions) for side, positions in ((0, i), (1, j)))
+        )
+        both = np.intersect1d(mine, theirs, assume_unique=True) // max(len(self._marked), 1)
+        return _part(np.bincount(both, minlength=len(i)), self._size[0][i], self._size[1][j])
+
+    def _gathered(self, side: int, positions: Int64) -> tuple[Int64, Int64]:
+        """The words of all ``positions``, one after another, and which of the positions each is of."""
+        sizes = self._size[side][positions]
+        pair = np.repeat(np.arange(len(positions)), sizes)
+        first = np.cumsum(sizes) - sizes
+        return self._words[side][np.arange(len(pair)) + (self._start[side][positions] - first)[pair]], pair
+
+
+def _words_of(
+    fused: tuple[str, ...], codes: dict[tuple[str, int], int], known: dict[tuple[str, ...], list[int]]
+) -> list[int]:
+    if fused not in known:
+        words = (word for entry in fused for word in WORD.findall(entry.replace("_", " ")))
+        counts = Counter(islice(words, bounds.FUSED_WORDS))
+        known[fused] = [codes.setdefault((w, k), len(codes)) for w, count in counts.items() for k in range(count)]
+    return known[fused]
+
+
+def _rows(rows: list[list[int]]) -> tuple[Int64, Int64, Int64]:
+    """All rows in one array, where each begins, and its length."""
+    sizes = np.array([len(row) for row in rows], np.int64)
+    return np.array([code for row in rows for code in row], np.int64), np.cumsum(sizes) - sizes, sizes
+
+
+def _part(shared: Int64, one: Int64, other: Int64) -> Floats:
+    part: Floats = shared / np.maximum(one + other - shared, 1)
+    return part
+
+
 STEADY = ("gemm", "conv", "attention")
 """Families whose kernels change their names with their sizes, so that the family says more of them."""
-STEADY_FAMILY = 0.5
-NONE = -1
-"""The code of what work does not have: a family, a launch shape, a twin."""
 
 
 class Similarity:
@@ -51,15 +100,17 @@ class Similarity:
         self._kind = _coded(sides, lambda i: (i.family, i.match[0]) if i.family != OTHER else None)
         self._shape = _coded(sides, lambda i: i.work.launch_shape or None)
         self._family = _coded(sides, lambda i: i.family)
-        self._of_family = np.array([STEADY_FAMILY if i.family in STEADY else SAME_FAMILY for i in control])
+        self._of_family = np.array(
+            [thresholds.SAME_STEADY_FAMILY if i.family in STEADY else thresholds.SAME_FAMILY for i in control]
+        )
         self._fused = _flags(sides, lambda i: bool(i.fused))
         self._bare = _flags(sides, lambda i: i.op is None)
         self._words = FusedWords(control, test)
         self._log = _log_durations(control), _log_durations(test)
         self._expected = self._log[0]
         recurring = _recurring(control, test)
-        self._grid = SAME_GRID + GRIDS_RECUR * recurring
-        self.twin_of = np.full(len(control), NONE), np.full(len(test), NONE)
+        self._grid = thresholds.OTHER_GRID + thresholds.OTHER_GRID_RECURRING * recurring
+        self.twin_of = np.full(len(control), -1), np.full(len(test), -1)
         for i, j in (_twins(control, test) if recurring >= 0.5 else {}).items():
             self.twin_of[0][i], self.twin_of[1][j] = j, i
 
@@ -80,14 +131,15 @@ class Similarity:
         )
         names = np.where((self._kind[0][i] == self._kind[1][j]) & (self._kind[1][j] >= 0), self._of_family[i], 0.0)
         if fused is not None:
-            by_words = FUSED_LEAST + (FUSED_MOST - FUSED_LEAST) * fused
+            by_words = thresholds.NONE_SHARED + (thresholds.ALL_SHARED - thresholds.NONE_SHARED) * fused
             names = np.where(self._fused[0][i] & self._fused[1][j], by_words, names)
-        names = np.where(self.names[0][i] == self.names[1][j], SAME_NAME, names)
-        apart = np.minimum(DURATION * np.abs(self._log[1][j] - self._expected[i]), LARGEST_DURATION)
+        names = np.where(self.names[0][i] == self.names[1][j], 1.0, names)
+        factor = np.abs(self._log[1][j] - self._expected[i])
+        apart = np.minimum(thresholds.OTHER_DURATION * factor, thresholds.OTHER_DURATION_MOST)
         differs = (other_shape != shape) & (shape >= 0) & (other_shape >= 0)
         score: Floats = names - apart - self._grid * differs
-        allowed = (score >= LEAST) & (self._bare[0][i] | self._bare[1][j]) & (other_twin < 0)
-        return np.where(np.where(twin >= 0, twin == j, allowed), score, FORBIDDEN)
+        allowed = (score >= thresholds.LEAST_SCORE) & (self._bare[0][i] | self._bare[1][j]) & (other_twin < 0)
+        return np.where(np.where(twin >= 0, twin == j, allowed), score, -1e9)
 
     def comparable(self) -> tuple[Int64, Int64]:
         """The positions of each side whose work any of the other side can be the same as: one of its name or family, or
@@ -108,7 +160,7 @@ class Similarity:
         families = self._family[0]
         common = float(np.median(ratios)) if len(ratios) >= 3 else 0.0
         factors = np.full(int(families.max(initial=0)) + 1, common)
-        for family in np.unique(families[i]):
+        for family in distinct(families[i]):
             if np.count_nonzero(mine := families[i] == family) >= 3:
                 factors[family] = np.median(ratios[mine])
         self._expected = self._log[0] + factors[families]
@@ -116,7 +168,7 @@ class Similarity:
 
 def _coded(sides: tuple[Sequence[Item], ...], key: Callable[[Item], Hashable]) -> tuple[Int64, Int64]:
     """int64 of each side: one number for each ``key``, −1 for None."""
-    codes: dict[Hashable, int] = {None: NONE}
+    codes: dict[Hashable, int] = {None: -1}
     control, test = (np.array([codes.setdefault(key(i), len(codes) - 1) for i in side], np.int64) for side in sides)
     return control, test
 

@@ -1,28 +1,44 @@
 """Hundreds of small numbers at once: which operators, families or states changed.
 
 A t whose variance is moderated by those of all others (limma's empirical Bayes, Smyth 2004) with a prior of at most
-MOST_PRIOR degrees of freedom, and
-Benjamini–Hochberg over all that were tested. A free prior is fooled by what runs have in common: it flags something in
-22–44 % of comparisons of
-equal runs.
+two degrees of freedom, and Benjamini–Hochberg over all that were tested. A free prior is fooled by what runs have in
+common: it flags something in 22–44 % of comparisons of equal runs.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracediff.diff.statistics.runs import LEAST_SD, LEVEL
+from tracediff import thresholds
+from tracediff.arrays import Floats
 
-Floats = NDArray[np.float64]
-MOST_PRIOR = 2.0
-LEAST_RUNS = 3
-LEAST_US = 10.0
-"""Time per step below which nothing is tested: the profiler's own resolution and cost are of that size."""
-NOISE_FLOOR = 0.01
-SAME_BAND = 0.05
+
+@dataclass(frozen=True)
+class Significance:
+    """What the runs of both sides say of the change of one number.
+
+    Attributes:
+        time_change: faster, slower, same, unclear or untested. All else is None where untested.
+        p_value, q_value: p and its Benjamini–Hochberg adjustment. relative: change beyond what all numbers that were
+            tested with it have in common. interval: 95 % interval of the relative change.
+    """
+
+    time_change: str = "untested"
+    p_value: float | None = None
+    q_value: float | None = None
+    relative: float | None = None
+    interval: tuple[float, float] | None = None
+
+    @property
+    def word(self) -> str:
+        """`time_change` for a table: empty where untested."""
+        return "" if self.time_change == "untested" else self.time_change
+
+
+UNTESTED = Significance()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,20 +60,21 @@ class Tested:
     common: float
     reach: Floats
 
-    def line(self, k: int) -> tuple[str, float | None, float | None, float | None]:
-        """(verdict, p, q, change relative to the common factor) of number k, None where untested."""
+    def of(self, k: int) -> Significance:
+        """The significance of number k."""
         if self.verdict[k] == "untested":
-            return "untested", None, None, None
-        return self.verdict[k], float(self.p[k]), float(self.q[k]), float(np.expm1(self.effect[k] - self.common))
+            return UNTESTED
+        effect, reach = self.effect[k], self.reach[k]
+        return Significance(
+            time_change=self.verdict[k],
+            p_value=float(self.p[k]),
+            q_value=float(self.q[k]),
+            relative=float(np.expm1(effect - self.common)),
+            interval=(float(np.expm1(effect - reach)), float(np.expm1(effect + reach))),
+        )
 
-    def interval(self, k: int) -> tuple[float, float] | None:
-        """95 % interval of the relative change of number k, None where untested."""
-        if self.verdict[k] == "untested":
-            return None
-        return float(np.expm1(self.effect[k] - self.reach[k])), float(np.expm1(self.effect[k] + self.reach[k]))
 
-
-def compare_many(control: Floats, test: Floats, noise_floor: float = NOISE_FLOOR) -> Tested:
+def compare_many(control: Floats, test: Floats, noise_floor: float = thresholds.NOISE_FLOOR) -> Tested:
     """Test k numbers given one value per run on both sides.
 
     Args:
@@ -69,8 +86,8 @@ def compare_many(control: Floats, test: Floats, noise_floor: float = NOISE_FLOOR
     effect, p, q, reach = (np.full(k, np.nan) for _ in range(4))
     logs = [np.log(side[present]) for side in (control, test)]
     effect[present] = logs[1].mean(axis=1) - logs[0].mean(axis=1)
-    large = np.maximum(control.mean(axis=1), test.mean(axis=1)) >= LEAST_US if k else present
-    enough = min(control.shape[1], test.shape[1]) >= LEAST_RUNS
+    large = np.maximum(control.mean(axis=1), test.mean(axis=1)) >= thresholds.TESTED_US if k else present
+    enough = min(control.shape[1], test.shape[1]) >= thresholds.TESTED_RUNS
     tested = present & large & enough
     if tested.any():
         p[tested], reach[tested] = _moderated(np.log(control[tested]), np.log(test[tested]))
@@ -96,17 +113,18 @@ def _moderated(control: Floats, test: Floats) -> tuple[Floats, Floats]:
     squares = ((control - control.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) + (
         (test - test.mean(axis=1, keepdims=True)) ** 2
     ).sum(axis=1)
-    variance = np.maximum(squares / df, LEAST_SD**2)
+    variance = np.maximum(squares / df, thresholds.LEAST_SPREAD**2)
     prior, prior_df = _prior(variance, df)
     moderated = (prior_df * prior + df * variance) / (prior_df + df)
     error = np.sqrt(moderated * (1 / n + 1 / m))
     t = (test.mean(axis=1) - control.mean(axis=1)) / error
-    return np.minimum(1.0, 2 * stdtr(prior_df + df, -np.abs(t))), stdtrit(prior_df + df, 1 - LEVEL / 2) * error
+    reach = stdtrit(prior_df + df, 1 - thresholds.SIGNIFICANCE / 2) * error
+    return np.minimum(1.0, 2 * stdtr(prior_df + df, -np.abs(t))), reach
 
 
 def _prior(variance: Floats, df: int) -> tuple[float, float]:
     """(prior variance, its degrees of freedom) by the moments of log variances (Smyth 2004, section 6.2), the latter at
-    most MOST_PRIOR.
+    most PRIOR_FREEDOM.
     """
     from scipy.special import digamma, polygamma
 
@@ -114,7 +132,7 @@ def _prior(variance: Floats, df: int) -> tuple[float, float]:
         return float(np.median(variance)), 0.0
     e = np.log(variance) - digamma(df / 2) + np.log(df / 2)
     excess = float(e.var(ddof=1) - polygamma(1, df / 2))
-    prior_df = min(MOST_PRIOR, 2 * _inverse_trigamma(excess)) if excess > 0 else MOST_PRIOR
+    prior_df = min(thresholds.PRIOR_FREEDOM, 2 * _inverse_trigamma(excess) if excess > 0 else math.inf)
     return float(np.exp(e.mean() + digamma(prior_df / 2) - np.log(prior_df / 2))) if prior_df > 0 else 1.0, prior_df
 
 
@@ -145,6 +163,6 @@ def _word(effect: float, q: float, reach: float, floor: float) -> str:
     """faster or slower where that is no accident and no trifle; same where the whole interval is a trifle; else
     unclear.
     """
-    if q <= LEVEL and abs(effect) > np.log1p(floor):
+    if q <= thresholds.SIGNIFICANCE and abs(effect) > np.log1p(floor):
         return "slower" if effect > 0 else "faster"
-    return "same" if abs(effect) + reach < np.log1p(SAME_BAND) else "unclear"
+    return "same" if abs(effect) + reach < np.log1p(thresholds.EQUIVALENCE_BAND) else "unclear"

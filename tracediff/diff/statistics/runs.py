@@ -1,6 +1,5 @@
-"""One number per run on both sides: the effect, its interval, and the chance of one as large by accident.
-
-Which procedure holds its error rate at how many runs was simulated and measured: docs/statistics.md.
+"""One number per run on both sides: the effect, its interval, and the chance of one as large by accident. Student's t
+is computed with the standard library: scipy.special takes as long to import as all else.
 """
 
 from __future__ import annotations
@@ -8,25 +7,57 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from statistics import fmean, median, stdev
+from statistics import NormalDist, fmean, median, stdev
 
-from tracediff.diff.statistics.student_t import quantile_t, two_sided_p
+from tracediff import thresholds
 
-LEAST_SD = 0.005
-"""Spread of runs below which none is believed: runs of one program differ by half a per cent at least."""
-LEVEL = 0.05
-POWER = 0.8
-BATCHES = 5
-MOST_PAIRS = 2_500
-"""Pairs of runs up to which their order is counted exactly; with more runs, means are normal, and the t test is exact
-enough.
-"""
-ENOUGH_RUNS = 5
-"""Runs per side from which ranks are used, and from which pairs are."""
-LEAST_PREDICTED = 3
-"""Runs of one side with which a single run of the other is compared."""
-MOST_UNLIKE = 2.0
-"""Ratio of the spreads of both sides up to which ranks are used."""
+
+def quantile_t(probability: float, df: float) -> float:
+    """Quantile of Student's t, for probabilities from 0.5 up; ``df`` may be infinite."""
+    t = NormalDist().inv_cdf(probability)
+    if math.isinf(df):
+        return t
+    # The tail is convex: from the normal quantile, which is smaller, Newton's steps rise until rounding ends them.
+    while True:
+        density = math.exp(-_log_beta(df) - (df + 1) / 2 * math.log1p(t * t / df)) / math.sqrt(df)
+        after = t + (two_sided_p(t, df) / 2 - (1 - probability)) / density
+        if after <= t:
+            return t
+        t = after
+
+
+def two_sided_p(t: float, df: float) -> float:
+    """P(|T| ≥ |t|) for Student's t: the incomplete beta function of df/2 and 1/2 at df / (df + t²)."""
+    if math.isinf(df):
+        return math.erfc(abs(t) / math.sqrt(2))
+    if not t:
+        return 1.0
+    tail, rest = df / (df + t * t), t * t / (df + t * t)
+    front = math.exp(-_log_beta(df) + df / 2 * math.log(tail)) * math.sqrt(rest)
+    if tail < (df / 2 + 1) / (df / 2 + 2.5):  # where the fraction of this tail converges fast
+        return front / (df / 2) * _fraction(df / 2, 0.5, tail)
+    return 1 - front * 2 * _fraction(0.5, df / 2, rest)
+
+
+def _log_beta(df: float) -> float:
+    """log B(df/2, 1/2)."""
+    return math.lgamma(df / 2) + math.lgamma(0.5) - math.lgamma((df + 1) / 2)
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """The continued fraction of the incomplete beta function (DLMF 8.17.22) by Lentz's method."""
+    upper, lower = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value = lower
+    for m in range(1, 100_000):  # far more than any degrees of freedom need: their square root
+        for term in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            upper, lower = 1 + term / upper, 1 / (1 + term * lower)
+            value *= upper * lower
+        if abs(upper * lower - 1) < 1e-16:  # below the precision of a float
+            break
+    return value
 
 
 @dataclass(frozen=True)
@@ -61,38 +92,46 @@ def estimate(
     n, m = len(control), len(test)
     if assumed_cv is not None:
         return _assumed(control, test, assumed_cv)
-    if paired and n == m and n >= ENOUGH_RUNS:
+    if paired and n == m and n >= thresholds.RANKED_RUNS:
         return _paired(control, test)
     if min(n, m) < 2:
         return (
             _prediction(control, test)
-            if max(n, m) >= LEAST_PREDICTED and min(n, m) == 1
+            if max(n, m) >= thresholds.PREDICTING_RUNS and min(n, m) == 1
             else Estimate(median(test) - median(control) if n and m else 0.0)
         )
-    if min(n, m) >= ENOUGH_RUNS and n * m <= MOST_PAIRS and _spread_alike(control, test):
+    if min(n, m) >= thresholds.RANKED_RUNS and n * m <= thresholds.RANKED_PAIRS and _spread_alike(control, test):
         return _ranks(control, test)
     return _wider_t(control, test)
 
 
 def _sd(values: Sequence[float]) -> float:
-    return max(stdev(values), LEAST_SD)
+    return max(stdev(values), thresholds.LEAST_SPREAD)
 
 
 def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
-    return max(_sd(a), _sd(b)) <= MOST_UNLIKE * min(_sd(a), _sd(b))
+    return max(_sd(a), _sd(b)) <= thresholds.ALIKE_SPREADS * min(_sd(a), _sd(b))
 
 
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
-    reach = quantile_t(1 - LEVEL / 2, df) * error
-    detectable = (quantile_t(1 - LEVEL / 2, df) + quantile_t(POWER, df)) * error
     return Estimate(
         effect,
-        low=effect - reach,
-        high=effect + reach,
+        low=effect - reach(df) * error,
+        high=effect + reach(df) * error,
         p=two_sided_p(effect / error, df),
-        detectable=detectable,
+        detectable=detectable(df) * error,
         method=method,
     )
+
+
+def reach(df: float) -> float:
+    """Half the width of an interval, in standard errors."""
+    return quantile_t(1 - thresholds.SIGNIFICANCE / 2, df)
+
+
+def detectable(df: float) -> float:
+    """The effect that is detected with the power that is asked for, in standard errors."""
+    return reach(df) + quantile_t(thresholds.POWER, df)
 
 
 def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
@@ -130,23 +169,28 @@ def _paired(control: Sequence[float], test: Sequence[float]) -> Estimate:
 
 def _assumed(control: Sequence[float], test: Sequence[float], cv: float) -> Estimate:
     """A normal interval with a spread that the user vouches for."""
-    error = max(math.log1p(cv), LEAST_SD) * math.sqrt(1 / len(control) + 1 / len(test))
+    error = max(math.log1p(cv), thresholds.LEAST_SPREAD) * math.sqrt(1 / len(control) + 1 / len(test))
     return _interval(median(test) - median(control), error, math.inf, "assumed")
 
 
 def _ranks(control: Sequence[float], test: Sequence[float]) -> Estimate:
     """Hodges–Lehmann's estimate with its exact interval, and the exact Mann–Whitney test; an interval is never narrower
-    than LEAST_SD allows.
+    than the least spread allows.
     """
     n, m = len(control), len(test)
     differences = sorted(t - c for c in control for t in test)
     effect = median(differences)
     k = max(_critical(n, m), 1)
-    floor = quantile_t(1 - LEVEL / 2, n + m - 2) * LEAST_SD * math.sqrt(1 / n + 1 / m)
-    low, high = min(differences[k - 1], effect - floor), max(differences[-k], effect + floor)
-    p = max(_mann_whitney(control, test), two_sided_p(effect / (LEAST_SD * math.sqrt(1 / n + 1 / m)), n + m - 2))
-    detectable = _wider_t(control, test).detectable
-    return Estimate(effect, low=low, high=high, p=p, detectable=detectable, method="ranks")
+    least_error = thresholds.LEAST_SPREAD * math.sqrt(1 / n + 1 / m)
+    floor = reach(n + m - 2) * least_error
+    return Estimate(
+        effect,
+        low=min(differences[k - 1], effect - floor),
+        high=max(differences[-k], effect + floor),
+        p=max(_mann_whitney(control, test), two_sided_p(effect / least_error, n + m - 2)),
+        detectable=_wider_t(control, test).detectable,
+        method="ranks",
+    )
 
 
 def _mann_whitney(control: Sequence[float], test: Sequence[float]) -> float:
@@ -164,7 +208,7 @@ def _critical(n: int, m: int) -> int:
     total, reached, k = sum(counts), 0, 0
     for count in counts:
         reached += count
-        if reached > LEVEL / 2 * total:
+        if reached > thresholds.SIGNIFICANCE / 2 * total:
             break
         k += 1
     return k
@@ -186,10 +230,11 @@ def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float,
 
     It says nothing of other runs. None below five steps per side.
     """
-    if min(len(control), len(test)) < BATCHES:
+    n = thresholds.BATCHES
+    if min(len(control), len(test)) < n:
         return None
     batches = [
-        [median(values[i * len(values) // BATCHES : (i + 1) * len(values) // BATCHES]) for i in range(BATCHES)]
+        [median(values[i * len(values) // n : (i + 1) * len(values) // n]) for i in range(n)]
         for values in (control, test)
     ]
     found = _wider_t(*batches)

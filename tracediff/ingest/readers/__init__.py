@@ -1,45 +1,59 @@
-"""File formats, a module for each. The first format that recognises a file reads it."""
+"""`Reader`: the interface of a file format; and that of Nsight Systems, whose SQLite database other modules read,
+imported for such files only.
+"""
 
 from __future__ import annotations
 
-from tracediff.errors import NotATrace
-from tracediff.ingest.readers.kineto import KINETO
-from tracediff.ingest.readers.nsys import NSYS
-from tracediff.ingest.readers.reader import Reader
-from tracediff.ingest.source import TraceFile
+from collections.abc import Callable, Iterator
 
-READERS: tuple[Reader, ...] = (KINETO, NSYS)
+from msgspec import Struct
 
-REPORT = ".nsys-rep"
-FIRST_BYTES = 1 << 16
-"""Unpacked bytes from which a format is recognised."""
+from tracediff.ingest.files.source import TraceFile, Unpacked
+from tracediff.ingest.model.trace import Trace
 
 
-def trace_suffixes() -> tuple[str, ...]:
-    """Suffixes of files that may be traces."""
-    return tuple(dict.fromkeys(suffix for reader in READERS for suffix in reader.suffixes))
+class Reader(Struct, frozen=True):
+    """One file format.
 
-
-def reader_of(file: TraceFile, first: bytes) -> Reader:
-    """The reader of the file that unpacks to these first bytes.
-
-    Raises:
-        NotATrace: no format matches.
+    Attributes:
+        name: the name of the format.
+        files: the files to give, for error messages: ``the .json or .json.gz that torch.profiler writes``.
+        suffixes: of such files, compressed ones included.
+        recognises: whether a file that unpacks to these first bytes may be of the format.
+        read: the events of each rank in a file, or of that which its `part` names; takes the file, its unpacked bytes
+            from the first on, how many of them to decode at a time (None: as the reader likes), and the names of the
+            arguments to keep (None for all). Raises NotATrace if the file contains no events, and TracediffError if it
+            is too damaged to read.
     """
-    for reader in READERS:
-        if reader.recognises(first):
-            return reader
-    if file.name.endswith(REPORT):
-        raise NotATrace(
-            str(file), "a report of Nsight Systems, not its export", f"nsys export --type sqlite {file.name}"
-        )
-    printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
-    content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
-    formats, files = (_alternatives(texts) for texts in ([r.name for r in READERS], [r.files for r in READERS]))
-    raise NotATrace(str(file), f"{content}, not {formats}", f"give {files}")
+
+    name: str
+    files: str
+    suffixes: tuple[str, ...]
+    recognises: Callable[[bytes], bool]
+    read: Callable[[TraceFile, Unpacked, int | None, frozenset[str] | None], Iterator[Trace]]
 
 
-def _alternatives(texts: list[str]) -> str:
-    """``a, b or c``."""
-    *others, last = texts
-    return f"{', '.join(others)} or {last}" if others else last
+MAGIC = b"SQLite format 3\0"
+
+
+def recognises(first: bytes) -> bool:
+    """Whether the bytes begin an SQLite database."""
+    return first.startswith(MAGIC)
+
+
+def read(file: TraceFile, unpacked: Unpacked, _chunk: int | None, _only: frozenset[str] | None) -> Iterator[Trace]:
+    """The events of each process of the database; see `Reader`."""
+    from tracediff.ingest.readers.database import database_path  # which imports sqlite3, for such files only
+    from tracediff.ingest.readers.database_process import read_in_process
+
+    with database_path(file, unpacked) as path:
+        yield from read_in_process(file, path)
+
+
+NSYS = Reader(
+    "an SQLite export of Nsight Systems",
+    "the .sqlite that nsys export --type sqlite writes",
+    (".sqlite", ".sqlite.gz", ".sqlite.zst"),
+    recognises,
+    read,
+)

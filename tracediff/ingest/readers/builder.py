@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.refile import joined
-from tracediff.ingest.source import TraceFile
-from tracediff.ingest.times import LONGEST_US, MISSING, Int64
-from tracediff.ingest.trace import Arguments, Trace, TraceMeta
+from tracediff.arrays import Int64
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import LONGEST_US, MISSING
+from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta, joined
 
 THREAD_BITS = 24
 """Bits of a thread's own number in its global one."""
@@ -39,8 +39,7 @@ def by_key(keys: Int64, texts: Mapping[int, str], unknown: str) -> Names:
     return [texts.get(key, unknown) for key in found.tolist()], place
 
 
-@dataclass
-class TraceBuilder:
+class TraceBuilder(Struct):
     """Collects events, a group of one category at a time."""
 
     names: dict[str, int] = field(default_factory=dict)

@@ -20,14 +20,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tracediff import bounds
 from tracediff.errors import TracediffError
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.readers.database import REMEDY
-from tracediff.ingest.source import TraceFile
-from tracediff.ingest.trace import Trace
 from tracediff.process.child import child_command, leave_interrupts_to_parent
 
-SECONDS, BYTES_PER_SECOND = 2, 250_000
-"""Processor time for a database: the former, and a second more for so many bytes."""
 MEMORY, MEMORY_PER_BYTE = 192 << 20, 24
 """Memory that it may take beyond that of the process, in bytes."""
 
@@ -148,7 +147,7 @@ def _limit(path: Path) -> None:
         import resource
 
         size = os.path.getsize(path)
-        seconds = time.process_time() + SECONDS + size / BYTES_PER_SECOND
+        seconds = time.process_time() + bounds.DATABASE_SECONDS + size / bounds.DATABASE_BYTES_PER_SECOND
         _set(resource.RLIMIT_CPU, math.ceil(seconds))
         _set(resource.RLIMIT_CORE, 0)
         _set(resource.RLIMIT_FSIZE, 0)

@@ -6,35 +6,32 @@ import gc
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from tracediff import bounds
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest import categories as cat
-from tracediff.ingest.arguments import text_of
-from tracediff.ingest.chunks import BLANK, CHUNK, EventStream
-from tracediff.ingest.columns import Whole
-from tracediff.ingest.decode import EventDecoder
-from tracediff.ingest.frames import is_of_torch
-from tracediff.ingest.health import Notes
-from tracediff.ingest.names import LONGEST_NAME, bounded
-from tracediff.ingest.native import PLAIN_CHUNK, is_used
-from tracediff.ingest.operator_inputs import read_inputs
-from tracediff.ingest.readers.reader import Reader
-from tracediff.ingest.source import TraceFile, Unpacked
-from tracediff.ingest.syntax import NOT_JSON
-from tracediff.ingest.times import MISSING
-from tracediff.ingest.trace import Arguments, Number, Trace, TraceMeta
-from tracediff.ingest.unread import note_unread
+from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.files.source import TraceFile, Unpacked
+from tracediff.ingest.json.arguments import read_inputs, text_of
+from tracediff.ingest.json.chunks import BLANK, CHUNK, EventStream
+from tracediff.ingest.json.decode import EventDecoder, Whole
+from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import bounded, is_of_torch
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Arguments, Number, Trace, TraceMeta
+from tracediff.ingest.model.unread import note_unread
+from tracediff.ingest.readers import Reader
 from tracediff.ingest.vendors import translate
 from tracediff.runtimes import ARGUMENT, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
 """Limit of the sum of durations, so that sums fit int64."""
-MOST_PLACES = 512
-"""Devices, and streams, that are kept apart."""
 PYTHON_NAME = re.compile(r"^.*[/\\](?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
 
 
@@ -87,6 +84,11 @@ def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
     )
 
 
+@cache
+def _meta_fields() -> tuple[msgspec.structs.FieldInfo, ...]:
+    return msgspec.structs.fields(TraceMeta)
+
+
 def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
     found: dict[str, Any] = {}
     for text in (stream.head, stream.tail):
@@ -99,7 +101,7 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
             notes.add("odd-metadata", f"metadata in an unexpected form was dropped: {key}")
             return None
 
-    known = {f.name: value(f.encode_name, f.type) for f in msgspec.structs.fields(TraceMeta) if f.name != "versions"}
+    known = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name != "versions"}
     known["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
     return TraceMeta(**{name: value for name, value in known.items() if value is not None})
 
@@ -152,11 +154,11 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
 def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
     """``names`` in bounded length, with a note on the events of those that were longer."""
     kept = list(names)
-    long = [code for code, text in enumerate(kept) if len(text) > LONGEST_NAME]
+    long = [code for code, text in enumerate(kept) if len(text) > bounds.KEPT_NAME]
     for code in long:
         kept[code] = bounded(kept[code])
     if long:
-        message = f"names longer than {LONGEST_NAME:,} characters were cut, and end in a digest of the whole name"
+        message = f"names longer than {bounds.KEPT_NAME:,} characters were cut, and end in a digest of the whole name"
         notes.add("long-name", message, int(np.isin(name, long).sum()))
     return kept
 
@@ -168,11 +170,11 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
     for name in (ARGUMENT.device, ARGUMENT.stream):
         columns = [arguments[code].ints[name] for code in cat.GPU if code in arguments and name in arguments[code].ints]
         found = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
-        for column in columns if len(found) > MOST_PLACES else []:
-            beyond = column > found[MOST_PLACES - 1]
+        for column in columns if len(found) > bounds.PLACES else []:
+            beyond = column > found[bounds.PLACES - 1]
             column[beyond] = MISSING
             notes.add(
-                "many-places", f"the {name} of GPU events beyond the first {MOST_PLACES} was dropped", beyond.sum()
+                "many-places", f"the {name} of GPU events beyond the first {bounds.PLACES} was dropped", beyond.sum()
             )
 
 

@@ -8,22 +8,103 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
+from tracediff import bounds
+from tracediff.arrays import Int64
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Device, Trace, TraceMeta
+from tracediff.ingest.model.unread import note_overhead, shortened
+from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct, json_text
 from tracediff.ingest.readers.database import Database, open_database
-from tracediff.ingest.readers.nvtx import RANGES, STRINGS, add_ranges
-from tracediff.ingest.source import TraceFile
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Device, Trace, TraceMeta
-from tracediff.ingest.unread import note_overhead, shortened
-from tracediff.runtimes import ARGUMENT, CUDA
+from tracediff.patterns import NAMES_KEPT
+from tracediff.runtimes import ARGUMENT, CUDA, collective_of_scope
+
+RANGES, STRINGS = "NVTX_EVENTS", "StringIds"
+PUSH_POP, START_END = 59, 60
+"""Types of events that are ranges; the others name domains, threads and categories, or mark an instant."""
+OP_ID, SEQUENCE, SIZES, INPUTS = ", op_id = ", ", seq = ", ", sizes = ", ", input_op_ids = "
+"""What PyTorch's emit_nvtx writes behind a name: ``aten::mul, seq = 5, op_id = 7, sizes = [[2, 3], []]``."""
+LONGEST_NUMBER = 18
+"""Digits that fit 64 bits."""
+SCOPE = re.compile(r".*[ #(]|Optimizer\.")
+"""Names of record_function; those of operators have no such characters."""
+
+
+Parsed = tuple[str, bool, int, int, str]
+"""Name, whether it is an operator's, sequence number, id, and sizes as JSON, of a range."""
+
+
+def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, Sequence[int]], notes: Notes) -> None:
+    """Add the ranges of the threads that ``condition`` selects."""
+    where, values = condition
+    types = f'"eventType" IN ({PUSH_POP}, {START_END})'
+    columns = "start", "end", "globalTid", "textId", "eventType"
+    (start, end, thread, text_id, kind), texts = database.integers_and_text(
+        RANGES, columns, "text", f"{types} AND {where}" if where else types, values
+    )
+    registered = database.texts(STRINGS, "id", "value", text_id)
+    texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
+    is_open = end == MISSING
+    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", int(is_open.sum()))
+    parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
+    rows = [parsed[text] for text in texts]
+    is_op = np.array([row[1] for row in rows], bool) & (kind == PUSH_POP)
+    for category, mine in ((cat.CPU_OP, is_op & ~is_open), (cat.ANNOTATION, ~is_op & ~is_open)):
+        some = [row for row, is_mine in zip(rows, mine.tolist(), strict=True) if is_mine]
+        builder.add(
+            category,
+            distinct([row[0] for row in some]),
+            start[mine],
+            end[mine],
+            thread=thread[mine],
+            ints={
+                "Sequence number": np.array([row[2] for row in some], np.int64),
+                "External id": np.array([row[3] for row in some], np.int64),
+            },
+            texts={"Input Dims": [row[4] for row in some]},
+        )
+
+
+def _parsed(text: str) -> Parsed:
+    """What a range says."""
+    head, _, rest = text.partition(SIZES)
+    name, op = _number_behind(head, OP_ID)
+    name, sequence = _number_behind(name, SEQUENCE)
+    if op == sequence == MISSING:
+        return text or "an unnamed range", False, MISSING, MISSING, ""
+    return *_named(name), sequence, op, _sizes(rest.partition(INPUTS)[0])
+
+
+def _number_behind(text: str, mark: str) -> tuple[str, int]:
+    """(what is before ``mark``, the number behind it); the whole text and MISSING where it does not end so."""
+    before, found, digits = text.rpartition(mark)
+    is_number = found and digits.isdecimal() and digits.isascii() and len(digits) <= LONGEST_NUMBER
+    return (before, int(digits)) if is_number else (text, MISSING)
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def _named(name: str) -> tuple[str, bool]:
+    """(the name, whether it is an operator's)."""
+    return name, not SCOPE.match(name) and not collective_of_scope(name)
+
+
+def _sizes(text: str) -> str:
+    """Sizes of inputs in the layout of a `Trace`; empty where they are none."""
+    try:
+        return json_text(msgspec.json.decode(text, type=list)) if text else ""
+    except msgspec.DecodeError:
+        return ""
+
 
 KERNELS, COPIES, MEMSETS, CALLS, SYNCS, GRAPHS = (
     f"CUPTI_ACTIVITY_KIND_{kind}"
@@ -61,8 +142,6 @@ SYNC_NAMES = ("", CUDA.event_sync, CUDA.stream_wait, CUDA.stream_sync, CUDA.cont
 """Of the kinds of waits, by CUPTI's number."""
 PROCESS_BITS = 24
 """A thread's global number is that of its process, and below it in so many bits its own."""
-MOST_RANKS, FEW_RANKS, BYTES_OF_RANK = 512, 16, 4096
-"""Ranks that a database may have: one for so many bytes, within the two former limits."""
 
 
 def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
@@ -117,7 +196,7 @@ def _processes(database: Database) -> list[int]:
         np.minimum.at(lowest, place, devices[is_known])
         for process, device in zip(found.tolist(), lowest.tolist(), strict=True):
             first[process] = min(device, first.get(process, device))
-    most = min(MOST_RANKS, max(FEW_RANKS, database.size // BYTES_OF_RANK))
+    most = min(bounds.DATABASE_RANKS, max(bounds.SMALL_DATABASE_RANKS, database.size // bounds.BYTES_PER_RANK))
     if len(first) > most:
         reason = f"{len(first):,} processes used a GPU, more than the {most} that {database.size:,} bytes may have"
         raise TracediffError(str(database.file), reason, "record fewer processes, or export them one by one")

@@ -1,4 +1,5 @@
-"""Devices whose events in Kineto's JSON do not have Kineto's categories: a module for each, which gives them those.
+"""Devices whose events in Kineto's JSON do not have Kineto's categories: what gives them those, in a module for each
+but Meta's MTIA, all of whose device events have one category.
 
 A translator changes a `Trace` in place: categories, correlations, streams and names as events of CUDA have them. Names
 of categories and calls are in the vendor's record of `tracediff.runtimes`.
@@ -6,10 +7,14 @@ of categories and calls are in the vendor's record of `tracediff.runtimes`.
 
 from __future__ import annotations
 
-from tracediff.ingest.health import Notes
-from tracediff.ingest.processes import process_labels
-from tracediff.ingest.trace import Trace
-from tracediff.runtimes import ASCEND, MTIA, TPU, device_of_process
+import numpy as np
+
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import process_labels
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
+from tracediff.runtimes import ARGUMENT, ASCEND, MTIA, TPU, device_of_process
 
 
 def translate(trace: Trace, notes: Notes) -> None:
@@ -22,10 +27,46 @@ def translate(trace: Trace, notes: Notes) -> None:
 
         translate_ascend(trace, notes)
     if MTIA.device_events in trace.categories:
-        from tracediff.ingest.vendors.mtia import translate_mtia
-
         translate_mtia(trace, notes)
     if any(device_of_process(names) == TPU.device for names in labels):
         from tracediff.ingest.vendors.xla import translate_xla
 
         translate_xla(trace, notes)
+
+
+CODE = "device-marks"
+MARKS = "events that wait, mark, or are a part of a collective"
+
+
+def note_marks(notes: Notes, device: str, count: int, what: str = MARKS) -> None:
+    """Say how many events of ``device`` are kept and are no work, and ``what`` they are."""
+    notes.add(CODE, f"{device} {what} are kept, and are no work", count)
+
+
+EVENTS, MTIA_MARKS = MTIA.device_events, f"{MTIA.prefix}marks"
+COPY, WAIT, RECORD = "dma_request", "event_wait", "event_record"
+
+
+def translate_mtia(trace: Trace, notes: Notes) -> None:
+    """Copies (with their direction in the name), waits and records apart from kernels; bytes and device of copies."""
+    if EVENTS not in trace.categories:
+        return
+    rows = np.flatnonzero((trace.category == trace.categories.index(EVENTS)) & (trace.dur >= 0))
+    directions = texts(trace, "direction", rows)
+    is_copy, is_mark = (trace.named_among(rows, names.__contains__) for names in ((COPY,), (WAIT, RECORD)))
+    category = trace.category.copy()
+    category[rows] = np.where(is_copy, cat.MEMCPY, np.where(is_mark, category_code(trace, MTIA_MARKS), cat.KERNEL))
+    size, device = integers(trace, "size"), _devices(trace)
+    refile(trace, category)
+    copies = rows[is_copy]
+    set_integers(trace, ARGUMENT.size, copies, size[copies])
+    set_integers(trace, ARGUMENT.device, rows[~is_mark], device[rows[~is_mark]])
+    of_copies = [d for d, is_one in zip(directions, is_copy.tolist(), strict=True) if is_one]
+    rename(trace, copies, [f"{COPY} ({direction})" if direction else COPY for direction in of_copies])
+    note_marks(notes, MTIA.name, int(is_mark.sum()))
+
+
+def _devices(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """int64[n] number of each event's process, which is that of the device for its events."""
+    numbers = [pid if isinstance(pid, int) and 0 <= pid < 2**31 else MISSING for pid in trace.ids]
+    return np.array([*numbers, MISSING], np.int64)[trace.pid]

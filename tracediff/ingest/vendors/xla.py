@@ -13,18 +13,16 @@ A program has the ``run_id`` of the host's call that enqueued it, and each instr
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.names import bounded
-from tracediff.ingest.processes import process_labels, thread_names
-from tracediff.ingest.refile import category_code, integers, refile, rename, set_integers, texts
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
-from tracediff.ingest.vendors.marks import note_marks
+from tracediff.arrays import Bools, Int64
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import bounded, process_labels, thread_names
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
+from tracediff.ingest.vendors import note_marks
 from tracediff.runtimes import ARGUMENT, TPU, device_of_process, is_communication
 
 OPS = "XLA Ops"
@@ -38,7 +36,6 @@ PYTHON_FUNCTION = re.compile(r"^\$(?P<file>[^:]*):(?P<line>\d+) (?P<function>.*)
 OPERATOR = re.compile(r"aten::[\w.]+")
 ROUNDING = 2
 """ns by which neighbours may overlap since starts and durations are rounded."""
-Bools = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 def translate_xla(trace: Trace, notes: Notes) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
+from tracediff.arrays import Int64, distinct
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CPU, DEVICE_NAMES
 
@@ -20,8 +21,7 @@ FROM_ZERO = " (above the file's start)"
 """Suffix of devices for which only changes are recorded (torch before 1.11)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Allocations:
+class Allocations(Struct, frozen=True, kw_only=True):
     """The allocations and frees of one device: m events in order of time. A level counts the events so far, 0 … m.
 
     Attributes:
@@ -74,9 +74,7 @@ def allocations(trace: Trace) -> list[Allocations]:
     rows, _ = trace.integer(cat.MEMORY, "Bytes")
     happened, failed = (rows[trace.named_among(rows, name.__eq__)] for name in (CHANGE, FAILURE))
     kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
-    devices = [
-        (k, n) for k in np.unique(kind[rows]).tolist() for n in np.unique(number[rows][kind[rows] == k]).tolist()
-    ]
+    devices = [(k, n) for k in distinct(kind[rows]).tolist() for n in distinct(number[rows][kind[rows] == k]).tolist()]
     return [
         _device(trace, k, n, *(some[(kind[some] == k) & (number[some] == n)] for some in (happened, failed)))
         for k, n in devices
@@ -121,8 +119,7 @@ def devices(found: Sequence[Allocations]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """The b blocks of one device whose allocation or free is in the file: each is allocated at the levels from
     ``first`` to ``last``.
 

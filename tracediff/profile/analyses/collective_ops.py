@@ -5,32 +5,27 @@ its operation, group, size and exposed time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined
-from tracediff.profile.arrays.intervals import Intervals, union
-from tracediff.profile.context import Context
+from tracediff import bounds
+from tracediff.arrays import Int64, Intervals, combined, distinct, union
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
-from tracediff.profile.model import CollectiveKind, Collectives
-from tracediff.profile.perf_model.messages import RECEIVED, SENT, message_dtype
-from tracediff.profile.placement.innermost import innermost_scopes
-from tracediff.profile.placement.nesting import Lane, threads_of
+from tracediff.profile.model.profile import CollectiveKind, Collectives
+from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, message_dtype
+from tracediff.profile.placement.nesting import Lane, innermost_scopes, threads_of
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
-MOST = 100_000
-"""Operations per file that are kept one by one."""
 UNKNOWN = "unknown"
-LONGEST_TEXT = 80
-"""Characters of a group's name that are shown."""
 KNOWN_AS = tuple(
     (squashed.replace("_", ""), squashed)
     for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
@@ -42,15 +37,16 @@ LARGEST = 1 << 56
 
 
 def first_collectives(context: Context, notes: Notes) -> Collectives:
-    """The first `MOST` operations of the file; a health note counts the others."""
+    """The first operations of the file; a health note counts the others."""
     found = collectives(context)
     notes.add(
         "many-collectives",
-        f"collective operations beyond the first {MOST} of a file are not matched across ranks",
-        max(len(found.kind) - MOST, 0),
+        f"collective operations beyond the first {bounds.COLLECTIVES} of a file are not matched across ranks",
+        max(len(found.kind) - bounds.COLLECTIVES, 0),
     )
-    columns = (field.name for field in fields(Collectives) if field.name != "kinds")
-    return Collectives(kinds=found.kinds, **{column: getattr(found, column)[:MOST] for column in columns})
+    columns = (name for name in Collectives.__struct_fields__ if name != "kinds")
+    kept = {column: getattr(found, column)[: bounds.COLLECTIVES] for column in columns}
+    return Collectives(kinds=found.kinds, **kept)
 
 
 def collectives(context: Context) -> Collectives:
@@ -150,7 +146,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     mine = np.flatnonzero(trace.named(matches)[lane.rows])
     known = np.flatnonzero(rows >= 0)
     thread, time = threads_of(trace)[rows[known]], trace.ts[rows[known]]
-    for code in np.unique(thread).tolist():
+    for code in distinct(thread).tolist():
         scopes, some = mine[lane.thread[mine] == code], thread == code
         if len(scopes):
             position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
@@ -237,12 +233,12 @@ def _described(
 
 def _canonical(name: str) -> str:
     squashed = name.lower().replace("_", "").replace("-", "")
-    return next((known for holds, known in KNOWN_AS if holds in squashed), name[:LONGEST_TEXT])
+    return next((known for holds, known in KNOWN_AS if holds in squashed), name[: bounds.GROUP_NAME])
 
 
 def _dtype(spelled: str) -> tuple[str, int]:
     """(dtype, bytes of an element or 0)."""
-    return message_dtype(spelled) or (spelled[:LONGEST_TEXT] or UNKNOWN, 0)
+    return message_dtype(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
 
 
 def _group(name: str, about: str, ranks: int) -> str:
@@ -250,7 +246,7 @@ def _group(name: str, about: str, ranks: int) -> str:
     if not name:
         return UNKNOWN
     about = about if about not in (name, "undefined") else ""
-    return f"{name} {about}".strip()[:LONGEST_TEXT] + (
+    return f"{name} {about}".strip()[: bounds.GROUP_NAME] + (
         f", {ranks} {'rank' if ranks == 1 else 'ranks'}" if ranks else ""
     )
 
@@ -311,7 +307,7 @@ def _elements(dims: Any) -> int:
 def _exposed_on_gpu(context: Context, events: Int64) -> Int64:
     """int64[m]: how long no compute kernel of its GPU runs while each of the GPU ``events`` does."""
     out = np.zeros(len(events), np.int64)
-    for device in np.unique(context.gpu.device[events]):
+    for device in distinct(context.gpu.device[events]):
         some = events[mine := context.gpu.device[events] == device]
         out[mine] = _outside(_computing(context, device), context.gpu.start[some], context.gpu.end[some])
     return out
@@ -326,7 +322,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
         return np.zeros(0, np.int64)
     speaks = trace.named(lambda name: context.families.of_name(name) == COMMUNICATION)
     busy = [_computing(context, None)]
-    for thread in np.unique(ops.thread):
+    for thread in distinct(ops.thread):
         times, inner = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
         works = np.flatnonzero((inner[:-1] >= 0) & ~speaks[ops.rows[inner[:-1]]])
         busy.append(union(times[works], times[works + 1]))

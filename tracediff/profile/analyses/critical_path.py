@@ -8,22 +8,38 @@ host back to the last synchronising call in which the host waited for a GPU even
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct, field
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.analyses.critical_path_gpu import Device, device_of, recorded_syncs, waiting_calls
-from tracediff.profile.arrays.intervals import Intervals, union
-from tracediff.profile.context import Context
+from tracediff.arrays import Int64, Intervals, distinct, union
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.analyses.critical_path_gpu import (
+    DeviceEvents,
+    copying_operators,
+    device_of,
+    recorded_syncs,
+    waiting_calls,
+)
+from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.innermost import ALWAYS, NOTHING, Painting, cut, overlaid, painted, pieces
-from tracediff.profile.placement.nesting import Lane, part_of, thread_number, threads_of
+from tracediff.profile.placement.nesting import (
+    ALWAYS,
+    NOTHING,
+    Lane,
+    Painting,
+    lengths_between,
+    overlaid,
+    painted,
+    part_of,
+    pieces,
+    thread_number,
+    threads_of,
+)
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CALL_WAITS
@@ -33,8 +49,7 @@ WHOLE = -1
 """Used as a thread code for the host as one thread."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CriticalPath:
+class CriticalPath(Struct, frozen=True, kw_only=True):
     """The path of all steps, p spans that tile their periods.
 
     Attributes:
@@ -47,7 +62,8 @@ class CriticalPath:
         outside_ops: what the host as one did while no operator or call was open: a Python function or an annotation;
             while one was, the outermost.
         queued: int64[g] since when each GPU event waited in its queue.
-        blocked: int64[b] positions in the ops lane of launches that found the queue full, and waited.
+        blocked: int64[b] positions in the ops lane of what waited for the GPU: calls, launches that found the queue
+            full, operators whose calls are not recorded.
     """
 
     step: Int64
@@ -61,8 +77,7 @@ class CriticalPath:
     blocked: Int64
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostParts:
+class HostParts(Struct, frozen=True, kw_only=True):
     """Parts of the path's spans on the host, m of them.
 
     Attributes:
@@ -76,14 +91,14 @@ class HostParts:
     ns: Int64
 
 
-@dataclass(frozen=True, kw_only=True)
-class Host:
+class Host(Struct, frozen=True, kw_only=True, dict=True):
     """The host side of a walk.
 
     Attributes:
         lanes: see `Context`. layers: threads that the host as one is made of, those that come first first; the last is
             the one of the steps.
         root: int64[n] start of the outermost scope by position in the ops lane.
+        waited: int64[w] positions in the ops lane of calls, or operators, that waited for a GPU event.
         returns: thread, or WHOLE → (times in ascending order, the GPU event (of `Device`) that ended then and that a
             call of the thread waited for).
     """
@@ -91,6 +106,7 @@ class Host:
     lanes: dict[str, Lane]
     layers: list[int]
     root: Int64
+    waited: Int64
     returns: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
 
     @cached_property
@@ -100,10 +116,12 @@ class Host:
         some = np.flatnonzero((ops.depth == 0) & (ops.end > ops.start))
         return {thread: some[ops.thread[some] == thread] for thread in self.layers}
 
-    def awaited(self, thread: int, time: int) -> tuple[int, int]:
-        """(when, which): the last GPU event that a call waited for and that ended at ``time`` or before."""
+    def awaited(self, thread: int, time: int, jumped: int) -> tuple[int, int]:
+        """(when, which): the last GPU event that a call waited for and that ended at ``time`` or before; only before
+        where the walk has ``jumped`` to one at that time, since an event without duration leads back to its call.
+        """
         times, events = self.returns.get(thread, ([], []))
-        position = bisect_right(times, time) - 1
+        position = (bisect_left if jumped == time else bisect_right)(times, time) - 1
         return (times[position], events[position]) if position >= 0 else (0, -1)
 
     def shown(self, times: Int64) -> Int64:
@@ -144,8 +162,7 @@ class Host:
         return overlaid(python, annotations)
 
 
-@dataclass
-class _Path:
+class _Path(Struct):
     """The walk so far.
 
     Attributes:
@@ -174,7 +191,7 @@ def critical_path(context: Context) -> CriticalPath:
     return _spans(path, context.completions, device, host)
 
 
-def _completing(steps: Steps, gpu: GpuEvents, device: Device, step: int, time: int) -> int:
+def _completing(steps: Steps, gpu: GpuEvents, device: DeviceEvents, step: int, time: int) -> int:
     """The event of ``step`` that ends at ``time``, of several the last in order; −1 for none."""
     first, last = (int(np.searchsorted(device.end, time, side=side)) for side in ("left", "right"))
     is_of_step = steps.whole_file | (gpu.step[device.event[first:last]] == step)
@@ -183,12 +200,13 @@ def _completing(steps: Steps, gpu: GpuEvents, device: Device, step: int, time: i
 
 
 def _walk(
-    path: _Path, *, step: int, low: int, time: int, k: int, device: Device, columns: list[list[int]], host: Host
+    path: _Path, *, step: int, low: int, time: int, k: int, device: DeviceEvents, columns: list[list[int]], host: Host
 ) -> None:
     """Walk back from ``time``, at the GPU event ``k`` or where that is −1 on the host, to the start ``low`` of the
     period; ``columns`` are start, end, cause and crossed of the device.
     """
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
+    jumped = -1  # when the walk came from the host to a GPU event
     start, end, cause, crossed = columns
     threads, append = host.lanes["ops"].thread, path.events.append
     while time > low:
@@ -196,9 +214,9 @@ def _walk(
             thread, until = WHOLE, low
             if launch != WHOLE:
                 thread, until = int(threads[launch]), min(int(host.root[launch]), time)
-            when, which = host.awaited(thread, time)
+            when, which = host.awaited(thread, time, jumped)
             if which >= 0 and when > until:
-                until, k = when, which
+                until, k, jumped = when, which, when
             path.host.append((step, thread, until, time))
             time, launch = until, WHOLE
         if k < 0 or time <= low:
@@ -225,7 +243,7 @@ def _walk(
         k = -1
 
 
-def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> CriticalPath:
+def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) -> CriticalPath:
     """The spans of a walk, clipped to their periods."""
     start, end, returned = device.start, device.end, device.returned
     k = np.array(path.events, np.int64)
@@ -264,7 +282,7 @@ def _spans(path: _Path, completions: Int64, device: Device, host: Host) -> Criti
         on_host=_on_host(host, what, owner, begin, stop),
         outside_ops=host.outside_ops(),
         queued=queued,
-        blocked=np.unique(device.launch[device.full]),
+        blocked=distinct(np.append(device.launch[device.full], host.waited)),
     )
 
 
@@ -272,10 +290,10 @@ def _on_host(host: Host, what: Int64, owner: Int64, start: Int64, end: Int64) ->
     """See `CriticalPath`; the arguments are its columns."""
     spans = np.flatnonzero(what == HOST)
     parts = []
-    for thread in np.unique(owner[spans]).tolist():
+    for thread in distinct(owner[spans]).tolist():
         mine = spans[owner[spans] == thread]
         painting = host.painting(thread, union(start[mine], end[mine]))
-        span, held, ns = cut(start[mine], end[mine], painting.times)
+        span, held, ns = lengths_between(start[mine], end[mine], painting.times)
         parts.append((mine[span], painting.rows[held], np.maximum(start[mine][span], painting.times[held]), ns))
     columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
     return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
@@ -294,17 +312,17 @@ def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
     return {code: i for i, code in enumerate(sorted(codes, key=place))}
 
 
-def _host(trace: Trace, steps: Steps, lanes: dict[str, Lane], rank: dict[int, int], device: Device) -> Host:
+def _host(trace: Trace, steps: Steps, lanes: dict[str, Lane], rank: dict[int, int], device: DeviceEvents) -> Host:
     ops = lanes["ops"]
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
-    engine = set(np.unique(ops.thread[roots[trace.named(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
+    engine = set(distinct(ops.thread[roots[trace.named(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(trace, steps, ops, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
-    host = Host(lanes=lanes, layers=layers, root=ops.start[outer])
     awaited = sorted(_awaited(trace, ops, device))
     calls = np.array([call for _, _, call in awaited], np.int64)
+    host = Host(lanes=lanes, layers=layers, root=ops.start[outer], waited=distinct(calls))
     shown = host.shown(ops.end[calls]).tolist()  # what the host as one did when the call returned
     for (time, k, _), code, seen in zip(awaited, ops.thread[calls].tolist(), shown, strict=True):
         for key in (code, WHOLE) if seen == code else (code,):
@@ -344,14 +362,19 @@ def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], en
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1
 
 
-def _awaited(trace: Trace, ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+def _awaited(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
     """(when, GPU event, position in the ops lane of the call that waited for it until then) of every call that waited
     for one.
     """
-    return [*_awaited_own(ops, device), *_awaited_others(trace, ops, device), *_awaited_room(ops, device)]
+    return [
+        *_awaited_own(ops, device),
+        *_awaited_others(trace, ops, device),
+        *_awaited_copies(trace, ops, device),
+        *_awaited_room(ops, device),
+    ]
 
 
-def _awaited_own(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+def _awaited_own(ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
     """Of calls that wait for what they launch: until it ends or, as the clocks differ and a copy may go on after its
     source is free, until they return.
     """
@@ -364,7 +387,7 @@ def _awaited_own(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
     return [(when, k, call) for call, (when, k) in last.items()]
 
 
-def _awaited_others(trace: Trace, ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+def _awaited_others(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
     """Of synchronising calls that launch nothing: the event that ended last within them."""
     syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
     calls = waiting_calls(trace, ops)
@@ -378,7 +401,18 @@ def _awaited_others(trace: Trace, ops: Lane, device: Device) -> list[tuple[int, 
     return found
 
 
-def _awaited_room(ops: Lane, device: Device) -> list[tuple[int, int, int]]:
+def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
+    """Of operators that copy, where calls that may wait are not recorded: the copy that they launched last, if it ended
+    within them.
+    """
+    last: dict[int, tuple[int, int]] = {}
+    for k, operator in copying_operators(trace, ops, device):
+        if device.end[k] <= ops.end[operator]:
+            last[operator] = max(last.get(operator, (ALWAYS, -1)), (int(device.end[k]), k))
+    return [(when, k, operator) for operator, (when, k) in last.items()]
+
+
+def _awaited_room(ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
     """Of launches into a full queue: the event of the queue that ended last within them."""
     found = []
     for k in np.flatnonzero(device.full).tolist():

@@ -6,22 +6,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined, group_rows
+from tracediff import thresholds
+from tracediff.arrays import Int64, combined, group_rows
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.innermost import ALWAYS
-from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.nesting import ALWAYS, Lane
 from tracediff.runtimes import (
     ARGUMENT,
     STREAM_WAITS,
     SYNC_CATEGORIES,
+    copies_tensor,
     is_awaited_copy,
     is_stream_wait,
     is_synchronising,
@@ -29,21 +30,8 @@ from tracediff.runtimes import (
     reads_number,
 )
 
-SUBMITTED = 20_000
-"""ns after its start at which a call that waits for its own copy has submitted it: it returns only after the copy, so
-its end does not tell (a launch takes 3 to 20 µs).
-"""
-SOON, UNEXPLAINED = 20_000, 100_000
-"""An event that begins within SOON (ns) of the end of another follows it: on real traces 0 to 18 µs, where others begin
-20 µs to 36 ms later. After a wait of more than UNEXPLAINED that no record explains, it waited for one on another stream
-that it follows (Ascend records no waits between streams).
-"""
-FULL_QUEUE = 1_000
-"""Launches without a start from which the next launch waits for room: CUDA's queues hold 1,024."""
 
-
-@dataclass(frozen=True)
-class StreamWait:
+class StreamWait(Struct, frozen=True):
     """A stream wait: from ``time`` (ns) on, the stream waits for the work launched on ``target`` before ``recorded``
     (ns).
     """
@@ -53,8 +41,7 @@ class StreamWait:
     recorded: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sync:
+class Sync(Struct, frozen=True, kw_only=True):
     """A record of a wait (category cuda_sync).
 
     Attributes:
@@ -71,16 +58,15 @@ class Sync:
     recorded: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Device:
+class DeviceEvents(Struct, frozen=True, kw_only=True):
     """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
     launch.
 
     Attributes:
-        event: int64[g] positions in `GpuEvents`. start, end: ns. stream: code of (device, stream).
+        event: int64[g] positions in `GpuEvents`. rows: of the trace. start, end: ns. stream: code of (device, stream).
         launch: position in the ops lane, −1 where spilled. launched: start of the launch, ALWAYS where spilled.
         returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled. A launch that waits for
-            the event itself is taken to have submitted it SUBMITTED after its start if the event begins as another
+            the event itself is taken to have submitted it SUBMITTED_NS after its start if the event begins as another
             ends, else when it begins: the call was preparing it (it copies pageable memory to a buffer first).
         own_wait: whether its launch waits for it (synchronous copies, copies of pageable memory).
         before: the event of its stream that it follows, −1 for none (`_before`).
@@ -96,6 +82,7 @@ class Device:
     """
 
     event: Int64
+    rows: Int64
     start: Int64
     end: Int64
     stream: Int64
@@ -143,9 +130,9 @@ class Device:
 
     def _follows_at_once(self, k: int, other: int) -> bool:
         start = int(self.start[k])
-        if start - self._ready(k) <= UNEXPLAINED or start - int(self.end[other]) > SOON:
-            return False
-        return bool(self.launched[other] <= self.launched[k])
+        waited_long = start - self._ready(k) > thresholds.UNRECORDED_WAIT_NS
+        follows = start - int(self.end[other]) <= thresholds.FOLLOWS_NS
+        return waited_long and follows and bool(self.launched[other] <= self.launched[k])
 
     def ended(self, after: int, time: int) -> Iterator[int]:
         """The events that have a duration and end in (``after``, ``time``], the last first."""
@@ -162,7 +149,7 @@ class Device:
         return sync.recorded is None or bool(self.launched[k] < sync.recorded)
 
 
-def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, position: Int64, rank: dict[int, int]) -> Device:
+def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, position: Int64, rank: dict[int, int]) -> DeviceEvents:
     """The device side of a walk.
 
     Args:
@@ -185,15 +172,16 @@ def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, position: Int64, rank: di
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
     own_wait = known & (trace.named(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
-    held = own_wait & (start - np.maximum(freed, latest) <= SOON)
+    held = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
     returned[known] = ops.end[launch[known]]
-    returned[held] = launched[held] + SUBMITTED
+    returned[held] = launched[held] + thresholds.SUBMITTED_NS
     returned[own_wait & ~held] = start[own_wait & ~held]
     returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
     shared = np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1
-    return Device(
+    return DeviceEvents(
         event=order,
+        rows=gpu.rows[order],
         start=start,
         end=end,
         stream=stream,
@@ -234,7 +222,7 @@ def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
     known = np.flatnonzero(launch >= 0)
     rows = ops.rows[launch[known]]
     out = np.zeros(len(launch), bool)
-    out[known] = np.isin(trace.category[rows], cat.CALLS) & trace.named(is_synchronising, rows)
+    out[known] = trace.is_of(cat.CALLS, rows) & trace.named(is_synchronising, rows)
     return out
 
 
@@ -243,11 +231,42 @@ def waiting_calls(trace: Trace, ops: Lane) -> Int64:
     that may wait, of the operators that do: those that read a number of the device, which takes them longer than one of
     the host.
     """
-    calls = np.flatnonzero(np.isin(trace.category[ops.rows], cat.CALLS))
-    if trace.named(may_wait, ops.rows[calls]).any():
+    calls = np.flatnonzero(trace.is_of(cat.CALLS, ops.rows))
+    if _records_waits(trace, ops):
         return calls[trace.named(is_synchronising, ops.rows[calls])]
-    long = np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.end - ops.start > SUBMITTED))
+    long = _long_operators(trace, ops)
     return long[trace.named(reads_number, ops.rows[long])]
+
+
+def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int]]:
+    """(copy, position in the ops lane of the operator that copies and has launched it), in a file without the calls of
+    the runtime that may wait; of operators that take longer than to submit the copy.
+    """
+    if _records_waits(trace, ops):
+        return []
+    long = _long_operators(trace, ops)
+    copying = set(long[trace.named(copies_tensor, ops.rows[long])].tolist())
+    if not copying:
+        return []
+    found = []
+    copies = np.flatnonzero((trace.category[device.rows] == cat.MEMCPY) & (device.launch >= 0))
+    for k in copies.tolist():
+        around = int(device.launch[k])
+        while around >= 0 and around not in copying:
+            around = int(ops.parent[around])
+        if around >= 0:
+            found.append((k, around))
+    return found
+
+
+def _records_waits(trace: Trace, ops: Lane) -> bool:
+    """Whether the file has calls of the runtime that may wait."""
+    return bool((trace.is_of(cat.CALLS, ops.rows) & trace.named(may_wait, ops.rows)).any())
+
+
+def _long_operators(trace: Trace, ops: Lane) -> Int64:
+    """Positions of the operators that take longer than to submit something."""
+    return np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.end - ops.start > thresholds.SUBMITTED_NS))
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
@@ -277,7 +296,7 @@ def _finds_full_queue(
     """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
     full = np.zeros(len(start), bool)
     known = np.flatnonzero(launch >= 0)
-    if len(known) <= FULL_QUEUE:
+    if len(known) <= thresholds.FULL_QUEUE:
         return full
     keys = (start[known], launch[known], stream[known]) if shared[known].any() else (stream[known],)
     known = known[np.lexsort(keys)]
@@ -285,13 +304,13 @@ def _finds_full_queue(
     for mine in group_rows(stream[first], first):
         issued = np.searchsorted(np.sort(launched[mine]), launched[mine], side="left")
         begun = np.searchsorted(np.sort(start[mine]), launched[mine], side="right")
-        full[mine] = issued - begun >= FULL_QUEUE
+        full[mine] = issued - begun >= thresholds.FULL_QUEUE
     return full
 
 
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
     """See `Device.wait_call`."""
-    rows = np.flatnonzero(np.isin(trace.category, cat.CALLS))
+    rows = np.flatnonzero(trace.is_of(cat.CALLS))
     calls = np.sort(trace.ts[rows[trace.named(is_stream_wait, rows)]])
     if not len(calls):
         return None
@@ -325,7 +344,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
-    among = np.flatnonzero(np.isin(trace.category, categories))
+    among = np.flatnonzero(trace.is_of(categories))
     rows = np.concatenate([among[trace.named(name.__eq__, among)] for name in names])
     wanted = (
         ARGUMENT.correlation,

@@ -6,22 +6,14 @@ import hashlib
 import re
 from functools import lru_cache
 
+from tracediff import bounds
 from tracediff.errors import printable
 from tracediff.patterns import NAMES_KEPT
 from tracediff.profile.kernels.match_names import COPY, MEMSET, match_name
 from tracediff.runtimes import is_communication
 
-WIDTH = 80
-"""Readable names are to fit into it, where nothing but a digest can stand for the rest."""
-WIDE = 100
-"""The same of ATen's loops, whose notes in brackets say more than a digest."""
 OVERLOADED = ("cudnn::",)
 """Libraries in which two templates of equal arguments differ in parameters only."""
-LONGEST_SHOWN = 160
-"""Of names that are no kernel's: of ops, annotations, Python functions, and of signatures that were cut off."""
-DEEPEST_PARSED = 40
-MOST_SCOPES = 10
-"""Of a kernel's own scopes, those that are left out of its arguments."""
 SIGNATURE = re.compile(r"(?:void |[A-Za-z_][\w:]*[<(]|(?:[\w:]+::)?\(anonymous namespace\)::).*(?:[)>\]]|\bconst)$")
 """What C++ kernels look like: a name, template arguments or parameters, and nothing after them."""
 PYTHON = re.compile(rf"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|{COPY}|{MEMSET})")
@@ -148,12 +140,12 @@ def _identifier(name: str) -> str:
     """A name without template arguments: as it is, or its beginning where it is a kernel's long list of ops or tuning
     knobs.
     """
-    if len(name) <= WIDTH:
+    if len(name) <= bounds.KERNEL_NAME:
         return name
     if not IDENTIFIER.match(name):
-        return name if len(name) <= LONGEST_SHOWN else name[: LONGEST_SHOWN - 8] + _digest(name)
+        return name if len(name) <= bounds.OTHER_NAME else name[: bounds.OTHER_NAME - 8] + _digest(name)
     tile = TILE.match(name)
-    head = tile[0] if tile else name[: WIDTH - 8].rpartition("_")[0] or name[: WIDTH - 8]
+    head = tile[0] if tile else name[: bounds.KERNEL_NAME - 8].rpartition("_")[0] or name[: bounds.KERNEL_NAME - 8]
     head = head.replace("_implicit_gemm_", "_igemm_").replace("_tilesize", "_")
     return head + _digest(name)
 
@@ -164,7 +156,7 @@ def _balanced(text: str) -> bool:
     for bracket in BRACKET.findall(text.replace("->", "")):
         if bracket in CLOSED_BY:
             waiting.append(CLOSED_BY[bracket])
-            if len(waiting) > DEEPEST_PARSED:
+            if len(waiting) > bounds.BRACKETS:
                 return False
         elif not waiting or waiting.pop() != bracket:
             return False
@@ -234,7 +226,7 @@ def _signature(name: str) -> str:
     plain, arguments, parameters = _component(last)
     if arguments is not None:
         known = _known_template(plain, arguments)
-        short = _cut(known, WIDE) if known else _cut(_without_own_scope(_inside(function, NEUTRAL)))
+        short = _cut(known, bounds.LOOP_NAME) if known else _cut(_without_own_scope(_inside(function, NEUTRAL)))
         overload = _digest(parameters) if parameters and function.startswith(OVERLOADED) else ""
         return short + overload + tail
     return _inside(function, NEUTRAL) + _plain_parameters(plain, parameters) + tail
@@ -251,7 +243,7 @@ def _plain_parameters(plain: str, parameters: str | None) -> str:
     return f"({shown})" if len(shown) <= 24 else _digest(shown)
 
 
-def _cut(short: str, width: int = WIDTH) -> str:
+def _cut(short: str, width: int = bounds.KERNEL_NAME) -> str:
     """``short`` where it fits, else its beginning and a digest of all of it; the kernel's own name is never cut."""
     if len(short) <= width:
         return short
@@ -263,7 +255,7 @@ def _cut(short: str, width: int = WIDTH) -> str:
 def _without_own_scope(short: str) -> str:
     """``flash::kernel<flash::Traits<…>>`` says ``flash`` once."""
     head, bracket, rest = short.partition("<")
-    for scope in head.split("::")[:-1][:MOST_SCOPES]:
+    for scope in head.split("::")[:-1][: bounds.SCOPES_LEFT_OUT]:
         rest = re.sub(rf"(?<![\w:]){re.escape(scope)}::", "", rest)
     return head + bracket + rest
 
@@ -406,7 +398,9 @@ def _mangled(name: str) -> str:
         if not whole:
             arguments += [*[c for c in _classes(name, position) if c not in scopes][:2], "…"]
     short = "::".join(scopes) + (f"<{','.join(arguments)}>" if arguments else "")
-    return short if whole and len(short) <= WIDTH else short[: WIDTH - 8].removesuffix(",…>") + _digest(name)
+    if whole and len(short) <= bounds.KERNEL_NAME:
+        return short
+    return short[: bounds.KERNEL_NAME - 8].removesuffix(",…>") + _digest(name)
 
 
 def _lengths(name: str, position: int) -> tuple[list[str], int]:

@@ -7,32 +7,60 @@ operator that launched them, or below the scope if no operator did (graph replay
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Codes, Trace
-from tracediff.profile.arrays.factorize import combined, grouped, ordinals
+from tracediff import bounds
+from tracediff.arrays import Int64, combined, grouped, ordinals
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.kernels.match_names import is_wrapper
-from tracediff.profile.model import CallTable
+from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.nesting import Lane, by_depth
-from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of
-from tracediff.profile.placement.source_lines import source_lines
+from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
+
+INSTANCE = re.compile(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
+
+
+@lru_cache(maxsize=1 << 16)
+def _class_and_number(name: str) -> tuple[str, int | None]:
+    """``nn.Module: Linear_3`` → (Linear, 3); None if the name is not an instance of a class."""
+    match = INSTANCE.match(name)
+    return (match["cls"], int(match["k"] or 0)) if match else (name.partition(":")[2] or name, None)
+
+
+def module_labels(modules: Iterable[tuple[int, int, str]]) -> dict[int, str]:
+    """Node → ``Linear[1]``, or ``Linear`` if it is the only child of that class.
+
+    Args:
+        modules: (node, parent node, name as recorded) of each.
+    """
+    labels: dict[int, str] = {}
+    classes: dict[tuple[int, str], list[tuple[int, int]]] = defaultdict(list)
+    for node, parent, name in modules:
+        labels[node], number = _class_and_number(name)
+        if number is not None:
+            classes[parent, labels[node]].append((number, node))
+    for siblings in classes.values():
+        if len(siblings) > 1:
+            for ordinal, (_, node) in enumerate(sorted(siblings)):
+                labels[node] += f"[{ordinal}]"
+    return labels
+
 
 KINDS = ("phase", "annotation", "module", "op")
 PHASE, ANNOTATION, MODULE, OP = range(len(KINDS))
-MOST_CALLS = 300_000
-"""Nodes per file beyond which equal siblings share a node."""
 
 
-@dataclass(frozen=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """The call tree of one file, and the node of each scope of the ops lane.
 
     Attributes:
@@ -62,7 +90,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     node, nodes = _number(
         ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=True
     )
-    if len(nodes.name) > MOST_CALLS:
+    if len(nodes.name) > bounds.CALLS:
         notes.add(
             "calls-merged",
             "the steps have so many distinct calls that equal calls below one parent were merged",
@@ -111,8 +139,7 @@ def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:
     return out
 
 
-@dataclass
-class _Nodes:
+class _Nodes(Struct):
     """Nodes under construction, as lists of columns."""
 
     parent: list[int]

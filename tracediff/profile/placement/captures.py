@@ -1,21 +1,27 @@
-"""The capture of a CUDA or HIP graph: what each launch in it was for, which a replay of the graph does not record.
+"""What each kernel of a CUDA or HIP graph was for, which a replay of the graph does not record: by the graph's capture,
+and by what `torch.cuda.graph_annotations` recorded.
 
-Serving engines write a trace while they capture a graph (``capture_traces/``): launches below operators, modules and
-annotations, and no event on the device, since a captured launch runs nothing.
+A text of an annotation is ``str`` in torch 2.12 and 2.13, ``name`` later, ``annotation`` where the CUPTI monitor
+exports it; graph compilers give the module's qualified name. Scopes that overlap are merged by torch, so one text is
+left, the inner.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
 
 import numpy as np
+from msgspec import Struct
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.model import CallTable
-from tracediff.profile.placement.calls import PHASE, build_calls
+from tracediff import bounds
+from tracediff.arrays import Int64, distinct
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.model.profile import CallTable
+from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, build_calls
 from tracediff.profile.placement.nesting import LANES, build_lane
 from tracediff.profile.placement.steps import whole_file
 from tracediff.runtimes import ARGUMENT, is_capture_begin, is_captured_copy, is_launch
@@ -29,8 +35,7 @@ KERNEL_ARGUMENT = "kernel"
 PathNode = tuple[int, str, str, str, str, str, int]
 
 
-@dataclass(frozen=True)
-class CallPath:
+class CallPath(Struct, frozen=True):
     """Where a launch is in the call tree of its capture: nodes from the outermost on.
 
     Attributes:
@@ -41,8 +46,7 @@ class CallPath:
     nodes: tuple[PathNode, ...]
 
 
-@dataclass(frozen=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """One captured graph: its launches in order.
 
     Attributes:
@@ -67,7 +71,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     paths = _Paths(trace, calls.table)
     nodes = [paths.of(int(calls.node[calls.position[row]])) for row in launches.tolist()]
     found = []
-    for number in np.unique(graph).tolist():
+    for number in distinct(graph).tolist():
         mine = np.flatnonzero(graph == number).tolist()
         found.append(
             Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(nodes[i] for i in mine))
@@ -77,7 +81,7 @@ def captures_of(trace: Trace) -> list[Capture]:
 
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
-    rows = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+    rows = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
     rows = rows[trace.named_among(rows, lambda name: is_launch(name) or is_captured_copy(name))]
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
@@ -89,7 +93,7 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
 
 def _begins(trace: Trace) -> Int64:
     """int64 times in ns at which a graph's capture begins, ascending."""
-    rows = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+    rows = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
     return np.sort(trace.ts[rows[trace.named_among(rows, is_capture_begin)]])
 
 
@@ -146,3 +150,56 @@ class _Paths:
         shapes, types, strides, line = (trace.texts[c] if c >= 0 else "" for c in codes)
         own = (kind, trace.names[table.name[node]], shapes, types, strides, line, int(table.ordinal[node]))
         return CallPath((*path.nodes, own))
+
+
+TEXTS = ("name", "str", "annotation")
+QUALIFIED_NAME, AUTOGRAD_PHASE = "module_fqn", "autograd_phase"
+BACKWARD = "backward"
+"""The only value of `PHASE`: work that autograd did for what was annotated."""
+GRAPH_ANNOTATIONS = (*TEXTS, QUALIFIED_NAME, AUTOGRAD_PHASE)
+PART = re.compile(r"[^.]+(?:\.\d+)*")
+"""A module in a qualified name, with the number of the instance: ``layers.3`` of ``layers.3.attention``."""
+
+
+def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
+    """Position in ``rows``, of GPU events of graph replays → where their annotation places them; none without one."""
+    columns = {name: _texts(trace, name, rows) for name in GRAPH_ANNOTATIONS}
+    known: dict[tuple[int, ...], CallPath] = {}
+    paths: dict[int, CallPath] = {}
+    codes = np.stack(list(columns.values()))
+    for position in np.flatnonzero((codes >= 0).any(axis=0)).tolist():
+        key = tuple(codes[:, position].tolist())
+        if key not in known:
+            known[key] = _path({n: trace.texts[c] if c >= 0 else "" for n, c in zip(columns, key, strict=True)})
+        paths[position] = known[key]
+    return paths
+
+
+def _texts(trace: Trace, argument: str, rows: Int64) -> Int64:
+    """int64[n] code of the argument of each event, −1 where it has none."""
+    codes: Int64 = np.stack([trace.text_column(argument, category)[rows] for category in cat.GPU]).max(axis=0)
+    return codes
+
+
+def _listed(text: str) -> dict[str, str]:
+    """The arguments in a list of dictionaries, which the CUPTI monitor writes as JSON; else none."""
+    try:
+        found = json.loads(text) if text.startswith("[{") else []
+    except (ValueError, RecursionError):
+        return {}
+    return {
+        name: value
+        for each in found
+        if isinstance(each, dict)
+        for name, value in each.items()
+        if name in GRAPH_ANNOTATIONS and isinstance(value, str)
+    }
+
+
+def _path(arguments: dict[str, str]) -> CallPath:
+    arguments = arguments | _listed(arguments["annotation"])
+    scopes = [(ANNOTATION, BACKWARD)] if arguments[AUTOGRAD_PHASE] == BACKWARD else []
+    scopes += [(ANNOTATION, text) for name in TEXTS if (text := arguments[name])][:1]
+    modules = PART.findall(arguments[QUALIFIED_NAME])
+    scopes += [(MODULE, part) for part in (modules if len(modules) <= bounds.MODULES else [arguments[QUALIFIED_NAME]])]
+    return CallPath(tuple((kind, name, "", "", "", "", 0) for kind, name in scopes))

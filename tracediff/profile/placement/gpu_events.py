@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
+from tracediff.arrays import Int64, distinct
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
 from tracediff.runtimes import ARGUMENT, is_launch
@@ -20,8 +20,7 @@ SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GpuEvents:
+class GpuEvents(Struct, frozen=True, kw_only=True):
     """The GPU events of one file, g of them.
 
     Attributes:
@@ -48,13 +47,13 @@ class GpuEvents:
 
 def gpu_names(gpu: GpuEvents) -> dict[int, str]:
     """Device → its name in tables; the only GPU of a file has no number, as its number depends on the rank."""
-    devices = np.unique(gpu.device).tolist()
+    devices = distinct(gpu.device).tolist()
     return {d: numbered("GPU", d) if len(devices) > 1 else "GPU" for d in devices}
 
 
 def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     """Join the GPU events of ``trace`` to their launches and steps."""
-    rows = np.flatnonzero(np.isin(trace.category, cat.GPU) & (trace.dur >= 0))
+    rows = np.flatnonzero(trace.is_of(cat.GPU) & (trace.dur >= 0))
     launch = _launches(trace, rows, notes)
     step = np.full(len(rows), 0 if steps.whole_file else SPILLED, np.int64)
     if not steps.whole_file:
@@ -65,7 +64,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         int((step == SPILLED).sum()),
     )
     if not len(rows):
-        calls = np.flatnonzero(np.isin(trace.category, cat.CALLS) & (trace.dur >= 0))
+        calls = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
         launches = int(trace.named_among(calls, is_launch).sum())
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))

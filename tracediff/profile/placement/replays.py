@@ -9,26 +9,23 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import group_rows
-from tracediff.profile.model import CallTable
+from tracediff import bounds
+from tracediff.arrays import Int64, group_rows
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import Calls
-from tracediff.profile.placement.captures import COPY, CallPath, Capture, PathNode, shape_text
+from tracediff.profile.placement.captures import COPY, CallPath, Capture, PathNode, annotated_paths, shape_text
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.graph_annotations import annotated_paths
 from tracediff.runtimes import ARGUMENT, is_graph_launch
 
 CODE = "graph-capture"
 ANNOTATED = "graph-annotations"
-MOST_ALIGNED = 20_000
-"""Kernels of a graph beyond which no alignment is made; equal sequences, and numbers of equal kernels, still match."""
 KERNELS = "kernels of graph replays"
 EQUAL = "are those of the capture, one by one"
 BY_NUMBER = "were matched to the capture by number alone, because it does not name its kernels"
@@ -131,7 +128,7 @@ def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
     ):
         return np.arange(len(ours)), BY_NUMBER
     places = np.full(len(ours), -1, np.int64)
-    if len(ours) <= MOST_ALIGNED and len(theirs) <= MOST_ALIGNED:
+    if len(ours) <= bounds.REPLAY_KERNELS and len(theirs) <= bounds.REPLAY_KERNELS:
         from difflib import SequenceMatcher
 
         for ours_at, theirs_at, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():

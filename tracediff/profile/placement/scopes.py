@@ -1,19 +1,22 @@
-"""Scopes: the phase of the step, the user's annotation and the nn.Module around each operator and launch."""
+"""What is around each operator and launch: the phase of the step, the user's annotation, the nn.Module and the line of
+code.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import MISSING, Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined
+from tracediff.arrays import Int64, combined, distinct
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import innermost_line
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.nesting import Lane, by_depth, lane_of
 from tracediff.runtimes import collective_of_scope
 
@@ -35,8 +38,7 @@ excluded as well.
 """
 
 
-@dataclass(frozen=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """Paths of nested scopes, each a node under its parent.
 
     Attributes:
@@ -55,8 +57,7 @@ class Paths:
         return tuple(reversed(out))
 
 
-@dataclass(frozen=True)
-class Scopes:
+class Scopes(Struct, frozen=True):
     """The phase, annotation and module of each scope of the ops lane; int64[n] by its position in the lane.
 
     Attributes:
@@ -93,7 +94,7 @@ def _is_users(annotation: str) -> bool:
 
 def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
-    scope = np.isin(trace.category, (cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
+    scope = trace.is_of((cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
     return lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), Notes())
 
 
@@ -181,3 +182,57 @@ def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) 
         found = (position >= 0) & (known[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
         out[found] = values[numbered[position[found]]]
     return out
+
+
+CODE = re.compile(r"\.py\(\d+\)")
+"""Names of functions that are in a Python file."""
+
+
+def outside_torch(trace: Trace, python: Lane) -> Int64:
+    """int64[rows of the trace + 1]: of a Python function the innermost of a Python file outside of torch that is or
+    encloses it; else −1.
+    """
+    named = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
+    outside = np.array(named, bool)[trace.name[python.rows]]
+    found = np.arange(len(python.rows))
+    while (outward := np.flatnonzero((found >= 0) & ~outside[found])).size:
+        found[outward] = python.parent[found[outward]]
+    rows = np.full(len(trace) + 1, -1, np.int64)
+    rows[python.rows] = np.where(found >= 0, python.rows[found], -1)
+    return rows
+
+
+STACKS = ("stack", "Call stack")
+"""Arguments of operators with the frames around them: of what torch.compile compiled, and of torch before 1.12."""
+
+
+def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
+    """int64[n] by position in the ops lane: code of ``model.py(12): forward`` among the texts of the trace, to which
+    lines are added; −1 where unknown.
+
+    A stack names the line that runs, a Python function of a trace the line on which it begins.
+    """
+    lines: dict[str, int] = {}
+    out = np.full(len(ops.rows), -1, np.int64)
+    if len(python.rows):
+        around = enclosing(python, ops.thread, ops.start)
+        caller = outside_torch(trace, python)[np.where(around >= 0, python.rows[around], -1)]
+        known = np.flatnonzero(caller >= 0)
+        codes, name = np.unique(trace.name[caller[known]], return_inverse=True)
+        numbers = [lines.setdefault(trace.names[code], len(lines)) for code in codes.tolist()]
+        out[known] = np.array(numbers, np.int64)[name]
+    for argument in STACKS:
+        stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]
+        codes = distinct(stack[stack >= 0])
+        found = [innermost_line(trace.texts[code]) for code in codes.tolist()]
+        numbers = [lines.setdefault(frame, len(lines)) if frame else -1 for frame in found]
+        own = np.append(np.array(numbers, np.int64), -1)[
+            np.where(stack >= 0, np.searchsorted(codes, stack), len(codes))
+        ]
+        out = np.where(own >= 0, own, out)
+    if not lines:
+        return out
+    texts = {text: code for code, text in enumerate(trace.texts)}
+    codes_of = np.array([texts.setdefault(line, len(texts)) for line in lines], np.int64)
+    trace.texts = list(texts)
+    return np.where(out >= 0, codes_of[out], -1)

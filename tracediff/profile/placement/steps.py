@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
+from tracediff.arrays import Int64
 from tracediff.errors import NotATrace, TracediffError, quoted
-from tracediff.ingest import categories as cat
-from tracediff.ingest.health import Notes
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
-from tracediff.ingest.unread import shortened, unread_devices
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.unread import shortened, unread_devices
 
 PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
 """Its group is the step's number, None for one that needs more than 64 bits."""
@@ -20,8 +20,7 @@ NO_STEP = -1
 """Step position of an event outside every step."""
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """The step windows of one file in order of time.
 
     Attributes:
@@ -120,7 +119,7 @@ def whole_file(trace: Trace) -> Steps:
     Raises:
         NotATrace: there are none.
     """
-    rows = np.isin(trace.category, (*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
+    rows = trace.is_of((*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
     if not rows.any():
         if unread := unread_devices(trace.notes):
             problem = f"contains only events of devices that are not supported yet ({shortened(unread)})"
@@ -134,7 +133,7 @@ def whole_file(trace: Trace) -> Steps:
 def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     """Only the last step can be empty: the profiler opened it and the loop had ended."""
     start, end = int(steps.start[-1]), int(steps.end[-1])
-    inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & np.isin(trace.category, cat.HOST)
+    inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & trace.is_of(cat.HOST)
     inside &= ~((trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)) & ~trace.named(
         PROFILER_STEP.match
     )

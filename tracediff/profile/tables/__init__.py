@@ -1,5 +1,5 @@
-"""tables: the analyses of ``--table``, built only on request. Each table of a file has a module with ``SCHEMA``, the
-meaning of its columns, and ``table``, which builds it. The tables over ranks have their schemas in `over_ranks`.
+"""tables: the analyses of ``--table``, built only on request. Each is a schema, the meaning of its columns, and the
+function that builds it for a file (`FileTable`) or for all files of a set (those over ranks).
 """
 
 from __future__ import annotations
@@ -8,39 +8,37 @@ from collections.abc import Collection, Iterable
 from importlib import import_module
 
 from tracediff.errors import TracediffError, did_you_mean, quoted
-from tracediff.profile.context import Context
-from tracediff.profile.model import TableRows
-from tracediff.profile.tables import over_ranks
-from tracediff.profile.tables.schema import TableSchema
+from tracediff.profile.events.context import Context
+from tracediff.profile.model.profile import TableRows
+from tracediff.profile.tables.schema import OVER_RANKS, FileTable, TableSchema
 
 ALL = "all"
 """Selects every table."""
 COLLECTIVES = "collectives"
 """The table of files that the tables over ranks are built from."""
-OVER_RANKS = tuple(over_ranks.SCHEMAS)
-"""Names of the tables that compare the ranks of a set."""
-NAMES = (
-    "launches",
-    "critical",
-    "streams",
-    "gaps",
-    "idle",
-    "kernel_sizes",
-    "copies",
-    "rates",
-    COLLECTIVES,
-    *OVER_RANKS,
-    "memory",
-    "memory_holders",
-    "synchronisations",
-    "loading",
-    "python",
-    "host_modules",
-    "counters",
-)
-"""Names of all tables, in the order in which they are shown."""
-OF_FILES = tuple(name for name in NAMES if name not in OVER_RANKS)
-"""Names of the tables of each file, which are also the names of their modules."""
+MODULES = {
+    "launches": "gpu",
+    "critical": "critical",
+    "streams": "gpu",
+    "gaps": "gpu",
+    "idle": "host",
+    "kernel_sizes": "gpu",
+    "copies": "gpu",
+    "rates": "rates",
+    COLLECTIVES: "gpu",
+    "memory": "memory",
+    "memory_holders": "memory",
+    "synchronisations": "host",
+    "loading": "host",
+    "python": "host",
+    "host_modules": "host",
+    "counters": "memory",
+}
+"""Table of each file → the module that has it in its ``TABLES``, in the order in which they are shown."""
+OF_FILES = tuple(MODULES)
+"""Names of the tables of each file."""
+NAMES = tuple(n for name in OF_FILES for n in ((name, *OVER_RANKS) if name == COLLECTIVES else (name,)))
+"""Names of all tables, in the order in which they are shown: those over ranks after what they are built from."""
 
 
 def table_schema(name: str) -> TableSchema:
@@ -50,12 +48,16 @@ def table_schema(name: str) -> TableSchema:
         TracediffError: there is no such table.
     """
     if name in OVER_RANKS:
-        return over_ranks.SCHEMAS[name]
+        return OVER_RANKS[name]
     if name not in NAMES:
         hint = did_you_mean(name, NAMES, "")
         tables = f"tables: {', '.join(NAMES)}"
         raise TracediffError("--table", f"unknown table {quoted(name)}", f"{hint} {tables}" if hint else tables)
-    found: TableSchema = import_module(f"tracediff.profile.tables.{name}").SCHEMA
+    return _file_table(name)[0]
+
+
+def _file_table(name: str) -> FileTable:
+    found: FileTable = import_module(f"tracediff.profile.tables.{MODULES[name]}").TABLES[name]
     return found
 
 
@@ -82,4 +84,4 @@ def arguments_of(names: Iterable[str]) -> frozenset[str]:
 
 def build_tables(context: Context, names: Iterable[str]) -> dict[str, TableRows]:
     """The tables ``names`` of one file."""
-    return {name: import_module(f"tracediff.profile.tables.{name}").table(context) for name in names}
+    return {name: _file_table(name)[1](context) for name in names}

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
+from tracediff.arrays import Int64, distinct, union
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
-from tracediff.profile.arrays.intervals import union
-from tracediff.profile.context import Context
+from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.model import TableRows
+from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.innermost import Pieces, cut, pieces
-from tracediff.profile.tables.schema import Column, Rate, TableSchema, summed
+from tracediff.profile.placement.nesting import Pieces, lengths_between, pieces
+from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
 from tracediff.runtimes import ARGUMENT, is_communication
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
 COMPUTE, COMM, COPY, QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(len(KINDS))
 NOT_IN_FILE, NOT_RECORDED = "launch not in the file", "nothing recorded"
 
-SCHEMA = TableSchema(
+CRITICAL = TableSchema(
     "critical",
     "Critical path",
     "The chain of events that each step's completion waited for, followed back to the completion of the step before. "
@@ -44,8 +43,7 @@ Parts = tuple[Int64, Int64, Int64]
 """Parts of the period: position of the step, code of (kind, name), duration in ns."""
 
 
-@dataclass(frozen=True)
-class Labels:
+class Labels(Struct, frozen=True):
     """Codes of (kind, name): index into KINDS × number of texts + index into texts.
 
     Attributes:
@@ -60,7 +58,7 @@ class Labels:
     unknown: int
 
 
-def table(context: Context) -> TableRows:
+def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     of_ops = pieces(context.lanes["ops"])
     path = critical_path(context)
@@ -113,10 +111,10 @@ def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Lab
     """
     gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
     whole = path.outside_ops
-    idle = np.flatnonzero(~np.isin(context.trace.category[whole.rows], cat.OPS) | (whole.rows < 0))
+    idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
     start, end, position = of_ops
     yield _by_step(gpu.start, gpu.end, labels.events, edges)
-    for label in np.unique(labels.queues):
+    for label in distinct(labels.queues):
         some = labels.queues == label
         waiting = union(path.queued[some], gpu.start[some])
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
@@ -132,6 +130,9 @@ def _unexplained(path: CriticalPath, labels: Labels) -> Parts:
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:
     """The parts of spans in each period; parts outside every period are left out."""
-    span, step, ns = cut(start, end, completions)
+    span, step, ns = lengths_between(start, end, completions)
     inside = np.flatnonzero((step >= 0) & (step < len(completions) - 1))
     return step[inside], label[span[inside]], ns[inside]
+
+
+TABLES: dict[str, FileTable] = {CRITICAL.name: (CRITICAL, critical_rows)}

@@ -1,17 +1,29 @@
-"""Memory: how much is allocated on each device, and how much is allocated and freed per step."""
+"""Tables of memory: how much is allocated, by whom at the peak; and counters, values over time that tools add to a
+trace.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
+from numpy.typing import NDArray
 
-from tracediff.ingest.times import Int64
-from tracediff.profile.analyses.allocations import Allocations, allocations, devices
-from tracediff.profile.context import Context
-from tracediff.profile.model import TableRows
+from tracediff.arrays import Int64, combined, cut
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
+from tracediff.profile.events.context import Context
+from tracediff.profile.model.profile import TableRows
+from tracediff.profile.placement.calls import MODULE, module_labels
+from tracediff.profile.placement.nesting import threads_of
+from tracediff.profile.placement.scopes import PHASES, enclosing
 from tracediff.profile.placement.steps import Steps
-from tracediff.profile.tables.schema import Column, Rate, TableSchema
+from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
 
-SCHEMA = TableSchema(
+MEMORY = TableSchema(
     "memory",
     "Memory",
     "Per step and device: peak allocated and peak reserved memory, the memory still allocated at the end of the step, "
@@ -33,14 +45,14 @@ SCHEMA = TableSchema(
 )
 
 
-def table(context: Context) -> TableRows:
+def memory_rows(context: Context) -> TableRows:
     """Rows by device; a step without allocations and frees keeps the memory of the steps before it."""
     found = allocations(context.trace)
     step, device = (
         np.tile(np.arange(len(context.steps)), len(found)),
         np.repeat(np.arange(len(found)), len(context.steps)),
     )
-    values = [np.empty((0, len(SCHEMA.columns)), np.int64), *(_values(allocated, context.steps) for allocated in found)]
+    values = [np.empty((0, len(MEMORY.columns)), np.int64), *(_values(allocated, context.steps) for allocated in found)]
     return TableRows(tuple((name,) for name in devices(found)), step, device, np.concatenate(values))
 
 
@@ -58,3 +70,224 @@ def _values(device: Allocations, steps: Steps) -> Int64:
     return np.column_stack(
         (device.allocated[device.peaks(steps)], reserved, device.allocated[high], *sums, failed)
     ).astype(np.int64)
+
+
+MEMORY_HOLDERS = TableSchema(
+    "memory_holders",
+    "Memory by holder",
+    "Bytes and blocks in use at the device's peak within the step, by the operator that allocated them, its phase and "
+    "its module. The operator is the innermost one that does more than allocate (not aten::empty). The bytes add up to "
+    "the peak. Allocated: all bytes allocated in the step, in use at the peak or not.",
+    keys=("device", "phase", "operator", "module"),
+    columns=(Column("held", "at the peak", "bytes"), Column("blocks", "blocks at the peak", "count"),
+     Column("allocated", "allocated", "bytes"), Column("allocations", "allocations", "count")),
+    arguments=("Addr",),
+)  # fmt: skip
+
+Place = tuple[str, str, str]
+"""Phase, operator and module."""
+BEFORE, NOWHERE = "(before the capture)", "(no operator)"
+NO_EVENT = "(no event)"
+"""Changes of the recorded total without an allocation event; negative where more was freed than is recorded."""
+NO_ADDRESS = "(unknown: no addresses recorded)"
+ALLOCATES = re.compile(r"^aten::(?:new_)?(?:empty\w*|resize_)$")
+"""Operators that only allocate memory, for the operator around them."""
+
+
+def holder_rows(context: Context) -> TableRows:
+    """Rows by device and place of the allocation."""
+    found = allocations(context.trace)
+    keys, parts = [], [np.empty((len(context.steps), 0, len(MEMORY_HOLDERS.columns)), np.int64)]
+    for name, device in zip(devices(found), found, strict=True):
+        places, amounts = _held(context, device)
+        keys += [(name, *place) for place in places]
+        parts.append(amounts)
+    values = np.concatenate(parts, axis=1)
+    step, key = np.nonzero(values.any(axis=2))
+    used, code = np.unique(key, return_inverse=True)
+    return TableRows(tuple(keys[k] for k in used.tolist()), step, code, values[step, key])
+
+
+def _held(context: Context, device: Allocations) -> tuple[list[Place], Int64]:
+    """(K places of allocations on one device, int64[s, K, columns])."""
+    place, places = _places(context, device)
+    before, no_event, unknown = range(len(places), len(places) + 3)
+    values = np.zeros((len(context.steps), len(places) + 3, len(MEMORY_HOLDERS.columns)), np.int64)
+    peaks = device.peaks(context.steps)
+    if device.has_totals and (device.address != MISSING).all():
+        values[..., :2] = _at_peaks(device, peaks, place, before, values.shape[1])
+        values[:, no_event, 0] = device.allocated[peaks] - values[..., 0].sum(axis=1)
+    else:
+        values[:, unknown, 0] = device.allocated[peaks]
+    step = context.steps.positions_at(device.time)
+    mine = np.flatnonzero((device.change > 0) & (step >= 0))
+    np.add.at(values[..., 2], (step[mine], place[mine]), device.change[mine])
+    np.add.at(values[..., 3], (step[mine], place[mine]), 1)
+    return [*places, *(("", text, "") for text in (BEFORE, NO_EVENT, NO_ADDRESS))], values
+
+
+def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size: int) -> Int64:
+    """int64[s, size, 2] bytes and blocks by place: each block is added at the first peak at which it is allocated and
+    subtracted after the last.
+    """
+    device_blocks = blocks(device)
+    moved = np.zeros((len(peaks) + 1, size, 2), np.int64)
+    ours = device_blocks.event >= 0
+    where = place[device_blocks.event[ours]]
+    first, behind = (
+        np.searchsorted(peaks, device_blocks.first),
+        np.searchsorted(peaks, device_blocks.last, side="right"),
+    )
+    for peak, sign in ((first, 1), (behind, -1)):
+        np.add.at(moved[..., 0], (peak[ours], where), sign * device_blocks.size[ours])
+        np.add.at(moved[..., 1], (peak[ours], where), sign)
+        if sign < 0:
+            np.add.at(moved[:, before, 0], peak[~ours], -device_blocks.size[~ours])
+    moved[0, before, 0] += device.allocated[0]
+    held: Int64 = np.cumsum(moved, axis=0)[:-1]
+    held[:, before, 0] = np.maximum(held[:, before, 0], 0)
+    return held
+
+
+def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
+    """(int64[m] place of each event, the places' phase, operator and module)."""
+    position, names = _operators(context, device), context.trace.names
+    node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
+    known = position >= 0
+    node[known] = context.calls.node[position[known]]
+    name[known] = context.trace.name[context.lanes["ops"].rows[position[known]]]
+    code, first = combined(node, name)
+    scopes = _scopes(context, set(node[first].tolist()))
+    number: dict[Place, int] = {}
+    of_code = []
+    for scope_node, called in zip(node[first].tolist(), name[first].tolist(), strict=True):
+        phase, module = scopes[scope_node]
+        of_code.append(number.setdefault((phase, names[called] if called >= 0 else NOWHERE, module), len(number)))
+    return np.array(of_code, np.int64)[code], list(number)
+
+
+def _operators(context: Context, device: Allocations) -> Int64:
+    """int64[m] position in the ops lane of the operator that each allocation is attributed to, −1 for none: the
+    innermost operator that does more than allocate, else the innermost.
+    """
+    trace, ops = context.trace, context.lanes["ops"]
+    if not len(ops.rows):
+        return np.full(len(device.time), -1, np.int64)
+    innermost = enclosing(ops, _threads(context, device), device.time)
+    tells = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
+    position = innermost.copy()
+    while len(climbing := np.flatnonzero((position >= 0) & ~tells[position])):
+        position[climbing] = ops.parent[position[climbing]]
+    scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
+    return np.where(position >= 0, position, np.where(scope, innermost, -1))
+
+
+def _threads(context: Context, device: Allocations) -> Int64:
+    """int64[m] thread code of each event in the ops lane's numbering: old profilers write the id of one thread both as
+    text and as a number.
+    """
+    trace, ops = context.trace, context.lanes["ops"]
+    base = len(trace.ids) + 1
+
+    def text(code: int) -> tuple[str, str]:
+        return str(trace.ids[code // base]), str(trace.ids[code % base])
+
+    known = {text(code): code for code in np.unique(ops.thread).tolist()}
+    codes, inverse = np.unique(threads_of(trace)[device.rows], return_inverse=True)
+    return np.array([known.get(text(code), -1) for code in codes.tolist()], np.int64)[inverse]
+
+
+def _scopes(context: Context, nodes: set[int]) -> dict[int, tuple[str, str]]:
+    """Node → (phase, path of modules)."""
+    calls, names = context.calls.table, context.trace.names
+    modules = np.flatnonzero(calls.kind == MODULE).tolist()
+    labels = module_labels((k, int(calls.parent[k]), names[calls.name[k]]) for k in modules)
+    found = {}
+    for node in nodes:
+        path: list[str] = []
+        current, phase = node, PHASES[-1]
+        while current >= 0:
+            path += [labels[current]] if current in labels else []
+            phase = PHASES[calls.name[current]] if calls.parent[current] < 0 else phase
+            current = int(calls.parent[current])
+        found[node] = (phase, "/".join(reversed(path)))
+    return found
+
+
+LARGEST = 2.0**61
+"""Limit of a value times the length of the file in ns; larger values count as unknown, so that sums fit int64."""
+
+COUNTERS = TableSchema(
+    "counters",
+    "Counters",
+    "Counter values over the period of each step. A sample applies until the next sample of its series. The mean is "
+    "taken over the time for which a value is known.",
+    keys=("counter", "series"),
+    columns=(
+        Column("known", "time with a value"),
+        Column("integral", "value × ns", "count"),
+        Column("samples", "samples", "count"),
+    ),
+    rates=(Rate("mean", "mean", "integral", "known"),),
+)
+
+
+def counter_rows(context: Context) -> TableRows:
+    """Rows by counter and series; empty if the trace has no counters. The value is unknown before the first sample and
+    after the last.
+    """
+    trace, borders = context.trace, context.completions
+    rows, series, value, names = _samples(trace)
+    order = np.lexsort((rows, trace.ts[rows], series, trace.pid[rows], trace.name[rows]))
+    rows, series, value = rows[order], series[order], value[order]
+    track, _ = combined(trace.name[rows].astype(np.int64), trace.pid[rows].astype(np.int64), series)
+    follows = np.flatnonzero(track[1:] == track[:-1])
+    start, end = trace.ts[rows[follows]], trace.ts[rows[follows + 1]]
+    fits = np.abs(value[follows]) < LARGEST / max(int(borders[-1] - borders[0]), 1)
+    which, period, low, high = cut(start[fits], end[fits], borders)
+    held = follows[fits][which]
+    integral = np.rint(value[held] * (high - low)).astype(np.int64)
+    sample = np.concatenate((held, np.arange(len(rows))))
+    step = np.concatenate(
+        (period, np.where(trace.ts[rows] < borders[-1], np.searchsorted(borders, trace.ts[rows], side="right") - 1, -1))
+    )
+    nothing = np.zeros(len(rows), np.int64)
+    columns = [
+        np.concatenate((high - low, nothing)),
+        np.concatenate((integral, nothing)),
+        np.arange(len(sample)) >= len(held),
+    ]
+    return summed(step, [(trace.name[rows[sample]], trace.names), (series[sample], names)], columns)
+
+
+def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:
+    """(row, series code and value (or NaN) of each sample, series names)."""
+    counters = trace.arguments.get(cat.COUNTER)
+    if counters is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []
+    numbers = np.array([*map(_number, trace.texts), math.nan])
+    columns: dict[str, NDArray[np.float64]] = dict(counters.floats)
+    columns |= {
+        name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in counters.ints.items()
+    }
+    columns |= {name: numbers[column] for name, column in counters.texts.items()}
+    names = sorted(columns)
+    is_recorded = {name: ~np.isnan(columns[name]) for name in names}
+    rows = np.concatenate([counters.rows[is_recorded[name]] for name in names] or [counters.rows[:0]])
+    value = np.concatenate([columns[name][is_recorded[name]] for name in names] or [np.zeros(0)])
+    series = np.repeat(np.arange(len(names)), [int(is_recorded[name].sum()) for name in names]).astype(np.int64)
+    return rows, series, value, names
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.replace("_", "?"))  # Python would take 1_0 for 10
+    except ValueError:
+        return math.nan
+
+
+TABLES: dict[str, FileTable] = {
+    MEMORY.name: (MEMORY, memory_rows),
+    MEMORY_HOLDERS.name: (MEMORY_HOLDERS, holder_rows),
+    COUNTERS.name: (COUNTERS, counter_rows),
+}

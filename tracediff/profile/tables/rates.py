@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.ingest import categories as cat
-from tracediff.ingest.times import Int64
-from tracediff.ingest.trace import Trace
-from tracediff.profile.arrays.factorize import combined, most
-from tracediff.profile.context import Context
-from tracediff.profile.kernels.tensor_cores import uses_tensor_cores
-from tracediff.profile.model import TableRows
-from tracediff.profile.perf_model.bytes_moved import has_traffic, traffic_work
-from tracediff.profile.perf_model.device_peaks import Device, device_of
-from tracediff.profile.perf_model.flops import Work, base_of, flop_work, has_flop, recorded_outputs
-from tracediff.profile.perf_model.op_inputs import Inputs, read_inputs
+from tracediff.arrays import Int64, combined, most
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.context import Context
+from tracediff.profile.kernels.families import uses_tensor_cores
+from tracediff.profile.model.profile import TableRows
+from tracediff.profile.perf_model.device_peaks import DevicePeaks, device_of
+from tracediff.profile.perf_model.operator_costs import (
+    OperatorWork,
+    base_of,
+    flop_work,
+    has_flop,
+    has_traffic,
+    recorded_outputs,
+    traffic_work,
+)
+from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.tables.schema import Column, Key, Part, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import Column, FileTable, Key, Part, Rate, TableSchema, summed
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
@@ -29,7 +35,7 @@ def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str,
     return attained(key[2], values, device_of(gpus)).part
 
 
-SCHEMA = TableSchema(
+RATES = TableSchema(
     "rates",
     "FLOP and byte rates",
     "FLOPs are computed from the input shapes of matrix products, convolutions and attention; bytes also from those of "
@@ -64,8 +70,7 @@ UNKNOWN_UNITS, VECTOR, MATRIX, BY_FEWER = range(4)
 UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
 
 
-@dataclass(frozen=True)
-class Attained:
+class Attained(Struct, frozen=True):
     """Shares of the device's peaks that a row attains, 1 for the peak. None where the trace or the table of devices
     lacks the data, and above 1: then caches served the data or the algorithm needed fewer operations.
 
@@ -78,13 +83,13 @@ class Attained:
     part: float | None
 
 
-def attained(dtype: str, values: Sequence[float], device: Device | None) -> Attained:
+def attained(dtype: str, values: Sequence[float], device: DevicePeaks | None) -> Attained:
     """The shares of a row of the table, or of a sum of rows of one dtype.
 
     Args:
         values: of the columns, over any common denominator.
     """
-    value = dict(zip((c.name for c in SCHEMA.columns), values, strict=True))
+    value = dict(zip((c.name for c in RATES.columns), values, strict=True))
     tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
     gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
     known_time = max(value["matrix"], value["vector"])
@@ -99,7 +104,7 @@ def _part(rate: float | None, peak: float | None) -> float | None:
     return rate / peak if rate is not None and peak and rate <= peak else None
 
 
-def table(context: Context) -> TableRows:
+def rate_rows(context: Context) -> TableRows:
     """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
     or without a GPU to the operators' self times.
     """
@@ -195,7 +200,7 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     return out
 
 
-def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Work]]:
+def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[OperatorWork]]:
     """(int64[m] index of each item's work, the works; the first is that of no formula). Equal arguments are read
     once.
     """
@@ -216,7 +221,7 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Work]]:
         read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
     outputs = recorded_outputs(read)
     works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
-    return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [Work(""), *works]
+    return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [OperatorWork(""), *works]
 
 
 def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[np.bool_]:
@@ -234,3 +239,6 @@ def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
     return most(owner, unit, len(owners))[owner]
+
+
+TABLES: dict[str, FileTable] = {RATES.name: (RATES, rate_rows)}

@@ -1,17 +1,20 @@
-"""`TableSchema`: the keys, columns and rates of a table, and the event arguments it needs."""
+"""`TableSchema`: the keys, columns and rates of a table, and the event arguments it needs; and the schemas of the
+tables over ranks, which `tracediff.aggregate.collective_skew` builds from the collectives of all files of a set
+together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.ingest.times import Int64
-from tracediff.profile.arrays.factorize import combined, numbered_texts
-from tracediff.profile.model import TableRows
+from tracediff.arrays import Int64, combined, numbered_texts
+from tracediff.profile.events.context import Context
+from tracediff.profile.model.profile import TableRows
 
 UNITS = ("count", "ns", "bytes", "flop")
 Key = tuple[NDArray[Any], Sequence[str] | Callable[[int], str]]
@@ -20,8 +23,7 @@ Amounts = NDArray[Any] | int
 """A number for each row, or for all."""
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(Struct, frozen=True):
     """A quantity per step; over rows, steps and files it adds up.
 
     Attributes:
@@ -33,8 +35,7 @@ class Column:
     unit: str = "ns"
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Struct, frozen=True):
     """A quotient of two columns, computed where it is shown.
 
     Attributes:
@@ -49,8 +50,7 @@ class Rate:
     factor: float = 1.0
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """A share of the device's peak, computed where it is shown.
 
     Attributes:
@@ -63,8 +63,7 @@ class Part:
     compute: Callable[[tuple[str, ...], Sequence[float], tuple[str, ...]], float | None]
 
 
-@dataclass(frozen=True)
-class TableSchema:
+class TableSchema(Struct, frozen=True):
     """The keys, columns and texts of a table.
 
     Attributes:
@@ -81,7 +80,6 @@ class TableSchema:
     name: str
     title: str
     about: str
-    _: KW_ONLY
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
     rates: tuple[Rate, ...] = ()
@@ -90,6 +88,10 @@ class TableSchema:
     events: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+
+
+FileTable = tuple[TableSchema, Callable[[Context], TableRows]]
+"""A table of a file: its schema, and what builds it."""
 
 
 def summed(step: Int64, keys: Sequence[Key], columns: Sequence[Amounts]) -> TableRows:
@@ -116,3 +118,74 @@ def _by_text(codes: NDArray[Any], texts: Sequence[str] | Callable[[int], str]) -
     text = texts if callable(texts) else texts.__getitem__
     place, distinct = numbered_texts(text(c) for c in codes[first].tolist())
     return place[code], distinct
+
+
+WAITS = TableSchema(
+    "collective_waits",
+    "Waits in collectives",
+    "Each collective matched across ranks. Wait: until the last rank arrives; transfer: from then to the end. Unknown: "
+    "operations without their partners in the files of other ranks, and operations that one rank can leave before "
+    "others arrive (broadcast, send, …), for which wait and transfer cannot be separated. The bandwidths are those of "
+    "the transfer.",
+    keys=("collective", "group", "dtype", "size"),
+    columns=(
+        Column("time", "time"),
+        Column("wait", "wait"),
+        Column("transfer", "transfer"),
+        Column("unknown", "unknown"),
+        Column("exposed", "exposed"),
+        Column("overlapped", "overlapped"),
+        Column("operations", "operations", "count"),
+        Column("partial", "missing ranks", "count"),
+        Column("moved", "moved", "bytes"),
+        Column("moved_time", "transfer with known size"),
+        Column("bus", "bus traffic", "bytes"),
+        Column("bus_time", "transfer with known bus traffic"),
+    ),
+    rates=(
+        Rate("algorithm_gb_s", "algorithm bandwidth, GB/s", "moved", "moved_time"),
+        Rate("bus_gb_s", "bus bandwidth, GB/s", "bus", "bus_time"),
+    ),
+)
+STRAGGLERS = TableSchema(
+    "stragglers",
+    "Stragglers",
+    "Ranks that arrive last at collectives, so that the other ranks wait. Wait caused: the wait of the other ranks, "
+    "summed over them, at collectives where this rank arrived last. Late by: how long after the second-to-last rank it "
+    "arrived. If the last two arrivals lie within the uncertainty of the clocks, the row “unclear” has them.",
+    keys=("rank",),
+    columns=(
+        Column("held_up", "wait caused"),
+        Column("last", "arrived last", "count"),
+        Column("late", "late by"),
+        Column("wait", "own wait"),
+        Column("transfer", "own transfer"),
+        Column("exposed", "own exposed"),
+        Column("operations", "operations", "count"),
+    ),
+    rates=(Rate("late_mean_us", "mean late by, µs", "late", "last", 1e-3),),
+)
+STRAGGLING_STEPS = TableSchema(
+    "straggling_steps",
+    "Stragglers by step",
+    "Stragglers for each used step in which a rank arrived last; the mean over the runs that have the step.",
+    keys=("step", "rank"),
+    columns=STRAGGLERS.columns[:3],
+    rates=STRAGGLERS.rates,
+)
+CLOCKS = TableSchema(
+    "rank_clocks",
+    "Rank clock offsets",
+    "How far each rank's clock is ahead of the clock of its reference rank, measured at the ends of collectives that "
+    "end on all ranks at the same time. 90 % of the collectives agree within the uncertainty. The offset is subtracted "
+    "before ranks are compared.",
+    keys=("run", "rank", "reference"),
+    columns=(
+        Column("offset", "ahead by"),
+        Column("uncertainty", "uncertainty"),
+        Column("shared", "collectives", "count"),
+    ),
+)
+
+OVER_RANKS = {schema.name: schema for schema in (WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS)}
+"""Name → schema, in the order in which they are shown."""

@@ -8,19 +8,17 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tracediff import charts
-from tracediff.charts.marks_text import marks_text
+from tracediff import bounds, charts
+from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption, height_of
-from tracediff.report.page.tables import encoded
+from tracediff.report.page.script_data import encoded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis.analysis import Analysis
+    from tracediff.analysis import Analysis
     from tracediff.diff.comparison import Comparison
 
-MOST_BYTES = 2_000_000
-"""Size limit of the data of a page's charts as JSON."""
 TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
@@ -71,7 +69,7 @@ def page_charts(subject: Comparison | Analysis, names: Iterable[str]) -> PageCha
 
 
 def charts_within(found: Iterable[Chart]) -> PageCharts:
-    """The charts; one whose data would take more than is left of MOST_BYTES is marked as too large."""
+    """The charts; one whose data would take more than is left of CHART_BYTES is marked as too large."""
     shown: dict[str, Chart] = {}
     data: dict[str, Any] = {}
     size = 0
@@ -80,7 +78,7 @@ def charts_within(found: Iterable[Chart]) -> PageCharts:
         if one.figure is None:
             continue
         length = len(encoded(one.data))
-        if size + length > MOST_BYTES:
+        if size + length > bounds.CHART_BYTES:
             shown[one.name] = replace(one, is_too_large=True)
         else:
             data[one.name], size = one.data, size + length

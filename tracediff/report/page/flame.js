@@ -3,11 +3,11 @@
 // Names come from traces: they enter the page through textContent and attributes only.
 (() => {
   const ROW = 21, NARROWEST = 2, LETTERS = 26;  // pixels: of a row, of a box that is drawn, of one with its name in it
-  const STRONGEST = 0.5;  // relative change from which the colour is at its strongest, as in tracediff/charts/boxes.py
+  const STRONGEST = 0.5;  // relative change from which the colour is at its strongest
   const SIZES = { work: "GPU time", host: "operator time on the host", count: "operator calls" };
-  const KINDS = { whole: "", phase: "phase", annotation: "annotation", module: "module", op: "operator", kernel: "kernel", rest: "left out" };
+  const KINDS = { whole: "", phase: "phase", annotation: "annotation", module: "module", line: "line of code", op: "operator", kernel: "kernel", rest: "left out" };
   const COLOURED = ["phase", "annotation", "module", "op", "kernel"];  // by kind, where there is one side only
-  const UNITS = [["s", 1e9, 10], ["ms", 1e6, 10], ["µs", 1e3, 1], ["ns", 1, 0]];
+  const { count, percent, plural, signed, time } = window.numbers;
   const PAUSE = 150;  // milliseconds without a key before a search begins
   let graphs = 0;
 
@@ -17,20 +17,6 @@
     return element;
   }
   function labelled(text, control) { return make("label", {}, control, ` ${text}`); }
-
-  // Numbers, as tracediff/formatting.py writes them
-
-  const sign = (text) => (/[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", ""));
-  const digits = (value, decimals) => sign(value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
-  const count = (n) => digits(n, Math.abs(n - Math.round(n)) < 1e-6 ? 0 : 1);
-  function time(ns) {
-    const [name, size] = UNITS.find(([, unit, least]) => Math.abs(ns) >= 0.9995 * unit * least);
-    const shown = Math.abs(ns) / size;
-    return `${digits(ns / size, size === 1 || shown >= 999.5 ? 0 : shown >= 9.995 ? 1 : 2)} ${name}`;
-  }
-  const percent = (share) => `${digits(100 * share, Math.abs(share) >= 0.0995 || !share ? 0 : Math.abs(share) >= 0.00095 ? 1 : 2)} %`;
-  const plus = (value, text) => (value > 0 ? `+${text}` : text);
-  const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
   // Boxes: a tree of what is shown together
 
@@ -73,7 +59,7 @@
     }
   }
 
-  // `data` of tracediff/report/page/flame.py as one array per column.
+  // `data` of tracediff/report/page/script_data.py as one array per column.
   function decoded(data) {
     const { parent, kind, name, instance, shapes, left_out } = data.frames;
     const side = (column, which) => data.frames[column][which] ?? new Array(kind.length).fill(0);
@@ -142,9 +128,9 @@
 
   class Flame {
     constructor(place, data, view, changed) {
-      Object.assign(this, { place, data, changed, frames: decoded(data), id: `flame${graphs += 1}`, isTwoSided: data.sides.length > 1 });
+      Object.assign(this, { place, data, changed, byCaller: decoded(data), byLine: data.lines ? decoded({ ...data, ...data.lines }) : null, id: `flame${graphs += 1}`, isTwoSided: data.sides.length > 1 });
       this.sizes = Object.keys(SIZES).filter((size) => size !== "work" || data.gpu);
-      this.view = { size: this.sizes[0], inverted: false, separate: false, find: "", regex: false, zoom: [], ...view };
+      this.view = { size: this.sizes[0], inverted: false, separate: false, lines: false, find: "", regex: false, zoom: [], ...view };
       if (!this.sizes.includes(this.view.size)) this.view.size = this.sizes[0];
       this.frame();
       this.rebuild();
@@ -167,6 +153,7 @@
       this.size = make("select", {}, ...this.sizes.map((size) => make("option", { value: size, textContent: SIZES[size], selected: size === view.size })));
       this.separate = make("input", { type: "checkbox", checked: view.separate });
       this.inverted = make("input", { type: "checkbox", checked: view.inverted });
+      this.lines = make("input", { type: "checkbox", checked: view.lines });
       this.reset = make("button", { type: "button", textContent: "Reset" });
       this.found = make("p", { className: "flame-found" });
       this.found.setAttribute("role", "status");
@@ -182,7 +169,8 @@
       this.place.replaceChildren(
         make("div", { className: "flame-tools" },
           make("label", {}, "Search ", this.search), labelled("regex", this.regex), make("label", {}, "Width ", this.size),
-          labelled("separate instances", this.separate), labelled("inverted", this.inverted), this.reset),
+          labelled("separate instances", this.separate), labelled("inverted", this.inverted),
+          ...(this.byLine ? [labelled("by line of code", this.lines)] : []), this.reset),
         this.found, this.crumbs, this.chart, this.detail, this.legend(), keys, this.tip);
       this.listen();
     }
@@ -208,9 +196,11 @@
       this.size.addEventListener("change", () => this.change({ size: this.size.value }));
       this.separate.addEventListener("change", () => this.change({ separate: this.separate.checked }));
       this.inverted.addEventListener("change", () => this.change({ inverted: this.inverted.checked, zoom: [] }));
+      this.lines.addEventListener("change", () => this.change({ lines: this.lines.checked, zoom: [] }));
       this.reset.addEventListener("click", () => {
-        this.search.value = ""; this.regex.checked = this.separate.checked = this.inverted.checked = false; this.size.value = this.sizes[0];
-        this.change({ size: this.sizes[0], inverted: false, separate: false, find: "", regex: false, zoom: [] });
+        this.search.value = ""; this.size.value = this.sizes[0];
+        for (const box of [this.regex, this.separate, this.inverted, this.lines]) box.checked = false;
+        this.change({ size: this.sizes[0], inverted: false, separate: false, lines: false, find: "", regex: false, zoom: [] });
       });
       this.chart.addEventListener("keydown", (event) => this.pressed(event));
       this.chart.addEventListener("click", (event) => {
@@ -230,7 +220,7 @@
     }
 
     rebuild() {
-      this.whole = built(this.frames, this.view);
+      this.whole = built(this.view.lines && this.byLine || this.byCaller, this.view);
       this.whole.name = this.view.size === "count" ? "all calls" : this.view.size === "host" ? "all operators" : "all work";
       this.top = this.at = this.landed();
       this.draw();
@@ -327,19 +317,19 @@
 
     colour(box, colour) {
       if (box.kind === "rest") return colour("middle");
-      if (!this.isTwoSided) return colour(box.kind === "whole" ? "middle" : `kind-${box.kind}`);
+      if (!this.isTwoSided) return colour(box.kind === "whole" ? "middle" : `kind-${box.kind === "line" ? "module" : box.kind}`);
       const larger = Math.max(box.control, box.test), change = larger ? (box.test - box.control) / larger : 0;
       return mixed(colour("middle"), colour(change > 0 ? "slower" : "faster"), Math.min(Math.abs(change) / STRONGEST, 1));
     }
 
     // Words
 
-    amount(value) { return this.view.size === "count" ? count(value) : time(value); }
+    amount(value) { return this.view.size === "count" ? count(value) : time(value / 1000); }
 
     changeText(control, test) {
-      const delta = test - control, text = plus(delta, this.amount(delta));
+      const delta = test - control, text = signed(delta, this.amount(delta));
       if (!control || !test) return `${text}, only in the ${control ? "control" : "test"}`;
-      return `${text} (${plus(delta, percent(delta / control))})`;
+      return `${text} (${signed(delta, percent(delta / control))})`;
     }
 
     amounts(box) {
@@ -355,7 +345,7 @@
       }
       if (before || after) facts.push(`${shown(before, after)} ${box.kind === "kernel" || this.view.inverted && this.view.size !== "count" ? "events" : "calls"} per step`);
       if (box.instances > 1) facts.push(`${count(box.instances)} instances`);
-      if (box.leftOut) facts.push(`${plural(box.leftOut, "part")}, each below ${percent(this.data.least)} of all`);
+      if (box.leftOut) facts.push(`${plural(box.leftOut, "part")}, each below ${percent((this.view.lines && this.data.lines || this.data).least)} of all`);
       return facts;
     }
 
@@ -399,7 +389,7 @@
         outermost(this.whole);
         for (const box of this.whole.all()) if (this.pattern(box) && box.size) { boxes += 1; drawn += this.drawn.has(box) ? 1 : 0; }
         const share = (value, all) => percent(all ? value / all : 0);
-        const sum = this.isTwoSided ? `control ${this.amount(control)} (${share(control, this.whole.control)} of all), test ${this.amount(test)} (${share(test, this.whole.test)}), change ${plus(test - control, this.amount(test - control))}`
+        const sum = this.isTwoSided ? `control ${this.amount(control)} (${share(control, this.whole.control)} of all), test ${this.amount(test)} (${share(test, this.whole.test)}), change ${signed(test - control, this.amount(test - control))}`
           : `${this.amount(control)} (${share(control, this.whole.control)} of all)`;
         this.found.textContent = boxes ? `Matched: ${sum}; ${plural(boxes, "box", "boxes")}${drawn < boxes ? `, ${count(drawn)} of them drawn` : ""}.` : "Nothing matches.";
       }

@@ -1,49 +1,51 @@
-"""`Comparison` → one HTML file that works from disk, without a network."""
+"""`Comparison` → one HTML file that works from disk, without a network, and HTML for a cell of a notebook."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import platform
+import re
 from base64 import b64encode
+from collections.abc import Sequence
 from datetime import date
+from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from tracediff import bounds
 from tracediff.charts.theme import palette
+from tracediff.errors import printable
+from tracediff.formatting import browser_format
 from tracediff.present import sections
+from tracediff.present.answer import answer_of, hardware, where
+from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
 from tracediff.present.tables import comparison_tables
-from tracediff.report.page import html_sections
+from tracediff.present.terms import meaning
 from tracediff.report.page.figures import PageCharts, page_charts
-from tracediff.report.page.flame import FlameGraph, comparison_flame
-from tracediff.report.page.render import render
-from tracediff.report.page.tables import encoded, tables
-from tracediff.report.perfetto_timeline import timeline_trace
+from tracediff.report.page.script_data import FlameGraph, comparison_flame, encoded, tables
+from tracediff.report.to_perfetto import timeline_trace
 from tracediff.version import VERSION
 
 if TYPE_CHECKING:
+    from tracediff.aggregate.summary import Side
     from tracediff.diff.comparison import Comparison
+    from tracediff.source.changed_code import Touching
 
-MOST_DATA = 3_000_000
-"""Size limit of the page's data as JSON, before it is compressed; tables get what the rest leaves."""
+
 CHARTS = (
     *("step_waterfall", "duration_diff", "counts_diff", "families"),
     *("timeline", "memory", "launches", "distributions", "ranks"),
 )
 """Of a comparison, in reading order."""
 CHARTS_REFUSED = ("timeline", "distributions")
-MOST_TRACE = 1_000_000
-"""Size limit of the trace that the page hands to Perfetto, in bytes."""
 PLOTLY = "plotly.min.js"
 """The part of plotly.js that draws the pages' charts: `make plotly`."""
-SCRIPTS = ("flame.js", "perfetto.js", "page.js")
-CHANGES = 10
-"""Rows of changed work."""
-ROWS = 30
-"""Of each further table."""
+SCRIPTS = ("numbers.js", "flame.js", "perfetto.js", "page.js")
 
 
 def to_html(comparison: Comparison, command: str | None = None) -> str:
@@ -55,7 +57,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     charts = page_charts(comparison, CHARTS_REFUSED if comparison.was_refused else CHARTS)
     flame = comparison_flame(comparison)
     trace = _trace(comparison)
-    room = MOST_DATA - charts.size - len(encoded(flame.data)) - len(trace or "")
+    room = bounds.PAGE_BYTES - charts.size - len(encoded(flame.data)) - len(trace or "")
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{comparison.control.label} → {comparison.test.label} · tracediff",
@@ -63,11 +65,11 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         tables(comparison, room),
         flame=flame,
         trace=trace,
-        **html_sections.answer(comparison),
+        **answer(comparison),
         reasons=comparison.comparability.reasons,
         health_lines=sections.health_lines(comparison),
         command=command,
-        origin=html_sections.origin(comparison, versions()),
+        origin=origin(comparison, versions()),
         **({} if comparison.was_refused else _work(comparison)),
     )
 
@@ -75,18 +77,18 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
 def _trace(comparison: Comparison) -> str | None:
     """What the page hands to Perfetto; None where there is nothing, or too much for the page."""
     trace = timeline_trace(comparison)
-    return trace if trace and len(trace.encode()) <= MOST_TRACE else None
+    return trace if trace and len(trace.encode()) <= bounds.TRACE_BYTES else None
 
 
 def _work(comparison: Comparison) -> dict[str, Any]:
     return {
         "step": sections.step_sums(comparison),
         "unexplained_ns": sections.unexplained_ns(comparison),
-        "changes": sections.changed_work(comparison, CHANGES),
-        "explanation": html_sections.explanation(comparison),
-        "changed_code": html_sections.changed_code(comparison),
+        "changes": sections.changed_work(comparison, bounds.PAGE_CHANGES),
+        "explanation": explanation(comparison),
+        "changed_code": changed_code(comparison),
         "matched": sections.matched_line(comparison),
-        "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, ROWS))],
+        "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, bounds.PAGE_ROWS))],
     }
 
 
@@ -145,7 +147,8 @@ def palettes() -> str:
 
 def resource(name: str) -> str:
     """The text of a file of this folder: a script or a style."""
-    return files("tracediff.report.page").joinpath(name).read_text("utf-8")
+    text = files("tracediff.report.page").joinpath(name).read_text("utf-8")
+    return text.replace("/*browser_format*/", browser_format()) if name == "numbers.js" else text
 
 
 def packed(text: str) -> str:
@@ -161,3 +164,138 @@ def inline(script: str) -> str:
 def sha256(script: str) -> str:
     """What a content security policy names ``script`` by."""
     return b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def answer(comparison: Comparison) -> dict[str, Any]:
+    """The answer, and every caution; the labels of both sides."""
+    return {
+        "control": comparison.control.label,
+        "test": comparison.test.label,
+        "result": comparison.verdict.result,
+        "answer": answer_of(comparison),
+        "cautions": sections.caution_lines(comparison),
+        "doubt": sections.doubt(comparison),
+    }
+
+
+def explanation(comparison: Comparison) -> ExplanationTable | None:
+    """Lines that add up to the step's change; what a line names is a link to its work."""
+    return None if comparison.explanation is None else explanation_table(comparison.explanation)
+
+
+def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
+    """The changed lines that changed work runs for, each with what it is called."""
+    found = comparison.changed_code
+    return [(place, where(place)) for place in found.touching] if found else []
+
+
+def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Rows (name, control, test) on how the report was made; versions are in the control column."""
+    sides = zip(set_facts(comparison.control), set_facts(comparison.test), strict=True)
+    return [*((what, value, "") for what, value in versions), *((what, c, t) for (what, c), (_, t) in sides)]
+
+
+def set_facts(side: Side) -> list[tuple[str, str]]:
+    """What the origin section says about a set: (name, value)."""
+    return [
+        ("torch in the traces", side.torch or "not recorded"),
+        ("devices", _devices(side)),
+        ("runs", str(side.runs)),
+        ("files", _files(side)),
+    ]
+
+
+def _devices(side: Side) -> str:
+    return ", ".join(side.gpu) or ("not recorded" if side.has_gpu else hardware(side))
+
+
+def _files(side: Side) -> str:
+    shown = ", ".join(side.files[:8])
+    return shown if len(side.files) <= 8 else f"{shown} and {len(side.files) - 8:,} more"
+
+
+OTHERS = re.compile(r" → | \+ ")
+"""What separates the operators of a row."""
+
+
+def render(template: str, **context: Any) -> str:
+    """``template`` of the folder ``templates`` with ``context`` filled in; HTML in it is escaped unless it is `Markup`.
+
+    Raises:
+        jinja2.UndefinedError: the template uses a name that ``context`` does not have.
+    """
+    return _environment().get_template(template).render(context)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        loader=PackageLoader("tracediff.report.page"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "text": text,
+        "found_by": found_by,
+        "searched": searched,
+        "direction": direction,
+        "meaning": meaning,
+    }
+    environment.globals["LONGEST_CELL"] = bounds.CELL
+    return environment
+
+
+def text(value: str, longest: int = bounds.PAGE_NAME) -> str:
+    """``value`` on one line, in its own direction, its middle left out where it is longer than ``longest``."""
+    if len(value) > longest:
+        value = f"{value[: longest // 2]} … {value[-longest // 2 :]}"
+    return printable(value)
+
+
+def searched(operator: str) -> str:
+    """What finds the matched work of a row: its first operator, else its family."""
+    if operator.startswith("several "):
+        return found_by(operator.split()[1])
+    return found_by(OTHERS.split(operator)[0].removesuffix(" kernels"))
+
+
+def found_by(name: str) -> str:
+    """What a link to the row of ``name`` looks for."""
+    return printable(name[: bounds.REASON])
+
+
+DRAW = 'drawFlame(document.getElementById("flame-graph"), JSON.parse(document.getElementById("data").textContent));'
+
+
+def to_summary(comparison: Comparison) -> str:
+    """The verdict, the explanation and the step's table, without a script."""
+    return render(
+        "notebook.html.jinja",
+        **answer(comparison),
+        step=None if comparison.was_refused else sections.step_sums(comparison),
+        unexplained_ns=sections.unexplained_ns(comparison),
+        explanation=explanation(comparison),
+    )
+
+
+def to_notebook(comparison: Comparison) -> str:
+    """The summary, and the flame graph in a frame of its own, which programs that run no scripts leave out."""
+    flame = comparison_flame(comparison)
+    if flame.data is None or len(encoded(flame.data)) > bounds.NOTEBOOK_BYTES:
+        return to_summary(comparison)
+    return to_summary(comparison) + render("flame_frame.html.jinja", flame=flame, document=_document(flame))
+
+
+def _document(flame: FlameGraph) -> str:
+    """A page with nothing but the flame graph."""
+    script = inline(resource("numbers.js") + resource("flame.js") + DRAW)
+    return render(
+        "flame_alone.html.jinja",
+        flame=flame,
+        hash=sha256(script),
+        style=Markup(palettes() + resource("flame.css")),
+        data=Markup(encoded(flame.data)),
+        script=Markup(script),
+    )

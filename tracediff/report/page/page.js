@@ -11,6 +11,8 @@
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
   const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 15;
+  const { count, counts, plain, signed } = window.numbers;
+  const signedIn = (us, unit) => signed(us, plain(us, unit));
   const PAPER = 680;  // pixels that A4 and Letter leave between the usual margins
 
   // Elements
@@ -21,21 +23,6 @@
     return element;
   }
   const named = (text) => make("bdi", { textContent: text || "(none)" });
-
-  // Numbers
-
-  // As tracediff/formatting.py, which chose unit and decimals: 0 has no sign.
-  const digits = (value, decimals) => {
-    const text = value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
-    return /[1-9]/.test(text) ? text.replace("-", "−") : text.replace("-", "");
-  };
-  const count = (value) => digits(value, Math.abs(value - Math.round(value)) < 1e-9 ? 0 : 1);
-  const counts = (a, b) => (a === b ? count(a) : `${count(a)} → ${count(b)}`);
-  const plain = (us, unit) => digits(us / unit.size, unit.decimals);
-  const signed = (us, unit) => {
-    const text = plain(us, unit);
-    return /[1-9]/.test(text) && us > 0 ? `+${text}` : text;
-  };
 
   // Themes and charts
 
@@ -60,6 +47,7 @@
     const name = place.dataset.chart;
     const figure = inTheme(data.charts[name], root.dataset.theme);
     Object.assign(figure.layout, { width, uirevision: name });
+    if (name === "timeline") fade(figure);
     drawn.add(place);
     return Plotly.react(place, figure.data, figure.layout, CONFIG);
   }
@@ -80,6 +68,31 @@
     }
   }, { rootMargin: "300px" });
 
+  // The timeline: marks of the row that is open, each by its name's number; the others fade.
+
+  const timeline = places.find((place) => place.dataset.chart === "timeline");
+  const spelling = (code) => data.spellings[code] ?? code;
+  let opened = null;
+
+  function fade(figure) {
+    for (const trace of figure.data) {
+      Object.assign(trace, opened && { selectedpoints: [...trace.ids.keys()].filter((k) => opened.has(data.marks[trace.ids[k]])), unselected: { marker: { opacity: 0.12 } } });
+    }
+  }
+
+  // How many marks each side has of the names with these numbers.
+  function openOnTimeline(codes) {
+    opened = codes && new Set(codes.map(spelling));
+    if (drawn.has(timeline)) draw(timeline);
+    if (!codes || !timeline) return [];
+    const sides = [0, 0];
+    for (const [id, code] of Object.entries(data.marks)) if (opened.has(code)) sides[id[0]] += 1;
+    if (!sides[0] && !sides[1]) return [make("p", { className: "facts", textContent: "The timeline has no mark named after it: short events are merged, and smaller rows are left out." })];
+    const show = make("button", { type: "button", textContent: `${count(sides[0])} marks in control, ${count(sides[1])} in test` });
+    show.addEventListener("click", () => timeline.scrollIntoView({ block: "center" }));
+    return [make("p", {}, "On the timeline: ", show)];
+  }
+
   // Tables
 
   const TABLES = {
@@ -89,6 +102,7 @@
       words: ["name", "raw_name", "family", "category", "time_change"],
       sorted: "delta_self_us",
       details: opDetails,
+      names: (table, row) => [row[table.position.raw_name]],
     },
     groups: {
       columns: [["name", "name", 30], ["level", "match level", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
@@ -96,6 +110,7 @@
       words: ["name", "level", "family", "module", "phase", "lines", "call"],
       sorted: "delta_us",
       details: groupDetails,
+      names: (table, row) => table.members(row).flat().map((member) => member[1]),
     },
   };
   const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
@@ -234,7 +249,7 @@
           open.addEventListener("focus", () => { this.focus = place; });
           cell = make("td", {}, open);
         } else if (column === "count") cell = make("td", { textContent: counts(row[this.position.control_count], row[this.position.test_count]) });
-        else if (isChange(column)) cell = make("td", { textContent: signed(row[this.position[column]], unit) });
+        else if (isChange(column)) cell = make("td", { textContent: signedIn(row[this.position[column]], unit) });
         else if (isTime(column)) cell = make("td", { textContent: plain(row[this.position[column]], unit) });
         else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
         if (isNumber(column)) cell.className = "number";
@@ -263,7 +278,8 @@
       this.show();
       const close = make("button", { type: "button", textContent: "close" });
       close.addEventListener("click", () => this.close());
-      this.panel.replaceChildren(...this.layout.details(this, this.source.rows[k]), make("p", {}, close));
+      const row = this.source.rows[k];
+      this.panel.replaceChildren(...this.layout.details(this, row), ...openOnTimeline(this.layout.names(this, row)), make("p", {}, close));
       this.panel.hidden = false;
     }
 
@@ -274,6 +290,7 @@
       this.body.querySelector("button[tabindex='0']")?.focus({ preventScroll: true });
       this.panel.hidden = true;
       this.panel.replaceChildren();
+      openOnTimeline(null);
     }
 
     // A link from elsewhere: the rows that hold `text`, and the details of row `k`, or of the first.
@@ -315,7 +332,7 @@
 
   function times(table, row, a, b) {
     const unit = table.source.unit, from = row[table.position[a]], to = row[table.position[b]];
-    return `${plain(from, unit)} → ${plain(to, unit)} ${unit.name} (${signed(to - from, unit)})`;
+    return `${plain(from, unit)} → ${plain(to, unit)} ${unit.name} (${signedIn(to - from, unit)})`;
   }
 
   function jump(key, text, shown) {
@@ -354,7 +371,7 @@
     const value = (column) => table.value(row, column), position = table.position, unit = table.source.unit;
     const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
     const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")], ["line of code", value("lines")],
-      ["change", `${signed(row[position.delta_us], unit)} ${unit.name}: ${signed(row[position.count_part_us], unit)} by count, ${signed(row[position.mean_part_us], unit)} by mean duration`]]);
+      ["change", `${signedIn(row[position.delta_us], unit)} ${unit.name}: ${signedIn(row[position.count_part_us], unit)} by count, ${signedIn(row[position.mean_part_us], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
     ["control", "test"].forEach((side, k) => {
       const members = make("ul");

@@ -1,0 +1,313 @@
+"""The callbacks: what happens when the URL, a control or a button changes, and while sets are being read; the parts of
+pages that are filled later (the selected row, the zoomed box, the timeline and its events); and those of
+assets/theme.js, which run in the browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from typing import Any, ParamSpec
+
+from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+
+from tracediff.errors import TracediffError
+from tracediff_dashboards import layout
+from tracediff_dashboards.pages import components, draw, flame, page_at, timeline
+from tracediff_dashboards.pages.details import details, spans
+from tracediff_dashboards.pages.rows import TableRow, find_row
+from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
+from tracediff_dashboards.reading.loading import Load
+from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, is_kept, window_of
+from tracediff_dashboards.state.controls import CONTROLS, PROPERTIES, changed, row_of, values_of
+from tracediff_dashboards.state.view import View, view_of
+
+CHOSEN_FROM = ("control", "test", *layout.FILTERED_BY)
+"""Controls whose options depend on the sets."""
+ALWAYS = [Output("url", "search"), Output("nav", "children"), Output("shown", "data")]
+"""What every change sets."""
+PAGE = [
+    *(Output(key, "value") for key in CONTROLS),
+    *(Output(key, "options") for key in CHOSEN_FROM),
+    Output("page", "children"),
+    Output("poll", "disabled"),
+    Output("cancel", "hidden"),
+    Output("unfiltered", "hidden"),
+]
+"""What a new page sets."""
+
+
+class FrameCallbacks:
+    """The callbacks of the frame, over the sets that are read."""
+
+    def __init__(self, comparisons: Comparisons) -> None:
+        self._comparisons = comparisons
+        self._loader = comparisons.loader
+        self._sets = comparisons.loader.sets
+
+    def register(self, app: Dash) -> None:
+        """Connect the callbacks."""
+        address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
+        controls = [
+            Input(component, value, allow_optional=True)
+            for component, value in (name.split(".") for name in PROPERTIES.values())
+        ]
+        # one callback, because the URL and the controls set each other
+        app.callback([*ALWAYS, *PAGE], [*address, *controls], State("shown", "data"))(self.show_page)
+        app.callback(
+            [Output("status", "children"), Output("ready", "data"), Output("poll", "disabled", allow_duplicate=True)],
+            [Input("poll", "n_intervals"), Input("again", "n_clicks", allow_optional=True)],
+            [State("url", "search"), State("ready", "data")],
+            prevent_initial_call=True,
+        )(self.poll)
+        app.callback(Input("cancel", "n_clicks"), State("url", "search"), prevent_initial_call=True)(self.cancel)
+
+    def show_page(
+        self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any
+    ) -> list[Any]:
+        """Draw the page of a URL, and update the URL when a control has changed."""
+        *control_values, before = values
+        view, which = view_of(search), page_at(pathname)
+        is_address = any(name.startswith("url.") for name in ctx.triggered_prop_ids)
+        controls = {control for control, name in PROPERTIES.items() if name in ctx.triggered_prop_ids}
+        if controls and not is_address:
+            view = changed(view, controls, dict(zip(PROPERTIES, control_values, strict=True)))
+        elif not (view.control or view.test) and len(self._sets.given) > 1:  # the first page
+            control, test = list(self._sets.given)[:2]
+            view = replace(view, control=control, test=test)
+        query = view.query()
+        now = [pathname, view.page_state.query(), theme, ready, query]
+        always = [query if query != (search or "") else no_update, layout.links(which, view), now]
+        if before and before[:4] == now[:4] and (not is_address or before == now):
+            return [*always, *[no_update] * len(PAGE)]  # the table and the timeline update themselves
+        page, options, is_done = self.page(which, view, theme)
+        names = layout.set_options(self._sets.names(), view)
+        return [*always, *values_of(view), names, names, *options, page, is_done, is_done, view.filters.part.is_all]
+
+    def page(self, which: str | None, view: View, theme: str | None) -> tuple[list[Any], list[Any], bool]:
+        """(components, options of the filters, whether nothing more will come)."""
+        chosen = layout.filter_options(view)
+        if which is None:
+            return [components.alert("This page does not exist; choose one above.")], chosen, True
+        if not (view.control and view.test):
+            return [_nothing_chosen(bool(self._sets.names()))], chosen, True
+        try:
+            context = self._comparisons.context(view, theme)
+        except TracediffError as error:
+            return [components.error_alert(error)], chosen, True
+        if context is not None:
+            return draw(which, context), layout.filter_options(view, context, self._comparisons.ranks(view)), True
+        load = self._loader.find(view.control, view.test)
+        if load is not None and load.finished.is_set() and load.error:
+            return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], chosen, True
+        return [html.P("The page appears when both sets have been read.", className="missing")], chosen, False
+
+    def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed
+        """Show the progress of the load; when it has ended, redraw the page."""
+        view = view_of(search)
+        if ctx.triggered_id == "again":
+            if not again:
+                return [no_update] * 3
+            self._loader.forget(view.control, view.test)
+            return ["", ready + 1, True]
+        load = self._loader.find(view.control, view.test)
+        if load is None or load.finished.is_set():
+            return ["", ready + 1, True]
+        return [_progress(load), no_update, no_update]
+
+    def cancel(self, clicks: int | None, search: str | None) -> None:
+        """Cancel the load of the sets in the URL."""
+        view = view_of(search)
+        load = self._loader.find(view.control, view.test)
+        if clicks and load is not None:
+            load.cancel()
+
+
+def _progress(load: Load) -> Any:
+    progress = load.progress
+    if progress is None or not progress.files:
+        return ["Looking for traces …"]
+    return [
+        f"{progress.stage}: {progress}",
+        html.Progress(value=f"{progress.fraction:.3f}", max="1", **components.attributes(aria_label="work done")),
+    ]
+
+
+def _nothing_chosen(any_set: bool) -> Any:
+    instruction = (
+        "Choose a control and a test above"
+        if any_set
+        else "The folder that the dashboard was started with contains no traces: start it with another folder"
+    )
+    return html.Div(
+        [
+            html.H1("Compare two sets of traces"),
+            html.P(f"{instruction}, or drop two trace files on the page.", className="missing"),
+        ]
+    )
+
+
+VIEW = [State("url", "search"), State("theme", "data")]
+Given = ParamSpec("Given")
+
+
+def _or_alert(callback: Callable[Given, Any]) -> Callable[Given, Any]:
+    """``callback``, whose error is shown in the place of what it draws."""
+
+    @wraps(callback)
+    def shown(*args: Given.args, **kwargs: Given.kwargs) -> Any:
+        try:
+            return callback(*args, **kwargs)
+        except TracediffError as error:
+            return components.error_alert(error)
+
+    return shown
+
+
+class PanelCallbacks:
+    """The callbacks of the parts, over the comparisons and the events of single steps."""
+
+    def __init__(self, comparisons: Comparisons, step_inspector: StepInspector) -> None:
+        self._comparisons = comparisons
+        self._inspector = step_inspector
+
+    def register(self, app: Dash) -> None:
+        """Connect the callbacks."""
+        app.callback(Output("details", "children"), Input("grid", "selectedRows"), VIEW, prevent_initial_call=True)(
+            self.show_details
+        )
+        app.callback(Output("spans", "children"), Input("spans-of", "data"), VIEW)(self.show_spans)
+        app.callback(
+            [Output("flame-row", "children"), Output("flame-row", "hidden")],
+            Input("flame-view", "data"),
+            VIEW,
+            prevent_initial_call=True,
+        )(self.show_zoomed)
+        app.callback(
+            [
+                Output("chart-timeline", "figure"),
+                Output("chart-timeline", "style"),
+                Output("caption-timeline", "children"),
+                Output("window", "data"),
+            ],
+            [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")],
+            VIEW,
+        )(self.draw_timeline)
+        app.callback(
+            Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW, prevent_initial_call=True
+        )(self.show_linked)
+
+    def _context(self, search: str | None, theme: str | None) -> PageContext | None:
+        return self._comparisons.context(view_of(search), theme)
+
+    @_or_alert
+    def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
+        """The panel of the selected row."""
+        shown = self._row(row_of(selected), search, theme)
+        return details(*shown) if shown else no_update
+
+    @_or_alert
+    def show_spans(self, key: str | None, search: str | None, theme: str | None) -> Any:
+        """When the work of the selected row runs."""
+        shown = self._row(key, search, theme)
+        return spans(*shown, self._inspector) if shown else no_update
+
+    def _row(self, key: str | None, search: str | None, theme: str | None) -> tuple[PageContext, TableRow] | None:
+        """(what is shown, the row with a key); None while the sets are being read, and if there is no such row."""
+        context = self._context(search, theme) if key else None
+        row = find_row(context.comparison, context.view.tab, key) if context is not None else None
+        return (context, row) if context is not None and row is not None else None
+
+    def show_zoomed(self, state: Any, search: str | None, theme: str | None) -> list[Any]:
+        """The panel of the box that the flame graph is zoomed to, and whether it is hidden."""
+        node = (state or {}).get("node")
+        if not node:
+            return [[], True]
+        view = changed(view_of(search), {"flame-view"}, {"flame-view": state})
+        context = self._comparisons.context(view, theme)
+        panel = flame.zoomed(context, node.get("kind", ""), node.get("name", "")) if context is not None else []
+        return [panel, not panel]
+
+    def draw_timeline(
+        self, at_control: str | None, at_test: str | None, relayout: Any, search: str | None, theme: str | None
+    ) -> list[Any]:
+        """The timeline of the selected steps, within the selected window."""
+        view = replace(view_of(search), at_control=at_control or "", at_test=at_test or "")
+        try:
+            context = self._comparisons.context(view, theme)
+            if context is None:
+                return [no_update] * 4
+            sides = context.shown_steps
+            if all(is_kept(*side) for side in sides) and not (view.window or has_range(relayout)):
+                for side in sides:
+                    self._inspector.prepare(*side)
+                return [no_update] * 4
+            unit_us = timeline.unit_us([self._inspector.length_us(*side) for side in sides])
+            window = window_of(relayout, unit_us, view.window)
+            steps = [self._inspector.step(*side, window) for side in sides]
+        except TracediffError as error:
+            return [no_update, no_update, components.error_alert(error), no_update]
+        figure = timeline.zoomed(context.whole, steps, window, context.theme)
+        return [figure, {"height": f"{figure.layout.height}px"}, timeline.caption(steps), window]
+
+    @_or_alert
+    def show_linked(self, clicked: Any, search: str | None, theme: str | None) -> Any:
+        """The table of the clicked event, its launch and the calls around it."""
+        side, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
+        if side not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
+            return []
+        context = self._context(search, theme)
+        if context is None:
+            return []
+        return timeline.linked_table(self._inspector.follow(*context.shown_steps[int(side)], int(event)))
+
+
+def register_in_browser(app: Dash) -> None:
+    """Connect the callbacks."""
+    app.clientside_callback(
+        ClientsideFunction("flame", "draw"), Output("flame-graph", "title"), Input("flame-data", "data")
+    )
+    app.clientside_callback(
+        ClientsideFunction("theme", "choose"),
+        [Output("theme", "data"), Output("theme-button", "children")],
+        [Input("theme-button", "n_clicks"), Input("asked-theme", "data")],
+        State("theme", "data"),
+    )
+    app.clientside_callback(
+        ClientsideFunction("upload", "send"),
+        [Output("dropped", "data"), Output("notice", "children")],
+        Input("upload", "contents"),
+        State("upload", "filename"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("perfetto", "open"),
+        Output("perfetto-status", "children"),
+        Input("perfetto", "n_clicks"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("link", "copy"),
+        Output("copy", "children"),
+        Input("copy", "n_clicks"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("grid", "download"),
+        Output("grid", "exportDataAsCsv"),
+        Input("csv", "n_clicks"),
+        prevent_initial_call=True,
+    )
+    app.clientside_callback(
+        ClientsideFunction("grid", "columns"),
+        Output("grid", "columnDefs"),
+        [Input("columns", "value"), Input("pinned", "value")],
+        State("grid", "columnDefs"),
+        prevent_initial_call=True,
+    )
+
+    row_count_inputs = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
+    app.clientside_callback(
+        ClientsideFunction("grid", "count"), Output("rows", "children"), row_count_inputs, prevent_initial_call=True
+    )

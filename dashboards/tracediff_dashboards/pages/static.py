@@ -1,0 +1,56 @@
+"""The pages without controls: ranks, runs and steps; memory over a step; the preflight and the health of the traces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import html
+
+from tracediff.errors import printable
+from tracediff.present import sections
+from tracediff.report.page.html import set_facts, versions
+from tracediff_dashboards.pages import components
+from tracediff_dashboards.reading.comparisons import PageContext
+
+
+def ranks(context: PageContext) -> list[Any]:
+    """The components: step time by state per rank, and the period of each used step."""
+    return [
+        html.H1("Ranks"),
+        components.chart(context.whole, "ranks", context.theme),
+        html.H2("Steps and runs"),
+        components.chart(context.whole, "distributions", context.theme),
+    ]
+
+
+def memory(context: PageContext) -> list[Any]:
+    """The components: bytes allocated per device over the typical step of each side."""
+    notes = [
+        *components.memory_of_other_step(context),
+        *components.missing_events(context),
+    ]
+    return [html.H1("Memory"), *notes, components.chart(context.whole, "memory", context.theme)]
+
+
+def health(context: PageContext) -> list[Any]:
+    """The components: preflight, health notes, and the sets."""
+    whole = context.whole
+    reasons = [
+        [html.Code(r.code), printable(r.message), components.name(r.control), components.name(r.test)]
+        for r in whole.comparability.reasons
+    ]
+    notes = sections.health_lines(whole)
+    sides = [dict(set_facts(side)) for side in (whole.control, whole.test)]
+    set_rows = [[key, components.name(sides[0][key]), components.name(sides[1][key])] for key in sides[0]]
+    return [
+        html.H1("Health"),
+        html.H2("Comparability"),
+        components.table(["code", "meaning", "control", "test"], reasons, kind="words")
+        if reasons
+        else html.P("The preflight found no difference that makes the comparison misleading."),
+        html.H2("Health of the traces"),
+        components.items(notes) if notes else html.P("All events were read; nothing was repaired or dropped."),
+        html.H2("Sets"),
+        components.table(["", "control", "test"], set_rows, kind="words"),
+        html.P(", ".join(f"{what} {value}" for what, value in versions()), className="facts"),
+    ]

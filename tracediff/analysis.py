@@ -1,0 +1,356 @@
+"""analysis: one set in depth, with the accounts of a comparison: `TraceSet` → `Analysis`, with its findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import lcm
+from statistics import median
+
+from tracediff import thresholds
+from tracediff.aggregate.averages import OpAverage, UsedStep
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.summary import SetTable, Side, summarise
+from tracediff.aggregate.traceset import TraceSet
+from tracediff.diff.groups import Member, members_of
+from tracediff.diff.matching.items import Origins, items_of
+from tracediff.diff.ops import by_name, gpu_or_cpu
+from tracediff.diff.views import VIEWS
+from tracediff.formatting import part, time, time_unit
+from tracediff.profile.events.step_states import LABELS
+from tracediff.profile.events.work import UNMATCHED
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.families import Families, uses_tensor_cores
+from tracediff.profile.tables.schema import TableSchema
+from tracediff.runtimes import KERNEL
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """All results of one set. Counts and times per step are integer numerators: x / scale events, x / scale ns.
+
+    Attributes:
+        scale: the common denominator.
+        side: the files, ranks and steps of the set.
+        period: the step time. states: name → time; they sum to it.
+        foreign: GPU time launched outside the used steps. draining: per run, see `StepTime`.
+        work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU,
+            summed.
+        unattributed: the part of `work` that a health note keeps out of the views.
+        tensor_cores: part of kernel time on tensor cores, None without kernels.
+        views: family, phase, module, op, kernel → the work summed by it, largest first.
+        tree: the calls, with the work below them.
+        operations: by self time. tables: the further tables with which the set was loaded: (schema, rows of key and
+            numerators).
+        findings: the causes of its step time, and facts about it.
+    """
+
+    scale: int
+    side: Side
+    period: int
+    states: tuple[Share, ...]
+    foreign: int
+    draining: int
+    work: int
+    busy: int
+    unattributed: int
+    tensor_cores: float | None
+    views: dict[str, tuple[Share, ...]]
+    tree: CallTree
+    operations: tuple[Operation, ...]
+    tables: tuple[tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
+    findings: tuple[Finding, ...] = ()
+
+    def us(self, numerator: int) -> float:
+        """Microseconds of a time numerator: the one division."""
+        return numerator / (self.scale * 1000)
+
+    def number(self, numerator: int) -> float:
+        """Events per step of a count numerator: the one division."""
+        return numerator / self.scale
+
+
+@dataclass(frozen=True, repr=False)
+class Finding:
+    """One cause of a step's time, or one fact about it.
+
+    Attributes:
+        code: stable short name (docs/analysis.md).
+        title: the cause or fact in one line. detail: why, or what to do. evidence: names with their times.
+    """
+
+    code: str
+    title: str
+    detail: str
+    evidence: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.code}: {self.title}>"
+
+
+@dataclass(frozen=True)
+class Share:
+    """Work of one name: numerators over the analysis' scale."""
+
+    name: str
+    ns: int
+    count: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
+
+    name: str
+    raw_name: str
+    device: str
+    category: str
+    family: str
+    count: int
+    total: int
+    self_ns: int
+
+
+def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Share, ...]:
+    """``members`` summed by ``key``, the largest first."""
+    sums: dict[str, list[int]] = {}
+    for member in members:
+        entry = sums.setdefault(key(member), [0, 0])
+        entry[0] += member.ns
+        entry[1] += member.count
+    return tuple(sorted((Share(name, *entry) for name, entry in sums.items()), key=lambda s: (-s.ns, s.name)))
+
+
+def operations(average: OpAverage, scale: int, families: Families) -> tuple[Operation, ...]:
+    """All operations of a set, the largest self time first; spellings of one name are one operation."""
+    out = [
+        Operation(
+            name=display_name(name),
+            raw_name=raw,
+            device=gpu_or_cpu(category),
+            category=category,
+            family=families.of_event(category, raw),
+            count=count,
+            total=total,
+            self_ns=self_ns,
+        )
+        for (category, name), (raw, ((count, total, self_ns),)) in by_name([average], scale).items()
+    ]
+    return tuple(sorted(out, key=lambda o: (-o.self_ns, o.category, o.raw_name)))
+
+
+def analyze_set(traces: TraceSet) -> Analysis:
+    """The step account, the kernel account, operations, tables and findings of one set."""
+    summary = summarise(traces)
+    steps, kernels, ops = summary.steps, summary.kernels, summary.ops
+    tree = summary.tree(traces.has_gpu)
+    scale = lcm(*summary.denominators, tree.denominator)
+    factor = scale // tree.denominator
+    unattributed = factor * sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
+    qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
+    family_of = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
+    members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest, traces.torch_log), qualified))
+    step_factor = scale // steps.denominator
+    analysis = Analysis(
+        scale=scale,
+        side=summary.side,
+        period=step_factor * steps.period,
+        states=tuple(Share(name, step_factor * ns) for name, ns in steps.states.items()),
+        foreign=step_factor * steps.foreign,
+        draining=step_factor * steps.draining,
+        work=sum(m.ns for m in members) + unattributed,
+        busy=scale // kernels.denominator * kernels.busy,
+        unattributed=unattributed,
+        tensor_cores=_tensor_cores(members),
+        views={view: shares(members, key) for view, key in VIEWS.items()},
+        tree=tree,
+        operations=operations(ops, scale, traces.families),
+        tables=tuple(_scaled(table, scale) for table in summary.tables.values()),
+    )
+    return replace(analysis, findings=find(analysis))
+
+
+def _scaled(table: SetTable, scale: int) -> tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]]:
+    lines = [(key, tuple(scale // table.denominator * n for n in row)) for key, row in table.rows.items()]
+    return table.schema, tuple(sorted(lines, key=lambda line: (-line[1][0], line[0])))
+
+
+def _tensor_cores(members: Iterable[Member]) -> float | None:
+    kernels = [m for m in members if m.category == KERNEL]
+    whole = sum(m.ns for m in kernels)
+    return sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / whole if whole else None
+
+
+Weighted = tuple[float, Finding]
+"""(µs per step that it concerns, finding)."""
+BUSY_STATES = ("gpu_compute", "gpu_comm", "gpu_copy")
+ADVICE = {
+    "data_loading": (
+        "data-loading",
+        "waiting for the DataLoader",
+        "Load in worker processes, or tune workers, prefetching and storage.",
+    ),
+    "gpu_comm": (
+        "exposed-communication",
+        "exposed communication",
+        "Overlap it with compute kernels, change the bucket size, or look for stragglers.",
+    ),
+    "synchronising": (
+        "synchronisation",
+        "synchronising while the GPU is idle",
+        "Look for calls that read from the device.",
+    ),
+    "launching": (
+        "launch-bound",
+        "waiting for kernel launches",
+        "Launch fewer, larger kernels, or use CUDA graphs.",
+    ),
+}
+"""State → (code, what the state is, what to do if it is a large part of the step)."""
+
+
+def find(analysis: Analysis) -> tuple[Finding, ...]:
+    """Every finding, the largest part of the step first."""
+    found = [
+        *_bound(analysis),
+        *_states(analysis),
+        *_outlier_steps(analysis.side),
+        *straggler(analysis.side, analysis.us(analysis.period)),
+    ]
+    return tuple(finding for _, finding in sorted(found, key=lambda f: (-f[0], f[1].code, f[1].title)))
+
+
+def _bound(analysis: Analysis) -> list[Weighted]:
+    """host-bound and gpu-bound."""
+    if not analysis.side.has_gpu or not analysis.period:
+        return []
+    busy = sum(s.ns for s in analysis.states if s.name in BUSY_STATES)
+    idle = analysis.period - busy
+    times = {"GPU busy": analysis.us(busy), "GPU idle": analysis.us(idle)}
+    evidence = tuple(f"{name}: {time(us)} per step" for name, us in times.items())
+    idle_text = f"GPU idle for {part(idle, analysis.period)} of the step"
+    if idle >= thresholds.HOST_BOUND * analysis.period:
+        title, detail = (
+            f"the step is host-bound: {idle_text}",
+            "Speed up the host; faster kernels shorten the step only where the host waits for them.",
+        )
+        return [(analysis.us(idle), Finding("host-bound", title, detail, evidence=evidence))]
+    if idle <= thresholds.GPU_BOUND * analysis.period:
+        title, detail = (
+            f"the step is GPU-bound: {idle_text}",
+            "Speed up kernels: host savings will not shorten the step.",
+        )
+        return [(analysis.us(busy), Finding("gpu-bound", title, detail, evidence=evidence))]
+    return []
+
+
+def _states(analysis: Analysis) -> list[Weighted]:
+    """States that make up a large part of the step and that can be shortened."""
+    found = []
+    for state in analysis.states:
+        if state.name in ADVICE and state.ns >= thresholds.LARGE_STATE * analysis.period > 0:
+            code, what, advice = ADVICE[state.name]
+            us = analysis.us(state.ns)
+            detail = f"This is {part(state.ns, analysis.period)} of the step. {advice}"
+            found.append((us, Finding(code, f"{what}: {time(us)} per step", detail)))
+    return found
+
+
+def _outlier_steps(side: Side) -> list[Weighted]:
+    """outlier-step: used steps far from their run's median."""
+    odd = outliers(side.steps)
+    if not odd:
+        return []
+    listed = "; ".join(
+        f"{f'{o.run}, ' if side.runs > 1 else ''}step {o.step.number}: {time(o.step.period_ns / 1000)} "
+        f"(median {time(o.median_ns / 1000)})"
+        for o in odd[:3]
+    )
+    detail = (
+        f"Period of {listed}{' …' if len(odd) > 3 else ''}. Outliers count in the mean, not in the median: "
+        f"look at {'this step' if len(odd) == 1 else 'these steps'} in the timeline."
+    )
+    first, title = odd[0], f"{len(odd)} outlier steps in {side.label}"
+    if len(odd) == 1:
+        times = time(first.step.period_ns / 1000), time(first.median_ns / 1000)
+        title = f"step {first.step.number} of {side.label} took {times[0]}, its run's median {times[1]}"
+    return [(0.0, Finding("outlier-step", title, detail))]
+
+
+@dataclass(frozen=True)
+class Outlier:
+    """A used step far from the others of its run. Attributes: run: its name. median_ns: of the run's periods."""
+
+    run: str
+    step: UsedStep
+    median_ns: float
+
+
+def outliers(runs: Mapping[str, list[UsedStep]]) -> list[Outlier]:
+    """The steps of ``runs`` that are outliers, in their order."""
+    return [found for run, steps in runs.items() for found in _outliers(run, steps)]
+
+
+def _outliers(run: str, steps: list[UsedStep]) -> list[Outlier]:
+    if len(steps) < thresholds.OUTLIER_STEPS:
+        return []
+    middle = median(step.period_ns for step in steps)
+    spread = 1.4826 * median(abs(step.period_ns - middle) for step in steps)
+    least = max(thresholds.OUTLIER_SD * spread, thresholds.OUTLIER_PART * middle)
+    return [Outlier(run, step, middle) for step in steps if abs(step.period_ns - middle) > least]
+
+
+OWN_STATES = ("gpu_compute", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python")
+"""States in which a rank does something itself; in communication it waits."""
+LATE_ADVICE = "Look at what these ranks do before their collectives."
+
+
+def straggler(side: Side, step_us: float) -> list[tuple[float, Finding]]:
+    """(µs that others wait per step, finding) of a set whose step takes ``step_us``; none if the ranks wait alike."""
+    waits = side.communication_us
+    if len(waits) < 2 or max(waits.values()) - min(waits.values()) < thresholds.STRAGGLING * step_us:
+        return []
+    shortest, longest = min(waits.values()), max(waits.values())
+    latest_wait = shortest + thresholds.LATE_RANGE * (longest - shortest)
+    late = sorted(rank for rank, wait in waits.items() if wait <= latest_wait)
+    early = max(waits, key=lambda r: (waits[r], -r))
+    one = len(late) == 1
+    title = (
+        f"{_listed(late)} of {side.label} {'is a straggler' if one else 'are stragglers'}: other ranks wait up to "
+        f"{time(longest - shortest)} per step"
+    )
+    latest = min(late, key=lambda rank: waits[rank])
+    spends, enters = ("spends", "it enters") if one else ("spend", "they enter")
+    detail = (
+        f"{_listed(late).capitalize()} {spends} {_range(waits[r] for r in late)} per step in communication, "
+        f"rank {early} {time(longest)}: {enters} the collectives last. {_more_than_others(side, latest)}{LATE_ADVICE}"
+    )
+    evidence = tuple(
+        f"rank {r}: {time(us)} in communication" for r, us in sorted(waits.items(), key=lambda item: item[1])
+    )
+    return [(longest - shortest, Finding("straggler", title, detail, evidence=evidence))]
+
+
+def _listed(ranks: list[int]) -> str:
+    """``rank 3``, ``ranks 3, 5 and 2 more``."""
+    shown = ", ".join(map(str, ranks[:4])) + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {shown}"
+
+
+def _range(waits: Iterable[float]) -> str:
+    values = sorted(waits)
+    unit = time_unit(values)
+    shortest, longest = unit.plain(values[0]), unit.plain(values[-1])
+    return f"{shortest} {unit.name}" if shortest == longest else f"{shortest} to {longest} {unit.name}"
+
+
+def _more_than_others(side: Side, rank: int) -> str:
+    """``Rank 7 spends 3.1 ms more than the median rank in: op. ``; empty where it does nothing longer."""
+    own = side.rank_states.get(rank, {})
+    more = {s: own.get(s, 0.0) - median(states.get(s, 0.0) for states in side.rank_states.values()) for s in OWN_STATES}
+    state = max(more, key=lambda s: more[s])
+    return (
+        f"Rank {rank} spends {time(more[state])} per step more than the median rank in the state “{LABELS[state]}”. "
+        if more[state] > 0
+        else ""
+    )

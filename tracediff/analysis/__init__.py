@@ -1,1 +1,0 @@
-"""analysis: one set in depth, with the accounts of a comparison: `TraceSet` → `Analysis`."""

@@ -1,0 +1,117 @@
+"""What every result offers: its charts, its tables as DataFrames, and what it writes."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any
+
+import tracediff.charts as charts
+from tracediff.diff.comparison import Comparison
+from tracediff.errors import TracediffError, did_you_mean
+from tracediff.profile.tables import table_schema
+from tracediff.profile.tables.schema import TableSchema
+from tracediff.report.rows import OutputTable
+from tracediff.write import write_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+
+    from tracediff.analysis import Analysis
+
+
+class Charted(ABC):
+    """A result whose charts can be embedded in a page or drawn as images."""
+
+    @property
+    @abstractmethod
+    def charts(self) -> Charts:
+        """The plotly figures of this result."""
+
+    def chart_fragment(self, name: str, **arguments: Any) -> str:
+        """A chart as a ``<div>`` with its script, for a page that has loaded plotly.js; its id is ``name``.
+
+        Args:
+            arguments: those of the chart, such as ``theme="dark"``.
+        """
+        from tracediff.report.charts_files import fragment
+
+        return fragment(getattr(self.charts, name)(**arguments), name)
+
+    def chart_image(self, name: str, image_format: str = "png", **arguments: Any) -> bytes:
+        """A chart as PNG, SVG or PDF (needs the extra ``images`` and an installed Chromium).
+
+        Raises:
+            TracediffError: no browser is found, or it cannot draw.
+        """
+        from tracediff.report.charts_files import image
+
+        return image(getattr(self.charts, name)(**arguments), image_format)
+
+
+class Charts:
+    """The functions of `tracediff.charts`, bound to one comparison or analysis:
+    ``diff.charts.step_waterfall(theme="dark")`` is a plotly figure.
+
+    ``dir()`` lists them; ``help(diff.charts.NAME)`` shows the arguments.
+    """
+
+    def __init__(self, subject: Comparison | Analysis) -> None:
+        self._subject = subject
+        self._names = charts.NAMES if isinstance(subject, Comparison) else charts.OF_SET
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or name not in self._names:
+            raise AttributeError(f"no chart {name!r}: there are {', '.join(self._names)}")
+        draw = getattr(charts, name)
+        return update_wrapper(partial(draw, self._subject), draw)
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._names)
+
+    def __repr__(self) -> str:
+        return f"<Charts: {', '.join(self._names)}>"
+
+
+def frame_of(table: OutputTable) -> pd.DataFrame:
+    """The DataFrame of ``table``, with all columns even where it has no rows."""
+    import pandas as pd
+
+    return pd.DataFrame(table.values, columns=list(table.columns))
+
+
+def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
+    """The schema of a further table (docs/analysis.md), one of the ``tables`` that were loaded.
+
+    Raises:
+        TracediffError: there is no table of that name, or it was not loaded.
+    """
+    schema = table_schema(name)
+    if name not in tables:
+        reason = "was not loaded, or the traces do not allow it (see health)"
+        raise TracediffError(f"table {name}", reason, f"load the traces with load(…, tables=[{name!r}])")
+    return schema
+
+
+def known_view(view: str, views: Sequence[str]) -> str:
+    """``view``.
+
+    Raises:
+        TracediffError: it is none of ``views``.
+    """
+    if view not in views:
+        raise TracediffError(
+            f"view {view}", "is unknown", did_you_mean(view, views, f"choose one of {', '.join(views)}")
+        )
+    return view
+
+
+def written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """``text``, also written to ``path`` if one is given."""
+    if path is not None:
+        write_text(path, text)
+    return text

@@ -1,0 +1,249 @@
+"""int64 arrays: intervals, painting (which of several covers each instant), codes and sums of equal rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracediff import bounds
+
+Int64 = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+class Intervals(Struct, frozen=True):
+    """Intervals that are sorted, disjoint and not empty: start int64[n], end int64[n] in ns."""
+
+    start: Int64
+    end: Int64
+
+    @property
+    def total(self) -> int:
+        """Sum of the lengths in ns."""
+        return int((self.end - self.start).sum())
+
+    def covers(self, times: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """bool[m]: which of ``times`` (ns) lie inside."""
+        if not len(self.start):
+            return np.zeros(len(times), bool)
+        position = np.searchsorted(self.start, times, side="right") - 1
+        return (position >= 0) & (times < self.end[np.maximum(position, 0)])
+
+    def length_before(self, times: Int64) -> Int64:
+        """int64[m]: how much of the set lies before each of ``times``, in ns."""
+        if not len(self.start):
+            return np.zeros(len(times), np.int64)
+        length = self.end - self.start
+        position = np.searchsorted(self.start, times, side="right") - 1
+        inside = np.clip(times - self.start[position], 0, length[position])
+        return np.where(position >= 0, np.cumsum(length)[position] - length[position] + inside, 0)
+
+    def clipped(self, low: int, high: int) -> Intervals:
+        """The part inside [low, high)."""
+        start, end = np.maximum(self.start, low), np.minimum(self.end, high)
+        lasting = start < end
+        return Intervals(start[lasting], end[lasting])
+
+
+def union(start: Int64, end: Int64) -> Intervals:
+    """The union of any intervals, in any order; empty and reversed ones add nothing."""
+    lasting = end > start
+    start, end = start[lasting], end[lasting]
+    if not len(start):
+        return Intervals(start, end)
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    first = np.concatenate(([True], start[1:] > end[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return Intervals(start[first], end[last])
+
+
+def cut(start: Int64, end: Int64, borders: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+    """Any intervals cut at ``borders`` (ascending): of each piece (which interval, between which borders k and k + 1,
+    start, end), each int64[m].
+
+    What lies before the first border or from the last on is left out, and empty pieces are.
+    """
+    first = np.maximum(np.searchsorted(borders, start, side="right") - 1, 0)
+    last = np.minimum(np.searchsorted(borders, end, side="left"), len(borders) - 1)
+    pieces = np.maximum(last - first, 0)
+    which = np.repeat(np.arange(len(start)), pieces)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[which]
+    low, high = np.maximum(start[which], borders[place]), np.minimum(end[which], borders[place + 1])
+    lasting = low < high
+    return which[lasting], place[lasting], low[lasting], high[lasting]
+
+
+BARE = np.int64((1 << 63) - 1)
+"""The layer of what no interval covers."""
+
+
+def edges_of(*times: Int64) -> Int64:
+    """int64[k + 1] ns: the distinct values of ``times``, ascending."""
+    edges: Int64 = np.sort(np.concatenate(times))
+    new: Int64 = np.flatnonzero(np.concatenate((np.ones(min(1, len(edges)), bool), edges[1:] != edges[:-1])))
+    return np.take(edges, new)
+
+
+def paint(edges: Int64, start: Int64, end: Int64, layer: Int64) -> Int64:
+    """int64[k]: from each edge to the next, the lowest ``layer`` of the intervals that cover it, BARE where none does.
+
+    Each interval is covered by two overlapping blocks of 2ⁿ pieces; blocks hand their layer down to their halves, from
+    the largest to single pieces. Cost: pieces × log of the pieces in the longest interval.
+
+    Args:
+        edges: int64[k + 1] ns, ascending.
+        start, end: int64[m] ns of intervals, each an edge or outside of all; empty and reversed ones cover nothing.
+        layer: int64[m].
+    """
+    pieces = max(len(edges) - 1, 0)
+    painted = np.full(pieces, BARE, np.int64)
+    first, last = np.searchsorted(edges, start), np.minimum(np.searchsorted(edges, end), pieces)
+    covers = np.flatnonzero(first < last)
+    first, last, layer = first[covers], last[covers], layer[covers]
+    size = np.frexp((last - first).astype(np.float64))[1] - 1  # block of 2**size ≤ pieces < 2 * block
+    for n in range(int(size.max(initial=-1)), -1, -1):
+        fitting = np.flatnonzero(size == n)
+        np.minimum.at(painted, first[fitting], layer[fitting])
+        np.minimum.at(painted, last[fitting] - (1 << n), layer[fitting])
+        if n:
+            half = 1 << (n - 1)
+            painted[half:] = np.minimum(painted[half:], painted[:-half])
+    return painted
+
+
+def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
+    """int64[steps]: what each step adds to the union of its own and all later steps' events.
+
+    Args:
+        start, end: int64[m] ns of events in one place (a GPU, a stream).
+        step: int64[m] position of their step; events outside every step (below 0) add nothing.
+        steps: number of steps.
+    """
+    out = np.zeros(steps, np.int64)
+    mine = np.flatnonzero(step >= 0)
+    edges = edges_of(start[mine], end[mine])
+    earlier = paint(edges, start[mine], end[mine], -step[mine])  # the latest step in the lowest layer
+    busy = np.flatnonzero(earlier != BARE)
+    np.add.at(out, -earlier[busy], np.diff(edges)[busy])
+    return out
+
+
+LARGEST = 1 << 62
+"""Combinations that are packed into 64 bits."""
+
+
+def combined(*columns: Int64) -> tuple[Int64, Int64]:
+    """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
+    rows = len(columns[0])
+    packed, values = np.zeros(rows, np.int64), 1
+    limit = max(bounds.EMPTY_CELLS * rows, bounds.SMALL_TABLE)
+    for column in columns:
+        size = int(column.max()) + 2 if rows else 1
+        if values * size > (limit if values <= limit else LARGEST):  # fewer are used than there are
+            packed, values = _dense(packed, values, limit)
+        packed = packed * size + column + 1
+        values *= size
+    packed, number = _dense(packed, values, limit)
+    first = np.empty(number, np.int64)
+    first[packed[::-1]] = np.arange(rows)[::-1]
+    return packed, first
+
+
+def _dense(packed: Int64, values: int, limit: int) -> tuple[Int64, int]:
+    """(``packed``, all below ``values``, as codes in the same order, their number)."""
+    if values > limit:
+        return _sorted(packed, values)
+    present = np.zeros(values, bool)
+    present[packed] = True
+    code = np.cumsum(present, dtype=np.int32)
+    return code[packed] - np.int64(1), int(code[-1])
+
+
+def _sorted(packed: Int64, values: int) -> tuple[Int64, int]:
+    bits = len(packed).bit_length()
+    if values << bits > LARGEST:
+        used, code = np.unique(packed, return_inverse=True)
+        return code.astype(np.int64), len(used)
+    placed = np.sort(packed << bits | np.arange(len(packed)))  # numbers alone are sorted faster than their places
+    ordered = placed >> bits
+    new = np.append(True, ordered[1:] != ordered[:-1])
+    code = np.empty(len(packed), np.int64)
+    code[placed & ((1 << bits) - 1)] = np.cumsum(new) - 1
+    return code, int(new.sum())
+
+
+def numbered_texts(texts: Iterable[str]) -> tuple[Int64, list[str]]:
+    """(int64[n] place of each text among the distinct ones, these in order)."""
+    texts = list(texts)
+    ordered = sorted(set(texts))
+    place = {text: k for k, text in enumerate(ordered)}
+    return np.array([place[text] for text in texts], np.int64), ordered
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The different ones of ``values``, ascending: `np.unique`, which imports numpy.ma (a tenth of numpy) for it."""
+    ordered = np.sort(values)
+    new = np.ones(len(ordered), bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new]
+
+
+def group_rows(key: Int64, rows: Int64) -> list[Int64]:
+    """``rows`` in groups of equal ``key``, which is sorted."""
+    if not len(rows):
+        return []
+    return np.split(rows, np.flatnonzero(np.diff(key)) + 1)
+
+
+def ordinals(group: Int64) -> Int64:
+    """int64[n]: how many earlier rows have the same value in ``group``."""
+    order = np.argsort(group, kind="stable")
+    ordered = group[order]
+    starts = (
+        np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(group) else np.zeros(0, np.int64)
+    )
+    lengths = np.diff(np.concatenate((starts, [len(group)])))
+    out = np.empty(len(group), np.int64)
+    out[order] = np.arange(len(group)) - np.repeat(starts, lengths)
+    return out
+
+
+def sums(place: Int64, values: NDArray[Any], size: int) -> Int64:
+    """int64[size]: the sum of the values at each place."""
+    out = np.zeros(size, np.int64)
+    np.add.at(out, place, values)
+    return out
+
+
+def least(place: Int64, values: Int64, size: int) -> Int64:
+    """int64[size]: the least of the values at each place; the largest integer where there is none."""
+    out = np.full(size, np.iinfo(np.int64).max)
+    np.minimum.at(out, place, values)
+    return out
+
+
+def most(place: Int64, values: Int64, size: int) -> Int64:
+    """int64[size]: the largest of the values at each place; the least integer where there is none."""
+    out = np.full(size, np.iinfo(np.int64).min)
+    np.maximum.at(out, place, values)
+    return out
+
+
+def grouped(keys: list[Int64], sums: list[Int64]) -> tuple[list[Int64], list[Int64]]:
+    """Sum rows with equal keys: (the distinct keys in ascending order, the sums), every array int64."""
+    if not len(keys[0]):
+        return keys, sums
+    order = np.lexsort(keys[::-1])
+    new = np.zeros(len(order), bool)
+    new[0] = True
+    for k in keys:
+        ordered = k[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    first = np.flatnonzero(new)
+    return [k[order[first]] for k in keys], [np.add.reduceat(s[order], first) for s in sums]

@@ -1,0 +1,369 @@
+"""Bars of operations and of names: counts and durations of both sides, and their difference. The pair of figures that
+HTA's users know, of a comparison and over HTA's frame; and what the host spends on calls into the GPU's runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from tracediff import bounds
+from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, side_names
+from tracediff.charts.marks import data_array, hovers, name_rows
+from tracediff.charts.theme import empty, finish, palette
+from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.errors import TracediffError
+from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
+from tracediff.pair import Pair, total
+from tracediff.runtimes import CALL_CATEGORIES
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from tracediff.charts.theme import Palette
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.ops import Op
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One operation, in events or µs per step."""
+
+    op: Op
+    amount: Pair[float]
+
+    @property
+    def delta(self) -> float:
+        """test − control."""
+        return self.amount.delta
+
+
+SORTS: dict[str, Callable[[Bar], tuple[float | str, ...]]] = {
+    "change": lambda b: (-abs(b.delta),),
+    "increase": lambda b: (-b.delta,),
+    "decrease": lambda b: (b.delta,),
+    "control": lambda b: (-b.amount.control,),
+    "test": lambda b: (-b.amount.test,),
+    "name": lambda b: (b.op.name,),
+}
+"""Orders of the bars."""
+
+
+def which_device(comparison: Comparison, device: str | None) -> str:
+    """``device``, by default gpu where there is any work on it.
+
+    Raises:
+        TracediffError: neither gpu nor cpu.
+    """
+    if device is not None:
+        return choice("device", device, ("gpu", "cpu"))
+    return "gpu" if any(op.category in GPU_WORK for op in comparison.ops) else "cpu"
+
+
+def ops_of(comparison: Comparison, device: str) -> list[Op]:
+    """The operations on one device; GPU work, or operators and runtime calls."""
+    work = GPU_WORK if device == "gpu" else HOST_WORK
+    return [op for op in comparison.ops if op.category in work]
+
+
+def draw_op_bars(
+    comparison: Comparison, bars: list[Bar], what: str, unit: Unit | None, *, top: int, sort: str, theme: str
+) -> go.Figure:
+    """Three bars per operation on one axis: control, test and difference.
+
+    Args:
+        what: the bars measure, in words. unit: of times; None for counts.
+    """
+    import plotly.graph_objects as go
+
+    key = SORTS[choice("sort", sort, SORTS)]
+    drawn = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
+    drawn = [b for b in drawn if b.delta or sort not in ("change", "increase", "decrease")]
+    if not drawn:
+        sentence = f"{what}: nothing changed." if bars else "There are no operations on this device."
+        return empty(theme, not_compared(comparison) or sentence)
+    figure = go.Figure()
+    for group, name, colour, values in _groups(comparison, drawn, palette(theme), is_time=unit is not None):
+        if values:
+            figure.add_bar(
+                name=name,
+                orientation="h",
+                offsetgroup=group,
+                y=list(values),
+                x=[unit.scaled(value) if unit else value for value in values.values()],
+                marker_color=colour,
+                **hovers(_hover(comparison, drawn[row].op) for row in values),
+            )
+    name_rows(figure, [label(b.op.name) for b in drawn])
+    axis = f"time per step ({unit.name})" if unit else "count per step"
+    figure.update_xaxes(title_text=axis, rangemode="tozero")
+    figure.update_layout(barmode="group")
+    return finish(
+        figure, theme, _title(drawn, what, unit), _subtitle(len(drawn), len(bars), sort), 80 + 36 * len(drawn)
+    )
+
+
+def _groups(
+    comparison: Comparison, drawn: list[Bar], colours: Palette, is_time: bool
+) -> list[tuple[str, str, str, dict[int, float]]]:
+    """(group, legend entry, colour, row → value) of the bars of each colour."""
+    control, test = side_names(comparison)
+    sides = [
+        ("control", control, colours.control, {row: b.amount.control for row, b in enumerate(drawn)}),
+        ("test", test, colours.test, {row: b.amount.test for row, b in enumerate(drawn)}),
+    ]
+    deltas = {row: b.delta for row, b in enumerate(drawn)}
+    if not is_time:
+        return [*sides, ("difference", "difference", colours.neutral, deltas)]
+    slower, faster = ({row: d for row, d in deltas.items() if d * sign > 0} for sign in (1, -1))
+    return [
+        *sides,
+        ("difference", "difference: slower", colours.slower, slower),
+        ("difference", "difference: faster", colours.faster, faster),
+    ]
+
+
+def _hover(comparison: Comparison, op: Op) -> str:
+    us, number = comparison.us, comparison.number
+    significance = f"<br>significance: {op.significance.word}" if op.significance.word else ""
+    return (
+        f"{both_names(op.name, op.raw_name)}<br>{label(op.family)}"
+        f"<br>count {counts(*op.count.map(number))}"
+        f"<br>self time {change(*op.self_time.map(us))} "
+        f"({signed_time(us(op.delta))}){significance}"
+    )
+
+
+def _title(drawn: list[Bar], what: str, unit: Unit | None) -> str:
+    largest = max(drawn, key=lambda b: abs(b.delta))
+    delta = signed_time(largest.delta) if unit else signed_count(largest.delta)
+    name = largest.op.name if len(largest.op.name) <= 40 else f"{largest.op.name[:39]}…"
+    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({delta})"
+
+
+def _subtitle(shown: int, total: int, sort: str) -> str:
+    orders = {
+        "change": "largest change first",
+        "increase": "largest increase first",
+        "decrease": "largest decrease first",
+        "name": "by name",
+    }
+    which = plural(total, "operation") if shown == total else f"{shown:,} of {plural(total, 'operation')}"
+    return f"{which}, {orders.get(sort, f'largest in {sort} first')}."
+
+
+def duration_diff(
+    comparison: Comparison,
+    top: int = bounds.OP_BARS,
+    sort: str = "change",
+    device: str | None = None,
+    time: str = "self",
+    *,
+    theme: str = "light",
+) -> go.Figure:
+    """Time of each operation per step on both sides, and the difference.
+
+    Args:
+        top: how many. sort: one of SORTS.
+        device: gpu or cpu; by default gpu where there is any.
+        time: ``self`` (without what it calls) or ``total``; on the GPU they are the same.
+    """
+    device = which_device(comparison, device)
+    choice("time", time, ("self", "total"))
+    bars = [
+        Bar(op, (op.self_time if time == "self" else op.total).map(comparison.us)) for op in ops_of(comparison, device)
+    ]
+    what = "GPU time" if device == "gpu" else f"{time} time on the host"
+    unit = time_unit(v for b in bars for v in b.amount)
+    return draw_op_bars(comparison, bars, what, unit, top=top, sort=sort, theme=theme)
+
+
+def counts_diff(
+    comparison: Comparison,
+    top: int = bounds.OP_BARS,
+    sort: str = "change",
+    device: str | None = None,
+    *,
+    theme: str = "light",
+) -> go.Figure:
+    """Occurrences of each operation per step on both sides, and the difference. Arguments as `duration_diff`."""
+    device = which_device(comparison, device)
+    bars = [Bar(op, op.count.map(comparison.number)) for op in ops_of(comparison, device)]
+    what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
+    return draw_op_bars(comparison, bars, what, None, top=top, sort=sort, theme=theme)
+
+
+DURATION = "_total_duration"
+
+
+def frame_counts_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
+    """Occurrences of each name on both sides, and their difference.
+
+    Args:
+        frame: from `tracediff.hta.TraceDiff.compare_traces` (or HTA's own), filtered and ordered at will.
+        top: draw only the names whose counts changed most, in the frame's order.
+
+    Raises:
+        TracediffError: the frame has not two sides.
+    """
+    return _grouped_bars(
+        frame, suffix="_counts", difference="diff_counts", top=top, title="Counts by name", unit="count"
+    )
+
+
+def frame_duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
+    """Total duration of each name on both sides in µs, and their difference. Arguments as `frame_counts_diff`."""
+    return _grouped_bars(
+        frame,
+        suffix=DURATION,
+        difference="diff_duration",
+        top=top,
+        title="Total duration by name",
+        unit="total duration (µs)",
+    )
+
+
+def _grouped_bars(
+    frame: pd.DataFrame, *, suffix: str, difference: str, top: int | None, title: str, unit: str
+) -> go.Figure:
+    import plotly.graph_objects as go
+
+    labels = _labels(frame)
+    shown = _most_changed(frame, difference, top)
+    names = [escape(str(name), quote=False) for name in shown.index]
+    places = list(range(len(names)))
+    columns = {**{label: label + suffix for label in labels}, "Difference": difference}
+    bars: list[Any] = [
+        go.Bar(
+            name=escape(label, quote=False),
+            x=places,
+            y=shown[column].tolist(),
+            customdata=data_array(names),
+            hovertemplate="%{customdata}<br>%{y:,}",
+        )
+        for label, column in columns.items()
+    ]
+    if len(shown) < len(frame):
+        title += f": the {len(shown)} of {len(frame)} that changed most"
+    ticks = [escape(_shortened(str(name)), quote=False) for name in shown.index]
+    figure = go.Figure(bars)
+    figure.update_layout(barmode="group", title_text=title, yaxis_title=unit)
+    figure.update_xaxes(tickmode="array", tickvals=places, ticktext=ticks, automargin=True)
+    return figure
+
+
+def _labels(frame: pd.DataFrame) -> list[str]:
+    """The two sides' labels, control first."""
+    labels = [column.removesuffix(DURATION) for column in frame.columns if column.endswith(DURATION)]
+    if len(labels) != 2:
+        raise TracediffError(
+            "the frame",
+            f"has {len(labels)} columns that end in {DURATION}, not 2",
+            "give a frame from TraceDiff.compare_traces",
+        )
+    return labels
+
+
+def _most_changed(frame: pd.DataFrame, difference: str, top: int | None) -> pd.DataFrame:
+    """The ``top`` rows with the largest absolute difference, in the frame's order."""
+    if top is None or len(frame) <= top:
+        return frame
+    order = frame[difference].abs().to_numpy().argsort(kind="stable")[::-1][:top]
+    return frame.iloc[sorted(order)]
+
+
+def _shortened(name: str) -> str:
+    half = bounds.CHART_TICK // 2
+    return name if len(name) <= bounds.CHART_TICK else f"{name[: half - 1]}…{name[-half:]}"
+
+
+@dataclass(frozen=True)
+class CallTimes:
+    """Runtime calls of one name per step, times in µs; ``full`` is safe, ``name`` plain."""
+
+    name: str
+    full: str
+    counts: Pair[float]
+    us: Pair[float]
+
+
+def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: str = "light") -> go.Figure:
+    """Runtime calls of the host (launches, copies, synchronisations): how many per step, and their time; the ``top`` by
+    time, the rest as one.
+    """
+    from plotly.subplots import make_subplots
+
+    ops = [op for op in comparison.ops if op.category in CALL_CATEGORIES and any(op.count)]
+    if not ops:
+        return empty(theme, not_compared(comparison) or "The traces contain no runtime calls.")
+    rows = _rows(comparison, ops, max(top, 1))
+    unit = time_unit(v for row in rows for v in row.us)
+    figure = make_subplots(2, 1, vertical_spacing=70 / (110 + 60 * len(rows)))
+    colours = palette(theme)
+    for side, (name, colour) in enumerate(zip(side_names(comparison), colours.sides, strict=True)):
+        _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
+    ticks = [label(row.name) for row in rows]
+    figure.update_yaxes(
+        tickmode="array", tickvals=list(range(len(rows))), ticktext=ticks, range=[len(rows) - 0.4, -0.6], showgrid=False
+    )
+    figure.update_xaxes(rangemode="tozero")
+    figure.update_xaxes(title_text="calls per step", row=1, col=1)
+    figure.update_xaxes(title_text=f"host time per step ({unit.name})", row=2, col=1)
+    figure.update_layout(barmode="group")
+    return finish(
+        figure,
+        theme,
+        _launches_title(comparison, ops),
+        "Synchronising calls wait for the GPU, so their time is not host work.",
+        170 + 60 * len(rows),
+    )
+
+
+def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[CallTimes]:
+    us, number = comparison.us, comparison.number
+    ordered = sorted(ops, key=lambda op: (-max(op.self_time), op.raw_name))
+    cut = top if len(ordered) > top + 1 else len(ordered)
+    rows = [
+        CallTimes(
+            op.name,
+            both_names(op.name, op.raw_name),
+            op.count.map(number),
+            op.self_time.map(us),
+        )
+        for op in ordered[:cut]
+    ]
+    rest = ordered[cut:]
+    if rest:
+        counts, times = total(op.count for op in rest).map(number), total(op.self_time for op in rest).map(us)
+        rows.append(CallTimes(f"{len(rest)} others", full_name(", ".join(op.name for op in rest)), counts, times))
+    return rows
+
+
+def _side(figure: go.Figure, rows: list[CallTimes], *, side: int, name: str, colour: str, unit: Unit) -> None:
+    texts = [
+        f"{row.full}<br>{counts(*row.counts)} calls<br>{change(*row.us)} ({signed_time(row.us.delta)}) per step"
+        for row in rows
+    ]
+    for panel, values in ((1, [row.counts[side] for row in rows]), (2, [unit.scaled(row.us[side]) for row in rows])):
+        figure.add_bar(
+            name=name,
+            orientation="h",
+            legendgroup=str(side),
+            offsetgroup=str(side),
+            showlegend=panel == 1,
+            y=list(range(len(rows))),
+            x=values,
+            marker_color=colour,
+            **hovers(texts),
+            row=panel,
+            col=1,
+        )
+
+
+def _launches_title(comparison: Comparison, ops: list[Op]) -> str:
+    us, number = comparison.us, comparison.number
+    calls, times = total(op.count for op in ops).map(number), total(op.self_time for op in ops).map(us)
+    return f"Runtime calls per step: {counts(*calls)}, {change(*times)}"

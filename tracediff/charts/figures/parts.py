@@ -1,0 +1,153 @@
+"""Parts of a whole: the work of both sides by family; of one set the step by state, and its work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tracediff import bounds
+from tracediff.charts.labels import SIDES, choice, full_name, label, not_compared
+from tracediff.charts.marks import hovers, name_rows
+from tracediff.charts.theme import empty, finish, palette, readable
+from tracediff.diff.views import Sum, summed
+from tracediff.formatting import change, part, signed_time, time, time_unit
+from tracediff.pair import total
+from tracediff.profile.events.step_states import state_label
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.analysis import Analysis
+    from tracediff.diff.comparison import Comparison
+
+
+def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
+    """GPU time (without a GPU self time of operators) per step by family, control above test; the parts add up to the
+    account.
+    """
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    parts = _parts(comparison, len(colours.parts))
+    if not parts:
+        return empty(theme, not_compared(comparison) or "The traces contain no work in the used steps.")
+    us = comparison.us
+    whole = total(p.time for p in parts).map(us)
+    unit = time_unit(whole)
+    words = {f.name: f.significance.word for f in comparison.families if f.significance.word}
+    figure = go.Figure()
+    for k, family in enumerate(parts):
+        colour = (*colours.parts, colours.quiet)[min(k, len(colours.parts))]
+        values = family.time.map(us)
+        significance = f"<br>significance: {words[family.name]}" if family.name in words else ""
+        hover = (
+            f"<b>{label(family.name, 80)}</b><br>{change(values[0], values[1])} "
+            f"({signed_time(values[1] - values[0])}) per step{significance}"
+        )
+        figure.add_bar(
+            name=label(family.name, 28),
+            orientation="h",
+            y=[0, 1],
+            x=[unit.scaled(v) for v in values],
+            marker={
+                "color": colour,
+                "line": {"color": colours.paper, "width": 1},
+            },
+            text=[label(family.name, 28)] * 2,
+            textposition="inside",
+            insidetextanchor="middle",
+            textangle=0,
+            insidetextfont={"color": readable(colour)},
+            **hovers([hover] * 2),
+        )
+    labels = [label(side.label, 24) for side in (comparison.control, comparison.test)]
+    ticks = [f"<b>{which}</b><br>{name}<br>{time(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
+    figure.update_yaxes(tickmode="array", tickvals=[0, 1], ticktext=ticks, range=[1.5, -0.5], showgrid=False)
+    figure.update_xaxes(title_text=f"time per step ({unit.name})")
+    figure.update_layout(barmode="stack", legend={"entrywidth": 110})
+    finish(figure, theme, _title(comparison, parts, whole), "Events that overlap in time each count in full.", 340)
+    return figure.update_layout(legend={"y": -0.38})  # where it has many rows the bars get low
+
+
+def _parts(comparison: Comparison, most: int) -> list[Sum]:
+    """Families by size; beyond ``most``, the smallest as one; then unattributed work."""
+    lines = sorted(
+        (s for s in summed(comparison.work, "family") if any(s.time)),
+        key=lambda s: (-max(s.time), s.name),
+    )
+    cut = most if len(lines) > most + 1 else len(lines)
+    rest = lines[cut:]
+    work = comparison.work
+    parts = lines[:cut]
+    if rest:
+        parts.append(Sum(f"{len(rest)} smaller families", total(s.time for s in rest)))
+    if any(work.unattributed):
+        parts.append(Sum("unattributed", work.unattributed))
+    return parts
+
+
+def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float]) -> str:
+    what = "GPU time" if comparison.gpu_time.groups else "Operator self time"
+    largest = max(parts, key=lambda p: abs(p.delta))
+    head = f"{what} per step: {change(whole[0], whole[1])}"
+    return (
+        f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta))})"
+        if largest.delta
+        else f"{head}; no family changed"
+    )
+
+
+def step_parts(analysis: Analysis, *, theme: str = "light") -> go.Figure:
+    """Time per step in each state, in their order; they add up to the step."""
+    states = [(state_label(s.name, analysis.side.has_gpu), analysis.us(s.ns)) for s in analysis.states if s.ns]
+    title = f"A step takes {time(analysis.us(analysis.period))}"
+    if states:
+        name, us = max(states, key=lambda s: s[1])
+        title += f"; “{name}” is {part(us, analysis.us(analysis.period))} of it"
+    return share_bars(states, title, "The states add up to the step time.", theme)
+
+
+def work_parts(analysis: Analysis, by: str = "family", *, theme: str = "light") -> go.Figure:
+    """The work of a step.
+
+    Args:
+        by: ``family``, ``phase``, ``module``, ``op`` or ``kernel``.
+    """
+    choice("by", by, analysis.views)
+    lines = [(s.name, analysis.us(s.ns)) for s in analysis.views[by] if s.ns]
+    rest = lines[bounds.WORK_BARS :]
+    if len(rest) > 1:
+        lines = [*lines[: bounds.WORK_BARS], (f"{len(rest):,} smaller", sum(us for _, us in rest))]
+    what = "GPU time" if analysis.side.has_gpu else "Operator self time"
+    whole = analysis.us(analysis.work)
+    title = f"{what} by {by}: {time(whole)} per step"
+    if lines:
+        title += f"; “{lines[0][0][:60]}” is {part(lines[0][1], whole)} of it"
+    return share_bars(lines, title, "Events that overlap in time each count in full.", theme)
+
+
+def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme: str) -> go.Figure:
+    """A figure with one bar per line; times in µs."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    if not lines:
+        return empty(theme, "No step has a duration.")
+    unit = time_unit(us for _, us in lines)
+    whole = sum(us for _, us in lines)
+    figure = go.Figure()
+    figure.add_bar(
+        orientation="h",
+        x=[unit.scaled(us) for _, us in lines],
+        y=list(range(len(lines))),
+        marker_color=colours.test,
+        text=[time(us) for _, us in lines],
+        textposition="outside",
+        cliponaxis=False,
+        **hovers(f"<b>{full_name(name, 240)}</b><br>{time(us)} per step, {part(us, whole)}" for name, us in lines),
+        showlegend=False,
+    )
+    name_rows(figure, [label(name) for name, _ in lines])
+    figure.update_xaxes(
+        title_text=f"time per step ({unit.name})", range=[0, 1.25 * unit.scaled(max(us for _, us in lines))]
+    )
+    return finish(figure, theme, title, subtitle, 70 + 28 * len(lines))

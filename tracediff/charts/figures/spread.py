@@ -1,0 +1,220 @@
+"""How steps and ranks differ: the periods of all used steps, run by run, and where the time of each rank went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import mean, median
+from typing import TYPE_CHECKING
+
+from tracediff import bounds
+from tracediff.charts.labels import in_which, label, side_names, sides_of
+from tracediff.charts.marks import data_array, hovers, panels, step_dots
+from tracediff.charts.theme import empty, faint, finish, palette
+from tracediff.diff.comparison import Comparison
+from tracediff.formatting import plural, signed_time, time, time_unit
+from tracediff.profile.events.step_states import state_label
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tracediff.aggregate.averages import UsedStep
+    from tracediff.aggregate.summary import Side
+    from tracediff.analysis import Analysis
+    from tracediff.formatting import Unit
+
+
+def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """The periods of the used steps of every run on both sides (or of one set): a box per run, a dot per step. With
+    several ranks, each step's slowest rank.
+    """
+    import plotly.graph_objects as go
+
+    sides = sides_of(subject)
+    runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
+    if not runs:
+        return empty(theme, "No used step on either side.")
+    colours = palette(theme)
+    unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
+    names = side_names(subject)
+    share = max(bounds.DOTS // len(runs), bounds.DOTS_OF_RUN)
+    shown: set[int] = set()
+    figure = go.Figure()
+    for place, (which, name, steps) in enumerate(runs):
+        drawn = _chosen(steps, share)
+        figure.add_box(
+            name=names[which],
+            legendgroup=str(which),
+            showlegend=which not in shown,
+            x=[place] * len(drawn),
+            y=[unit.scaled(step.period_ns / 1000) for step in drawn],
+            width=0.55,
+            **step_dots(colours, which),
+            line={"color": colours.text, "width": 1.2},
+            fillcolor=faint(colours.sides[which], 0.3),
+            **hovers(
+                f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time(step.period_ns / 1000)}"
+                for step in drawn
+            ),
+        )
+        shown.add(which)
+    ticks = [f"{label(name, 16)}<br>{plural(len(steps), 'step')}" for _, name, steps in runs]
+    figure.update_xaxes(
+        tickmode="array",
+        tickvals=list(range(len(runs))),
+        ticktext=ticks,
+        showgrid=False,
+        range=[-0.6, len(runs) - 0.4],
+        zeroline=False,
+    )
+    figure.update_yaxes(title_text=f"step period ({unit.name})")
+    return finish(
+        figure, theme, _title(subject), _subtitle(subject, any(len(steps) > share for _, _, steps in runs)), 380
+    )
+
+
+def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
+    """At most ``most`` of ``steps``, evenly from the shortest to the longest."""
+    if len(steps) <= most:
+        return steps
+    ordered = sorted(steps, key=lambda s: (s.period_ns, s.number))
+    return [ordered[round(k * (len(ordered) - 1) / (most - 1))] for k in range(most)]
+
+
+def _title(subject: Comparison | Analysis) -> str:
+    if not isinstance(subject, Comparison):
+        periods = [step.period_ns / 1000 for run in subject.side.steps.values() for step in run]
+        return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
+    verdict = subject.verdict
+    medians = (
+        f"The median step takes {time(verdict.median_control_us)} in the control, "
+        f"{time(verdict.median_test_us)} in the test"
+    )
+    if verdict.ci95_us is None:
+        return medians
+    low, high = verdict.ci95_us
+    return f"{medians}; the change is {signed_time(low)} to {signed_time(high)} (95 % interval)"
+
+
+def _subtitle(subject: Comparison | Analysis, chosen: bool) -> str:
+    text = "Each dot is a step, each box a run (quartiles and median)."
+    if not isinstance(subject, Comparison):
+        return text
+    verdict = subject.verdict
+    if verdict.ci95_us is None and verdict.within_runs_us is not None:
+        low, high = verdict.within_runs_us
+        text += (
+            f" Within these two runs the change is {signed_time(low)} to {signed_time(high)} (95 %); other runs "
+            f"may differ."
+        )
+    elif verdict.ci95_us is None:
+        text += " Too few runs: significance unknown."
+    return text + (" Long runs are sampled evenly." if chosen else "")
+
+
+COMMUNICATION = "communication kernels"
+
+Cells = dict[int, dict[str, float]]
+"""Rank → column → µs per step."""
+
+
+def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+    """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
+    sides = sides_of(subject)
+    if max(len(side.ranks) for side in sides) < 2:
+        return empty(theme, "Only one rank: there are no ranks to compare.")
+    cells = [_cells(side) for side in sides]
+    columns = _columns(cells)
+    if not columns:
+        return empty(theme, "No step of any rank has a state or a communication kernel.")
+    unit = time_unit(v for side in cells for row in side.values() for v in row.values())
+    rows = [max(len(side), 1) for side in cells]
+    figure = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
+    gpu = any(side.has_gpu for side in sides)
+    names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
+    for k, side in enumerate(sides):
+        _map(figure, k + 1, side=side, cells=cells[k], columns=columns, names=names, unit=unit)
+    colours = palette(theme)
+    colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
+    figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
+    figure.update_xaxes(
+        tickmode="array", tickvals=list(range(len(names))), ticktext=[label(n) for n in names], tickangle=-40
+    )
+    figure.update_xaxes(showgrid=False, zeroline=False)
+    subtitle = (
+        "Time per state of each rank. The step time is that of the slowest rank; the labels count the steps in "
+        "which a rank was the slowest."
+    )
+    return finish(figure, theme, _ranks_title(sides), subtitle, 240 + 26 * min(sum(rows), 60))
+
+
+def _cells(side: Side) -> Cells:
+    """Mean µs of each state per step of each rank, and of communication kernels."""
+    cells: Cells = {rank: dict(states) for rank, states in side.rank_states.items()}
+    for rank, us in side.communication_us.items():
+        cells.setdefault(rank, {})[COMMUNICATION] = us
+    if len(cells) > bounds.RANK_BARS:
+        slowest = _slowest(side)
+        first = sorted(cells, key=lambda r: (-slowest[r], -cells[r].get(COMMUNICATION, 0.0), r))[: bounds.RANK_BARS]
+        cells = {rank: cells[rank] for rank in sorted(first)}
+    return cells
+
+
+def _slowest(side: Side) -> Counter[int]:
+    """Rank → the number of used steps in which it was the slowest."""
+    return Counter(step.rank for steps in side.steps.values() for step in steps)
+
+
+def _columns(cells: list[Cells]) -> list[str]:
+    """The states that take any time, in their order; communication kernels last."""
+    names = dict.fromkeys(name for side in cells for row in side.values() for name, us in row.items() if us)
+    return sorted(names, key=lambda n: n == COMMUNICATION)
+
+
+def _map(
+    figure: go.Figure, row: int, *, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit
+) -> None:
+    slowest = _slowest(side)
+    order = list(cells)
+    ticks = [
+        f"rank {rank}" + (f", slowest of {plural(slowest[rank], 'step')}" if slowest[rank] else "") for rank in order
+    ]
+    figure.add_heatmap(
+        z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in columns] for r in order),
+        x=list(range(len(columns))),
+        y=list(range(len(order))),
+        coloraxis="coloraxis",
+        xgap=1,
+        ygap=1,
+        hoverongaps=False,
+        **hovers(
+            [
+                f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
+                for c, name in zip(columns, names, strict=True)
+            ]
+            for i, r in enumerate(order)
+        ),
+        row=row,
+        col=1,
+    )
+    every = max(1, len(order) // 32)
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(0, len(order), every)),
+        ticktext=ticks[::every],
+        range=[len(order) - 0.5, -0.5],
+        showgrid=False,
+        zeroline=False,
+        row=row,
+        col=1,
+    )
+
+
+def _ranks_title(sides: tuple[Side, ...]) -> str:
+    parts = []
+    for which, side in enumerate(sides):
+        communication = list(side.communication_us.values())
+        if len(communication) > 1:
+            parts.append(
+                f"{time(min(communication))} to {time(max(communication))} per step{in_which(which, len(sides))}"
+            )
+    return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

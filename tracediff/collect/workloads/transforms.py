@@ -1,0 +1,253 @@
+"""What torch.func transforms: ensembles, per-sample gradients, Jacobians, Hessians, derivatives in forward mode."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import functional
+from torch.autograd.forward_ad import dual_level, make_dual, unpack_dual
+from torch.func import functional_call, grad, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
+from torch.nn.functional import cross_entropy
+
+from tracediff.collect.variant import Task, Variant
+from tracediff.collect.workloads.functions import perceptron
+from tracediff.collect.workloads.harness import calling, described, sizes
+
+
+@described(
+    "inference of an ensemble of perceptrons",
+    sizes(
+        "models inputs width depth classes batch",
+        tiny=(40, 64, 64, 2, 10, 8),
+        small=(10, 784, 128, 2, 10, 64),
+        full=(64, 784, 512, 2, 10, 64),
+    ),
+    variants=("loop", "vmap", "vmap+compile"),
+    own=("loop", "vmap", "different", "same"),
+)
+def ensemble(variant: Variant, device: str, models: int, batch: int, **size: Any) -> Task:
+    """The inference step: each model has its own minibatch; with ``same`` all models share one."""
+    members = nn.ModuleList(perceptron(**size) for _ in range(models)).to(device).eval()
+    minibatches = torch.randn(models, batch, size["inputs"], device=device)
+    same = variant.choice("different", "same") == "same"
+    x = minibatches[0] if same else minibatches
+    state = stack_module_state(members)
+    template = copy.deepcopy(members[0]).to("meta")
+
+    def predict(state: Any, x: Tensor) -> Tensor:
+        return functional_call(template, state, (x,))
+
+    def by_vmap(x: Tensor) -> Tensor:
+        return vmap(predict, in_dims=(0, None if same else 0))(state, x)
+
+    def by_loop(x: Tensor) -> Tensor:
+        each = models * [x] if same else x
+        return torch.stack([member(minibatch) for member, minibatch in zip(members, each, strict=True)])
+
+    predictions = variant(by_vmap if variant.choice("loop", "vmap") == "vmap" else by_loop)
+
+    def step() -> Tensor:
+        with torch.no_grad(), variant.autocast(device):
+            return predictions(x)
+
+    return Task(step, members)
+
+
+def convnet(image: int, width: int) -> nn.Module:
+    """Two convolutions and two linear layers, for digits."""
+    convolutions = nn.Sequential(
+        nn.Conv2d(1, width, 3), nn.ReLU(), nn.Conv2d(width, 2 * width, 3), nn.ReLU(), nn.MaxPool2d(2)
+    )
+    return nn.Sequential(
+        convolutions, nn.Flatten(), nn.Linear(2 * width * (image // 2 - 2) ** 2, 128), nn.ReLU(), nn.Linear(128, 10)
+    )
+
+
+@described(
+    "per-sample gradients of a small convolutional net",
+    sizes("image width batch", tiny=(16, 8, 8), small=(28, 32, 32), full=(28, 32, 256)),
+    variants=("loop", "vmap", "vmap+compile"),
+    own=("loop", "vmap"),
+)
+def per_sample_grad(variant: Variant, device: str, image: int, width: int, batch: int) -> Task:
+    """The step: each parameter's gradients, stacked over the samples."""
+    model = convnet(image, width).to(device)
+    images, labels = torch.randn(batch, 1, image, image, device=device), torch.randint(0, 10, (batch,), device=device)
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+    def loss(parameters: Any, image: Tensor, label: Tensor) -> Tensor:
+        return cross_entropy(functional_call(model, parameters, (image[None],)), label[None])
+
+    def by_vmap(images: Tensor, labels: Tensor) -> list[Tensor]:
+        return list(vmap(grad(loss), in_dims=(None, 0, 0))(parameters, images, labels).values())
+
+    if variant.choice(*per_sample_grad.own) == "vmap":
+        return calling(variant, device, variant(by_vmap), images, labels, model=model)
+    forward = variant(model, images[:1])
+
+    def by_loop(images: Tensor, labels: Tensor) -> list[Tensor]:
+        losses = [cross_entropy(forward(x[None]), label[None]) for x, label in zip(images, labels, strict=True)]
+        samples = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
+        return [torch.stack(gradients) for gradients in zip(*samples, strict=True)]
+
+    return calling(variant, device, by_loop, images, labels, model=model)
+
+
+@described(
+    "the Jacobian of a small net",
+    sizes("many few batch", tiny=(2048, 32, 4), small=(4096, 64, 8), full=(8192, 128, 16)),
+    variants=("loop", "jacrev", "jacfwd"),
+    own=("loop", "jacrev", "jacfwd", "wide", "tall", "inputs", "weights", "one", "batched"),
+)
+def jacobian(variant: Variant, device: str, many: int, few: int, batch: int) -> Task:
+    """The step: the matrix [few, many], with ``tall`` [many, few]; with ``batched`` one for each sample; with
+    ``weights`` the derivative by the last layer's weights instead of the inputs.
+    """
+    inputs, outputs = (few, many) if variant.choice("wide", "tall") == "tall" else (many, few)
+    model = perceptron(inputs, few, 1, outputs, nn.Tanh).to(device)
+    last = f"{len(model) - 1}.weight"
+    weights = dict(model.named_parameters())[last].detach()
+    is_batched = variant.choice("one", "batched") == "batched"
+    x = torch.randn(*((batch,) if is_batched else ()), inputs, device=device)
+    by = 0 if variant.choice("inputs", "weights") == "weights" else 1
+
+    def output(weights: Tensor, x: Tensor) -> Tensor:
+        return functional_call(model, {last: weights}, (x,))
+
+    def by_rows(weights: Tensor, x: Tensor) -> Tensor:
+        y, pull_back = vjp(output, weights, x)
+        return torch.stack([pull_back(row)[by] for row in torch.eye(len(y), device=y.device)])
+
+    def by_samples(weights: Tensor, x: Tensor) -> Tensor:
+        return torch.stack([by_rows(weights, sample) for sample in x])
+
+    ways = {"loop": by_rows, "jacrev": jacrev(output, argnums=by), "jacfwd": jacfwd(output, argnums=by)}
+    way = variant.choice(*ways)
+    jacobian = ways[way]
+    if is_batched:
+        jacobian = by_samples if way == "loop" else vmap(jacobian, in_dims=(None, 0))
+    return calling(variant, device, variant(jacobian), weights, x, model=model)
+
+
+BATCH = 4
+
+
+@described(
+    "the Hessian of a small net's squared output",
+    sizes("inputs width", tiny=(32, 96), small=(256, 512), full=(1024, 1024)),
+    variants=("loop", "jacfwd_jacrev", "jacrev_jacrev"),
+    own=("loop", "jacfwd_jacrev", "jacrev_jacrev", "jacfwd_jacfwd", "one", "batched"),
+)
+def hessian(variant: Variant, device: str, inputs: int, width: int) -> Task:
+    """The step: the matrix [inputs, inputs]; with ``batched`` one for each of `BATCH` inputs."""
+    model = perceptron(inputs, width, 1, width, nn.Tanh).to(device)
+    is_batched = variant.choice("one", "batched") == "batched"
+    x = torch.randn(*((BATCH,) if is_batched else ()), inputs, device=device)
+
+    def energy(x: Tensor) -> Tensor:
+        return model(x).square().sum()
+
+    def by_rows(x: Tensor) -> Tensor:
+        slope, pull_back = vjp(grad(energy), x)
+        return torch.stack([pull_back(row)[0] for row in torch.eye(len(slope), device=slope.device)])
+
+    def by_samples(x: Tensor) -> Tensor:
+        return torch.stack([by_rows(sample) for sample in x])
+
+    ways = {
+        "loop": by_rows,
+        "jacfwd_jacrev": jacfwd(jacrev(energy)),
+        "jacrev_jacrev": jacrev(jacrev(energy)),
+        "jacfwd_jacfwd": jacfwd(jacfwd(energy)),
+    }
+    way = variant.choice(*ways)
+    hessian = ways[way]
+    if is_batched:
+        hessian = by_samples if way == "loop" else vmap(hessian)
+    return calling(variant, device, variant(hessian), x, model=model)
+
+
+@described(
+    "a Hessian-vector product of a net's squared output",
+    sizes("width depth batch", tiny=(256, 4, 32), small=(1024, 6, 128), full=(4096, 8, 512)),
+    variants=("revrev", "fwdrev", "vhp"),
+    own=("revrev", "fwdrev", "vhp"),
+)
+def hvp(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
+    """The step: the Hessian at x times a direction."""
+    model = perceptron(width, width, depth, width, nn.Tanh).to(device)
+    x, direction = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
+
+    def energy(x: Tensor) -> Tensor:
+        return model(x).square().sum()
+
+    ways = {
+        "revrev": lambda x, direction: vjp(grad(energy), x)[1](direction)[0],
+        "fwdrev": lambda x, direction: jvp(grad(energy), (x,), (direction,))[1],
+        "vhp": lambda x, direction: functional.vhp(energy, x, direction)[1],  # the Hessian is symmetric
+    }
+    return calling(variant, device, variant(ways[variant.choice(*hvp.own)]), x, direction, model=model)
+
+
+class Tanh(torch.autograd.Function):
+    """The hyperbolic tangent with a rule of its own for forward mode."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        """Tensor → its tanh."""
+        ctx.y = torch.tanh(x)
+        return ctx.y
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        """The tangent of the result: (1 − tanh²) times that of the argument."""
+        return (1 - ctx.y.square()) * tangent
+
+    backward = jvp  # the derivative is symmetric
+
+
+class OwnTanh(nn.Module):
+    """`Tanh` as a module."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Tensor → its tanh."""
+        return Tanh.apply(x)
+
+
+@described(
+    "a directional derivative of a net in forward mode",
+    sizes("width depth batch", tiny=(256, 4, 32), small=(1024, 6, 128), full=(4096, 8, 512)),
+    variants=("dual", "jvp", "custom"),
+    own=("dual", "jvp", "custom", "dual_parameters", "jvp_parameters"),
+)
+def forward_ad(variant: Variant, device: str, width: int, depth: int, batch: int) -> Task:
+    """The step: value and derivative of the net, in a direction of its input or of its parameters."""
+    way = variant.choice(*forward_ad.own)
+    model = perceptron(width, width, depth, width, OwnTanh if way == "custom" else nn.Tanh).to(device)
+    x, direction = torch.randn(batch, width, device=device), torch.randn(batch, width, device=device)
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    directions = {name: torch.randn_like(parameter) for name, parameter in parameters.items()}
+
+    def of_parameters(parameters: Any) -> Tensor:
+        return functional_call(model, parameters, (x,))
+
+    def dual(x: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
+        with dual_level():
+            return tuple(unpack_dual(model(make_dual(x, direction))))
+
+    def dual_parameters(_: Tensor, __: Tensor) -> tuple[Tensor, Tensor]:
+        with dual_level():
+            duals = {name: make_dual(parameters[name], directions[name]) for name in parameters}
+            return tuple(unpack_dual(of_parameters(duals)))
+
+    ways = {
+        "dual": dual,
+        "custom": dual,
+        "jvp": lambda x, direction: jvp(model, (x,), (direction,)),
+        "dual_parameters": dual_parameters,
+        "jvp_parameters": lambda *_: jvp(of_parameters, (parameters,), (directions,)),
+    }
+    return calling(variant, device, variant(ways[way]), x, direction, model=model)

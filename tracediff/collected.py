@@ -1,0 +1,231 @@
+"""The table of a collection: what each variant costs to build and to run, and how much faster it is than the first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import mean, median, quantiles
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from tracediff.aggregate.averages import op_average, used_steps
+from tracediff.aggregate.traceset import TraceSet
+from tracediff.diff.preflight import different_results, not_finite
+from tracediff.diff.statistics.runs import estimate
+from tracediff.engine import load_sets
+from tracediff.errors import TracediffError
+from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
+
+Seconds = Annotated[
+    float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
+]
+WarmSeconds = Annotated[
+    float | None, Meta(description="in s, median over the later runs, which find what the first run compiled")
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantRow:
+    """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
+
+    variant: str
+    runs: Annotated[int, Meta(description="number of runs")] = 0
+    build_s: Seconds = None
+    first_step_s: Seconds = None
+    warm_first_step_s: WarmSeconds = None
+    step_us: Annotated[float | None, Meta(description="median over runs of the median unprofiled step, in µs")] = None
+    iqr_us: Annotated[
+        float | None, Meta(description="mean over runs of the interquartile range of a run's steps, in µs")
+    ] = None
+    items_per_s: Annotated[
+        float | None, Meta(description="examples per second, such as images, at the median step; null if unknown")
+    ] = None
+    speedup: Annotated[
+        float | None, Meta(description="step time of the first variant / step time; null for the first variant")
+    ] = None
+    speedup_low: Annotated[
+        float | None,
+        Meta(description="lower end of the 95 % confidence interval; null with fewer than two runs per side"),
+    ] = None
+    speedup_high: Annotated[float | None, Meta(description="upper end of the same interval")] = None
+    peak_bytes: Annotated[
+        int | None, Meta(description="largest peak memory of any run: on the GPU, or on the host if there is no GPU")
+    ] = None
+    kernels: Annotated[float | None, Meta(description="GPU kernels per step; null without a GPU")] = None
+    ops: Annotated[float | None, Meta(description="operator calls per step")] = None
+    graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
+    overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
+    contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
+    clocks_error: Annotated[
+        str | None,
+        Meta(description="why the GPU's clocks could not be read in a run; null if they were"),
+    ] = None
+    different: Annotated[
+        str | None,
+        Meta(
+            description="what the variant computed otherwise than the first one, by more than rounding explains; "
+            "null if it computed the same, or if that is unknown"
+        ),
+    ] = None
+    not_finite: Annotated[
+        str | None,
+        Meta(description="the step, first or fourth, whose result or gradients are not all numbers; null if they are"),
+    ] = None
+    lost_format: Annotated[
+        dict[str, int], Meta(description="operators that lose the channels_last memory format, and how often in a step")
+    ] = field(default_factory=dict)
+    fx_nodes: Annotated[
+        list[FxNode], Meta(description="with --annotate fx: the nodes of the graph, the longest first; else empty")
+    ] = field(default_factory=list)
+    failed: Annotated[str | None, Meta(description="which run failed and why; it and later ones are missing")] = None
+
+
+@dataclass(frozen=True)
+class CollectionTable:
+    """A collection: its name and size, the environment of its first variant, and a row per variant."""
+
+    name: str
+    size: str | None
+    environment: dict[str, Any]
+    rows: list[VariantRow]
+
+
+def collection_table(out: Path) -> CollectionTable:
+    """The table of the collection in ``out``.
+
+    Raises:
+        TracediffError: there is none, or a manifest cannot be read.
+    """
+    facts = read_collection(out)
+    manifests = {
+        v.variant: read_manifest(out / v.folder)
+        for v in facts.variants
+        if (out / v.folder / "manifest.json").is_file() or ((out / v.folder).is_dir() and not v.failed)
+    }
+    if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
+        raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
+    first = next((manifests[v.variant] for v in facts.variants if v.variant in manifests), None)
+    base = facts.variants[0].variant
+    rows = []
+    for v in facts.variants:
+        if v.variant in manifests:
+            row = _row(out / v.folder, manifests[v.variant], manifests.get(base), is_base=v.variant == base)
+            rows.append(replace(row, failed=row.failed or v.failed))
+        else:
+            rows.append(VariantRow(variant=v.variant, failed=v.failed or "its folder is missing"))
+    return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)
+
+
+def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool) -> VariantRow:
+    runs = manifest.runs
+    if not runs:
+        return VariantRow(variant=manifest.variant, failed="its manifest lists no run")
+    steps = _step_times(manifest)
+    spreads = [_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs if r.unprofiled_steps]
+    memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
+    compiled = [r.compile for r in runs if r.compile]
+    speedup, low, high = None, None, None
+    if not is_base and base is not None and (base_steps := _step_times(base)) and steps:
+        speedup, low, high = _speedup(base_steps, steps)
+    (traces,) = load_sets([folder])
+    kernels, ops = _counts(traces)
+    cold = next((run for run in runs if run.run == 1), None)
+    warm = [run.first_step_s for run in runs if run.run != 1 and run.compile and run.first_step_s is not None]
+    return VariantRow(
+        variant=manifest.variant,
+        runs=len(runs),
+        build_s=cold.build_s if cold else None,
+        first_step_s=cold.first_step_s if cold else None,
+        warm_first_step_s=median(warm) if warm else None,
+        step_us=median(steps) if steps else None,
+        items_per_s=1e6 * manifest.items / median(steps) if manifest.items and steps else None,
+        lost_format=manifest.lost_format,
+        fx_nodes=fx_nodes(traces, manifest.fx_nodes) if manifest.fx_nodes else [],
+        iqr_us=mean(spreads) if spreads else None,
+        speedup=speedup,
+        speedup_low=low,
+        speedup_high=high,
+        peak_bytes=max((m for m in memory if m is not None), default=None),
+        kernels=kernels,
+        ops=ops,
+        graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
+        overhead=_overhead(traces, steps),
+        contended=sum(r.contended for r in runs),
+        clocks_error=next((r.clocks_error for r in runs if r.clocks_error), None),
+        not_finite=not_finite(manifest),
+        different=str(other) if (other := different_results(base, manifest)) else None,
+    )
+
+
+def _step_times(manifest: Manifest) -> list[float]:
+    """The median unprofiled step of each run that has some, µs."""
+    return [median(s.wall_us for s in r.unprofiled_steps) for r in manifest.runs if r.unprofiled_steps]
+
+
+def _overhead(traces: TraceSet, unprofiled: list[float]) -> float | None:
+    """What the profiler adds to a step, as `compare` has it: the medians over runs of the median period of the used
+    steps in the traces and of the median step without the profiler, as a quotient − 1.
+    """
+    periods = [median(s.period_ns for s in used_steps(traces, run)) / 1000 for run in traces.runs]
+    return median(periods) / median(unprofiled) - 1 if periods and unprofiled else None
+
+
+def _iqr(values: list[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    low, _, high = quantiles(values, n=4, method="inclusive")
+    return high - low
+
+
+def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
+    """The quotient of the medians, and the 95 % interval of the verdict's test; without one where there is no test."""
+    found = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
+    speedup = median(base) / median(steps)
+    if found.low is None or found.high is None:
+        return speedup, None, None
+    return speedup, math.exp(-found.high), math.exp(-found.low)
+
+
+def _counts(traces: TraceSet) -> tuple[float | None, float]:
+    """(GPU kernels per step, operator calls per step)."""
+    average = op_average(traces)
+    kernels, ops = (
+        sum(n for (c, _), (n, _, _) in average.ops.items() if c == category) / average.denominator
+        for category in ("kernel", "cpu_op")
+    )
+    return (kernels if traces.has_gpu else None), ops
+
+
+PREFIX = "fx:"
+"""Of the scopes that `tracediff.collect` records for nodes."""
+
+
+@dataclass(frozen=True)
+class FxNode:
+    """One node of an FX graph, per step."""
+
+    node: Annotated[str, Meta(description="its name in the graph")]
+    calls: Annotated[str, Meta(description="what it calls, such as call_module Linear")]
+    us: Annotated[float, Meta(description="wall time of its scope per step, in µs")]
+    share: Annotated[float, Meta(description="part of the time of all nodes")]
+
+
+def fx_nodes(traces: TraceSet, calls: dict[str, str]) -> list[FxNode]:
+    """The nodes with a scope, the longest first.
+
+    Args:
+        calls: node → what it calls, from the manifest.
+    """
+    average = op_average(traces)
+    times = {
+        name.removeprefix(PREFIX): total / average.denominator / 1000
+        for (_, name), (_, total, _) in average.ops.items()
+        if name.startswith(PREFIX)
+    }
+    whole = sum(times.values())
+    return [
+        FxNode(node, calls.get(node, ""), us, us / whole if whole else 0.0)
+        for node, us in sorted(times.items(), key=lambda item: (-item[1], item[0]))
+    ]

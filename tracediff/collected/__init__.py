@@ -1,1 +1,0 @@
-"""What a collection holds: a row of figures for each variant, from its manifests and traces."""

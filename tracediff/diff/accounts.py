@@ -1,0 +1,180 @@
+"""The two accounts of both sides, each closing with residual 0: of the step (every instant in one state) and of the
+kernels (every GPU event in one group); and further tables, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from tracediff.aggregate.averages import KernelAverage, StepAverage
+from tracediff.aggregate.summary import SetTable
+from tracediff.diff.groups import Matched, WorkTime
+from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
+from tracediff.pair import NONE, Pair, total
+from tracediff.profile.kernels.families import uses_tensor_cores
+from tracediff.profile.tables.schema import TableSchema
+from tracediff.runtimes import KERNEL
+
+
+@dataclass(frozen=True)
+class State:
+    """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
+
+    name: str
+    time: Pair[int]
+    significance: Significance = UNTESTED
+
+    @property
+    def delta(self) -> int:
+        """test − control."""
+        return self.time.delta
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Mean period per step and its states on both sides; numerators in 1/scale ns.
+
+    Attributes:
+        states: all states of either side, in order of precedence.
+        foreign: part of the GPU states held only by events launched in no used step.
+        draining: per run: how long the GPU ran earlier work before the first used steps; in no period.
+    """
+
+    period: Pair[int]
+    states: tuple[State, ...]
+    foreign: Pair[int]
+    draining: Pair[int]
+
+    @property
+    def delta(self) -> int:
+        """test − control."""
+        return self.period.delta
+
+    def within(self, names: Collection[str]) -> Pair[int]:
+        """Time in the states called ``names``."""
+        return total(s.time for s in self.states if s.name in names)
+
+    @property
+    def residual(self) -> int:
+        """What the states leave unexplained of the change: 0."""
+        return self.delta - sum(s.delta for s in self.states)
+
+
+def compare_step_time(steps: Pair[StepAverage], scale: int, noise_floor: float) -> StepTime:
+    """Both step accounts on one ``scale`` (a multiple of both denominators)."""
+
+    def scaled(value: Callable[[StepAverage], int]) -> Pair[int]:
+        return steps.map(lambda side: scale // side.denominator * value(side))
+
+    names = list(dict.fromkeys([*steps.control.states, *steps.test.states]))
+    samples = steps.map(lambda side: np.array([_medians(side, n) for n in names]))
+    tested = compare_many(*samples, noise_floor)
+    in_state = steps.map(lambda side: {name: scale // side.denominator * ns for name, ns in side.states.items()})
+    states = [
+        State(name, Pair(in_state.control.get(name, 0), in_state.test.get(name, 0)), tested.of(k))
+        for k, name in enumerate(names)
+    ]
+    return StepTime(
+        period=scaled(lambda side: side.period),
+        states=tuple(states),
+        foreign=scaled(lambda side: side.foreign),
+        draining=scaled(lambda side: side.draining),
+    )
+
+
+def _medians(average: StepAverage, state: str) -> list[float]:
+    """One value per run, in µs: the median over its steps of the time in ``state``."""
+    return [
+        median(step.states.get(state, 0) for step in steps) / 1000 if steps else 0.0 for steps in average.runs.values()
+    ]
+
+
+@dataclass(frozen=True)
+class Outside:
+    """GPU events of the whole set that belong to no used step: plain counts and ns."""
+
+    count: Pair[int] = NONE
+    time: Pair[int] = NONE
+
+
+@dataclass(frozen=True)
+class GpuTime(WorkTime):
+    """GPU time per step on both sides; numerators over scale except in `spilled` and `outside`.
+
+    Attributes:
+        busy: union per GPU, summed over GPUs.
+        spilled: events whose launch is not in the file. outside: events launched outside every step.
+    """
+
+    busy: Pair[int] = NONE
+    spilled: Outside = Outside()
+    outside: Outside = Outside()
+
+    @property
+    def tensor_core_shares(self) -> Pair[float] | None:
+        """The least fraction of kernel time on tensor cores (MFMA on AMD) by the kernels' names, per side; None if a
+        side has no kernels.
+        """
+        shares = []
+        for sides in zip(*(group.members for group in self.groups), strict=True):
+            kernels = [m for members in sides for m in members if m.category == KERNEL]
+            time = sum(m.ns for m in kernels)
+            if not time:
+                return None
+            shares.append(sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / time)
+        return Pair(*shares) if shares else None
+
+
+def compare_gpu_time(matched: Matched, kernels: Pair[KernelAverage], scale: int) -> GpuTime:
+    """The kernel account made of what was matched, on one ``scale`` (a multiple of both denominators)."""
+    return GpuTime(
+        matched.groups,
+        matched.unattributed,
+        kernels.map(lambda side: scale // side.denominator * side.busy),
+        Outside(*map(Pair, *kernels.map(lambda side: side.spilled))),
+        Outside(*map(Pair, *kernels.map(lambda side: side.outside))),
+    )
+
+
+@dataclass(frozen=True)
+class TableRowDiff:
+    """One row; ``values`` are numerators over the comparison's scale, one a column of the schema, 0 where a side has no
+    such row.
+    """
+
+    key: tuple[str, ...]
+    values: tuple[Pair[int], ...]
+
+
+@dataclass(frozen=True)
+class TableDiff:
+    """A table on both sides, the largest change of its first column first."""
+
+    schema: TableSchema
+    rows: tuple[TableRowDiff, ...]
+
+
+def compare_tables(control: dict[str, SetTable], test: dict[str, SetTable], scale: int) -> tuple[TableDiff, ...]:
+    """The tables that both sets have, on ``scale``, a multiple of their denominators."""
+    return tuple(compare_table(control[name], test[name], scale) for name in control if name in test)
+
+
+def compare_table(control: SetTable, test: SetTable, scale: int) -> TableDiff:
+    """One table of both sets, on ``scale``, a multiple of their denominators."""
+    schema = control.schema
+    sides = Pair(control, test).map(
+        lambda table: {key: [scale // table.denominator * n for n in row] for key, row in table.rows.items()}
+    )
+    none = [0] * len(schema.columns)
+    rows = [
+        TableRowDiff(key, tuple(map(Pair, sides.control.get(key, none), sides.test.get(key, none))))
+        for key in {**sides.control, **sides.test}
+    ]
+    return TableDiff(
+        schema,
+        tuple(sorted(rows, key=lambda r: (-abs(r.values[0].delta), -max(r.values[0]), r.key))),
+    )

@@ -1,0 +1,414 @@
+"""The call trees of both sides as one: calls that are the same and stand below the same call are one node, others stand
+on one side only. And as a flame graph, with the kernels below the calls that launched them.
+
+A frame has only its own amounts; a frame with everything below it is their sum, so that the numbers of a flame graph
+close whatever is merged, inverted or left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tracediff import bounds, thresholds
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.matching.call_pairs import Pairing
+from tracediff.diff.matching.items import Item
+from tracediff.diff.views import UNKNOWN, moved_lines
+from tracediff.pair import NONE, Pair, total
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import table_name
+
+
+@dataclass(kw_only=True)
+class MergedCall:
+    """One call of either side; numerators over the comparison's scale.
+
+    Attributes:
+        parent: position of the node above, −1 for a phase. depth: 0 for a phase.
+        kind: phase, annotation, module or op. name: readable; of a module its class and ordinal. shapes: as recorded,
+            None for none.
+        side: both, control or test.
+        count: occurrences. host: duration on the host, with everything below. self_time: without that of the operators
+            below.
+        work: GPU time (without a GPU self time of operators) of everything below.
+    """
+
+    parent: int
+    depth: int
+    kind: str
+    name: str
+    shapes: str | None
+    side: str
+    count: Pair[int] = NONE
+    host: Pair[int] = NONE
+    self_time: Pair[int] = NONE
+    work: Pair[int] = NONE
+
+
+Positions = tuple[dict[int, int], dict[int, int]]
+"""Of control and test: position of a call in its tree → position of its node in the merged tree."""
+
+
+def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[MergedCall]:
+    """The merged tree, parents before children. Where the children of a node differ, its own numbers still compare: it
+    is their lowest shared call.
+    """
+    return merge_calls(trees, pairing, scale)[0]
+
+
+def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> tuple[list[MergedCall], Positions]:
+    """The nodes of `merge_trees`, and where the calls of both trees are among them."""
+    nodes: list[MergedCall] = []
+    positions: Positions = ({}, {})
+    children = [tree.children() for tree in trees]
+    work: list[tuple[int | None, int | None, int]] = [
+        (a, b, -1) for a, b in reversed(list(_together(children, pairing, -1, -1)))
+    ]
+    while work:
+        a, b, parent = work.pop()
+        side = "both" if a is not None and b is not None else "control" if b is None else "test"
+        tree, call_position = (trees[0], a) if a is not None else (trees[1], b)
+        assert call_position is not None
+        call = tree.calls[call_position]
+        name = display_name(call.name) if call.kind == "op" else call.label
+        nodes.append(
+            MergedCall(
+                parent=parent,
+                depth=nodes[parent].depth + 1 if parent >= 0 else 0,
+                kind=call.kind,
+                name=name,
+                shapes=call.shapes,
+                side=side,
+            )
+        )
+        here = len(nodes) - 1
+        for which, node in ((0, a), (1, b)):
+            if node is not None:
+                positions[which][node] = here
+                _count(nodes[here], which, trees[which], node, scale)
+        work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
+    _add_work(nodes, positions, trees, scale)
+    return nodes, positions
+
+
+def _together(
+    children: list[dict[int, list[int]]], pairing: Pairing, a: int | None, b: int | None
+) -> Iterator[tuple[int | None, int | None]]:
+    """The children of a node: pairs in the control's order, then what only the test has."""
+    below = set(children[1].get(b, ())) if b is not None else set()
+    paired = set()
+    for child in children[0].get(a, ()) if a is not None else ():
+        partner = pairing.test_of.get(child)
+        if partner is not None and partner in below:
+            paired.add(partner)
+            yield child, partner
+        else:
+            yield child, None
+    for child in children[1].get(b, ()) if b is not None else ():
+        if child not in paired:
+            yield None, child
+
+
+def _count(node: MergedCall, which: int, tree: CallTree, call_position: int, scale: int) -> None:
+    call, factor = tree.calls[call_position], scale // tree.denominator
+    node.count = node.count.plus(which, factor * call.count)
+    node.host = node.host.plus(which, factor * call.total)
+    node.self_time = node.self_time.plus(which, factor * call.self_ns)
+
+
+def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTree, CallTree], scale: int) -> None:
+    for which, tree in enumerate(trees):
+        factor = scale // tree.denominator
+        for work in tree.work:
+            here = positions[which].get(work.node, -1)
+            while here >= 0:
+                nodes[here].work = nodes[here].work.plus(which, factor * work.ns)
+                here = nodes[here].parent
+
+
+def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int, int]]:
+    """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, numerators over ``scale``, as flame-graph
+    tools read it.
+    """
+    sums: dict[str, list[int]] = {}
+    for which, tree in enumerate(trees):
+        stacks: list[str] = []
+        for call in tree.calls:
+            name = (display_name(call.name) if call.kind == "op" else call.label).replace(";", ",")
+            stacks.append(f"{stacks[call.parent]};{name}" if call.parent >= 0 else name)
+        for work in tree.work:
+            kernel = display_name(work.name).replace(";", ",")
+            stack = stacks[work.node] if work.node >= 0 else "unknown"
+            whole = stack if work.category == "cpu_op" else f"{stack};{kernel}"
+            sums.setdefault(whole, [0, 0])[which] += scale // tree.denominator * work.ns
+    return [(stack, *both) for stack, both in sorted(sums.items())]  # type: ignore[misc]
+
+
+CALL_UNKNOWN = "(call unknown)"
+INSTANCE = re.compile(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """One box, with amounts that its children do not have; numerators over the comparison's scale.
+
+    Attributes:
+        parent: position of the frame it is in, −1 for the whole.
+        kind: whole, phase, annotation, module, line, op, kernel; or rest, for those that are left out of its parent.
+        name: display name; of a module its class. A kernel that was replaced: ``control's → test's``.
+        instance: ordinal of a module among siblings of its class, None where it is the only one.
+        shapes: input shapes as recorded, None where there are none.
+        work: GPU time, without a GPU self time of operators. host: self time of an operator on the host.
+        count: calls of an operator, events of a kernel; 0 for others.
+        left_out: of a rest, how many frames it stands for.
+    """
+
+    parent: int
+    kind: str
+    name: str
+    instance: int | None = None
+    shapes: str | None = None
+    work: Pair[int] = NONE
+    host: Pair[int] = NONE
+    count: Pair[int] = NONE
+    left_out: int = 0
+
+    @property
+    def calls(self) -> Pair[int]:
+        """Calls of an operator; a kernel is none."""
+        return NONE if self.kind == "kernel" else self.count
+
+    @property
+    def quantities(self) -> tuple[Pair[int], Pair[int], Pair[int]]:
+        """All that the size of a box can measure."""
+        return self.work, self.host, self.calls
+
+
+def flame_graph(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[Frame]:
+    """Every call and kernel of both trees, parents before children; the first frame is the whole.
+
+    Args:
+        scale: a multiple of both trees' denominators.
+    """
+    nodes, positions = merge_calls(trees, pairing, scale)
+    frames = [Frame(parent=-1, kind="whole", name="all work"), *map(_call, nodes)]
+    for place, kernels in sorted(_kernels(trees, positions, frames, scale).items()):
+        if place == len(frames):
+            frames.append(Frame(parent=0, kind="phase", name=CALL_UNKNOWN))
+        frames += _leaves(place, frames[place].kind, kernels)
+    return frames
+
+
+def of_one(tree: CallTree, scale: int) -> list[Frame]:
+    """The frames of one set; all are of the control."""
+    return flame_graph((tree, CallTree(tree.denominator)), Pairing(), scale)
+
+
+def _call(node: MergedCall) -> Frame:
+    found = INSTANCE.match(node.name) if node.kind == "module" else None
+    return Frame(
+        parent=node.parent + 1,
+        kind=node.kind,
+        name=found["cls"] if found else node.name,
+        instance=int(found["k"]) if found else None,
+        shapes=node.shapes,
+        host=node.self_time if node.kind == "op" else NONE,
+        count=node.count if node.kind == "op" else NONE,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """An operator, or a kernel below one, with the line that it runs for; numerators over the comparison's scale."""
+
+    line: str | None
+    op: str | None
+    kernel: str | None = None
+    work: int = 0
+    host: int = 0
+    count: int = 0
+
+
+def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: int) -> list[Frame]:
+    """Every operator and kernel of the trees below the line of code that it runs for, instead of its callers.
+
+    Args:
+        items: of control and test, whose lines are taken where the trees have none. scale: see `flame_graph`.
+    """
+    sides = [[*_with_lines(tree, of_side, scale)] for tree, of_side in zip(trees, items, strict=True)]
+    moved = moved_lines(*({row.line for row in rows if row.line} for rows in sides))
+    places: dict[tuple[int, str, str], int] = {}
+    amounts = [[NONE, NONE, NONE]]
+    for side, rows in enumerate(sides):
+        for row in rows:
+            line = (row.line and side == 0 and moved.get(row.line)) or row.line
+            place = 0
+            for kind, name in (("line", line or UNKNOWN), ("op", row.op), ("kernel", row.kernel)):
+                if name is not None:
+                    place = places.setdefault((place, kind, name), len(amounts))
+                    if place == len(amounts):
+                        amounts.append([NONE, NONE, NONE])
+            own = (row.work, row.host, row.count)
+            amounts[place] = [pair.plus(side, n) for pair, n in zip(amounts[place], own, strict=True)]
+    frames = [Frame(parent=-1, kind="whole", name="all work")]
+    for (above, kind, name), (work, host, count) in zip(places, amounts[1:], strict=True):
+        frames.append(Frame(parent=above, kind=kind, name=name, work=work, host=host, count=count))
+    return frames
+
+
+def _with_lines(tree: CallTree, items: Sequence[Item], scale: int) -> Iterator[_Row]:
+    factor = scale // tree.denominator
+    line_of_work = {id(item.work): item.line for item in items}
+    lines = [call.line for call in tree.calls]
+    for work in tree.work:
+        if work.node >= 0:
+            lines[work.node] = lines[work.node] or line_of_work.get(id(work))
+    for line, call in zip(lines, tree.calls, strict=True):
+        if call.kind == "op":
+            host, count = factor * call.self_ns, factor * call.count
+            yield _Row(line=line, op=display_name(call.name), host=host, count=count)
+    for work in tree.work:
+        line = line_of_work.get(id(work)) or (lines[work.node] if work.node >= 0 else None)
+        around, ns = tree.op(work.node), factor * work.ns
+        op = display_name(around) if around is not None else None
+        if work.category == "cpu_op":
+            yield _Row(line=line, op=op, work=ns)
+        else:
+            kernel = display_name(table_name(work.name))
+            yield _Row(line=line, op=op, kernel=kernel, work=ns, count=factor * work.count)
+
+
+Kernels = tuple[dict[str, list[int]], dict[str, list[int]]]
+"""Of control and test: name → [count, ns]."""
+
+
+def _kernels(
+    trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame], scale: int
+) -> dict[int, Kernels]:
+    """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
+    of an operator is no kernel: it is added to its frame.
+    """
+    found: dict[int, Kernels] = {}
+    for which, tree in enumerate(trees):
+        factor = scale // tree.denominator
+        for work in tree.work:
+            place = positions[which].get(work.node, len(frames) - 1) + 1
+            if work.category == "cpu_op" and place < len(frames):
+                frames[place] = replace(frames[place], work=frames[place].work.plus(which, factor * work.ns))
+                continue
+            sums = found.setdefault(place, ({}, {}))[which].setdefault(display_name(table_name(work.name)), [0, 0])
+            sums[0] += factor * work.count
+            sums[1] += factor * work.ns
+    return found
+
+
+def _leaves(place: int, kind: str, kernels: Kernels) -> Iterable[Frame]:
+    """The kernels of one call: equal names of both sides are one frame, and so are the few that replace each other."""
+    control, test = kernels
+    shared = [name for name in control if name in test]
+    removed, added = [n for n in control if n not in test], [n for n in test if n not in control]
+    for name in shared:
+        yield _leaf(place, name, [control[name]], [test[name]])
+    if kind == "op" and removed and added and max(len(removed), len(added)) <= bounds.KERNELS_REPLACED:
+        name = f"{' + '.join(removed)} → {' + '.join(added)}"
+        yield _leaf(place, name, [control[n] for n in removed], [test[n] for n in added])
+        return
+    for name in removed:
+        yield _leaf(place, name, [control[name]], [])
+    for name in added:
+        yield _leaf(place, name, [], [test[name]])
+
+
+def _leaf(place: int, name: str, control: Sequence[Sequence[int]], test: Sequence[Sequence[int]]) -> Frame:
+    count, work = (Pair(sum(sums[k] for sums in control), sum(sums[k] for sums in test)) for k in (0, 1))
+    return Frame(parent=place, kind="kernel", name=name, work=work, count=count)
+
+
+def pruned(
+    frames: list[Frame], least: float = bounds.SMALL_FRAME, most: int = bounds.FRAMES
+) -> tuple[list[Frame], float]:
+    """The frames that are ``least`` of the whole in any quantity once equal siblings are merged, at most about
+    ``most``, and the fraction that this took; what is left out of a frame is one child of it, a rest.
+    """
+    merged = _merged(frames)
+    shares = _shares(frames, merged)
+    kept = [shares[k] >= least for k in merged]
+    while sum(kept) > most:
+        least = max(1.5 * least, 1e-6)
+        kept = [shares[k] >= least for k in merged]
+    kept[0] = True
+    out: list[Frame] = []
+    position: list[int] = []
+    rests: dict[int, list[Frame]] = {}
+    for k, frame in enumerate(frames):
+        above = position[frame.parent] if k else -1
+        if kept[k]:
+            position.append(len(out))
+            out.append(replace(frame, parent=above))
+        else:
+            position.append(above)
+            rests.setdefault(above, []).append(frame)
+    sums = [_rest(above, left_out) for above, left_out in rests.items()]
+    return out + [rest for rest in sums if any(map(any, rest.quantities))], least
+
+
+def _rest(above: int, frames: list[Frame]) -> Frame:
+    work, host, calls = (total(pairs) for pairs in zip(*(f.quantities for f in frames), strict=True))
+    return Frame(parent=above, kind="rest", name="…", work=work, host=host, count=calls, left_out=len(frames))
+
+
+def _merged(frames: list[Frame]) -> list[int]:
+    """Of each frame a number that it shares with those of the same kind and name below the same (merged) frame;
+    numbers of parents are smaller.
+    """
+    known: dict[tuple[int, str, str], int] = {}
+    numbers: list[int] = []
+    for frame in frames:
+        above = numbers[frame.parent] if frame.parent >= 0 else -1
+        numbers.append(known.setdefault((above, frame.kind, frame.name), len(known)))
+    return numbers
+
+
+def _sums(frames: list[Frame], merged: list[int]) -> tuple[list[int], list[list[int]]]:
+    """Of each merged frame its parent, and its quantities with everything below it: control and test of each."""
+    sums = [[0] * 6 for _ in range(max(merged) + 1)]
+    parents = [-1] * len(sums)
+    for frame, k in zip(frames, merged, strict=True):
+        parents[k] = merged[frame.parent] if frame.parent >= 0 else -1
+        for j, amount in enumerate(amount for pair in frame.quantities for amount in pair):
+            sums[k][j] += amount
+    for k in range(len(sums) - 1, 0, -1):
+        for j in range(6):
+            sums[parents[k]][j] += sums[k][j]
+    return parents, sums
+
+
+def _shares(frames: list[Frame], merged: list[int]) -> list[float]:
+    """Of each merged frame, with everything below it, its largest share of the whole in any quantity."""
+    _, sums = _sums(frames, merged)
+    wholes = [max(sums[0][j : j + 2]) for j in (0, 0, 2, 2, 4, 4)]
+    return [
+        max((amount / whole for amount, whole in zip(each, wholes, strict=True) if whole), default=0.0) for each in sums
+    ]
+
+
+def largest(frames: list[Frame], amount: Callable[[Pair[int]], int]) -> tuple[str, Pair[int]]:
+    """The innermost call that has most of ``amount`` of the work of each call around it: its name, and its work."""
+    merged = _merged(frames)
+    parents, sums = _sums(frames, merged)
+    below: dict[int, list[int]] = {}
+    for k, above in enumerate(parents):
+        below.setdefault(above, []).append(k)
+    work = [Pair(each[0], each[1]) for each in sums]
+    kinds = {k: frame.kind for frame, k in zip(frames, merged, strict=True)}
+    at = 0
+    while inner := [k for k in below.get(at, ()) if kinds[k] != "kernel"]:
+        most = max(inner, key=lambda k: abs(amount(work[k])))
+        if at and abs(amount(work[most])) < thresholds.INNER_FRAME * abs(amount(work[at])):
+            break
+        at = most
+    named = [frame for frame, k in zip(frames, merged, strict=True) if k == at]
+    instances = "[*]" if len(named) > 1 and named[0].instance is not None else ""
+    return f"{named[0].name}{instances}", work[at]

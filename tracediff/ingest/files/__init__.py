@@ -1,0 +1,1 @@
+"""files: the bytes of trace files, of small documents, and whether a text is JSON."""

@@ -1,0 +1,399 @@
+"""One chunk of JSON events → parts of the columns, and the parts of a file joined into columns that grow in place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from msgspec import Struct, field
+
+from tracediff import bounds
+from tracediff.arrays import Bools, Int64
+from tracediff.ingest.json.arguments import FLOW_ID, ArgumentDecoder, int_column
+from tracediff.ingest.json.irregular import Batch, Event, read_events
+from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.names import PROCESS_LABELS
+from tracediff.ingest.model.times import LONGEST_US, MISSING, Inexact, from_numbers, from_text
+from tracediff.ingest.model.trace import ABSENT_OF, Arguments
+from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
+
+NEXT_EVENT = re.compile(rb"\s*+,\s*+(?=\{)|\s*+\]\s*+\Z")
+"""Behind an event: up to the next one, or to the end of the list."""
+
+
+class Codes(dict[Any, int]):
+    """Value → small code, given in order of first appearance.
+
+    Attributes:
+        new: the values that got their code after it was made, in order.
+    """
+
+    def __init__(self, known: Iterable[tuple[Any, int]] = ()) -> None:
+        super().__init__(known)
+        self.new: list[Any] = []
+
+    def __missing__(self, value: Any) -> int:
+        code = self[value] = len(self)
+        self.new.append(value)
+        return code
+
+    def encode(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """int32 codes of ``values``."""
+        return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
+
+
+Columns = dict[str, np.ndarray[Any, Any]]
+
+
+class ChunkPart(Struct):
+    """Columns of one chunk: base columns by name, and per category code (rows in the part, argument columns by
+    name).
+    """
+
+    base: dict[str, np.ndarray[Any, Any]]
+    arguments: dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]
+
+
+class EventDecoder(Struct, dict=True):
+    """Decodes chunks and keeps the dictionaries that their codes refer to."""
+
+    notes: Notes
+    only: frozenset[str] | None = None
+    names: Codes = field(default_factory=Codes)
+    categories: Codes = field(default_factory=lambda: Codes((c, i) for i, c in enumerate(cat.KNOWN)))
+    ids: Codes = field(default_factory=Codes)
+    phases: Codes = field(default_factory=Codes)
+    texts: Codes = field(default_factory=lambda: Codes([(b"", 0)]))
+    argument_decoders: dict[int, ArgumentDecoder] = field(default_factory=dict)
+    _stated: Codes = field(default_factory=Codes)
+    _canonical: list[int] = field(default_factory=list)
+    _plain_arguments: dict[int, dict[str, None]] = field(default_factory=dict)
+    _annotation_names: list[int] = field(default_factory=list)
+    _names_seen: int = 0
+    _times_as_text: bool = False
+
+    def __post_init__(self) -> None:
+        self._plain = PlainReader(partial(_is_wanted, self.only)) if is_used() else None
+
+    def plain_events(self, text: bytes) -> tuple[list[Batch | Plain], int]:
+        """(the plain events that ``text`` begins with, where the first other one begins); see `PlainReader.scan`."""
+        plain, position, _ = self._plain.scan(text, 0, False) if self._plain else (None, 0, -1)
+        return [plain] if plain else [], position
+
+    def events(self, text: bytes) -> list[Batch | Plain]:
+        """The events of ``text``, a JSON list, in order.
+
+        Raises:
+            msgspec.DecodeError, RecursionError: ``text`` is not a JSON list.
+        """
+        if self._plain is None:
+            return [self._read(text)]
+        found: list[Batch | Plain] = []
+        start = 1
+        for _ in range(bounds.OTHER_EVENTS):
+            plain, start, behind = self._plain.scan(text, start, True)
+            found += [plain] if plain else []
+            if start == len(text):
+                return found
+            separator = NEXT_EVENT.match(text, behind) if behind >= 0 else None
+            if separator is None:
+                break
+            found.append(self._read(b"[%b]" % text[start:behind]))
+            start = separator.end()
+        if text[start : start + 1] != b"{":  # a list that ends, or is none
+            return [self._read(text)]
+        return [*found, self._read(b"[" + text[start:])]
+
+    def _read(self, text: bytes) -> Batch:
+        return read_events(text, self._times_as_text)
+
+    def part(self, found: Batch | Plain) -> ChunkPart:
+        """The columns of what `events` found; unusable events are counted in the notes and left out."""
+        return self._of_batch(found) if isinstance(found, Batch) else self._of_plain(found)
+
+    def _of_plain(self, plain: Plain) -> ChunkPart:
+        assert self._plain is not None  # who else found it?
+        codes, ids = self._plain.codes, self.ids.__getitem__
+        base: Columns = {
+            "ts": plain.ts,
+            "dur": plain.dur,
+            "name": codes(NAMES, plain.name, self.names.__getitem__, ""),
+            "pid": codes(IDS, plain.pid, ids),
+            "tid": codes(IDS, plain.tid, ids),
+            "phase": codes(PHASES, plain.phase, self.phases.__getitem__, ""),
+        }
+        base["category"] = self._categories(codes(CATEGORIES, plain.category, self._stated.__getitem__), base)
+        keep = self._timed(base)
+        category = base["category"]
+        place, rows, flow_ids = np.full(len(keep), -1, np.int64), {}, {}
+        kept_row = np.cumsum(keep) - 1
+        has_ids = plain.id != MISSING
+        for code in np.flatnonzero(np.bincount(category[keep])).tolist():
+            members = keep & (category == code)
+            mine = np.flatnonzero(members & plain.has)
+            if self._keeps_ids(code) and has_ids[members].any():
+                mine = np.flatnonzero(members)
+                flow_ids[code] = {FLOW_ID: plain.id[mine]}
+            if len(mine):
+                place[mine], rows[code] = np.arange(len(mine)), mine
+        columns = argument_columns(plain, self._plain, place, rows, category, self.texts.__getitem__)
+        for code, named in columns.items():
+            self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(named))
+        arguments = {
+            code: (
+                kept_row[mine],
+                {k: v for k, v in columns[code].items() if self._keeps(code, k)} | flow_ids.get(code, {}),
+            )
+            for code, mine in rows.items()
+        }
+        return ChunkPart({k: v[keep] for k, v in base.items()} if not keep.all() else base, arguments)
+
+    def _of_batch(self, batch: Batch) -> ChunkPart:
+        if self._times_as_text and not batch.times_as_text:  # it was decoded before one that needs text
+            batch = self._read(batch.text)
+        events = batch.events
+        try:
+            ts = self._starts(events)
+        except Inexact:
+            self._times_as_text = True
+            return self._of_batch(self._read(batch.text))
+        self.notes.update(batch.notes)
+        base: Columns = {
+            "ts": ts,
+            "dur": self._durations(events),
+            "name": self.names.encode([e.name for e in events]),
+            "pid": self.ids.encode([e.pid for e in events]),
+            "tid": self.ids.encode([e.tid for e in events]),
+            "phase": self.phases.encode([e.ph for e in events]),
+        }
+        base["category"] = self._categories(self._stated.encode([e.cat for e in events]), base)
+        keep = self._timed(base)
+        if not keep.all():
+            base = {k: v[keep] for k, v in base.items()}
+            events = [e for e, k in zip(events, keep.tolist(), strict=True) if k]
+        return ChunkPart(base, self._argument_parts(events, base["category"]))
+
+    def _starts(self, events: list[Event]) -> Int64:
+        values = [e.ts for e in events]
+        if self._times_as_text:
+            return from_text(values)
+        try:
+            return from_numbers(cast(Any, values))
+        except Inexact:
+            if None not in values:
+                raise
+            recorded_times = iter(from_numbers([v for v in values if v is not None]).tolist())
+            return np.array([MISSING if v is None else next(recorded_times) for v in values], np.int64)
+
+    def _durations(self, events: list[Event]) -> Int64:
+        given_or_missing = [e.dur for e in events]
+        try:
+            return from_numbers(cast(Any, given_or_missing))
+        except Inexact:
+            values = [None if v == MISSING else v for v in given_or_missing]
+        is_recorded = np.array([v is not None for v in values], bool)
+        out = np.full(len(events), MISSING, np.int64)
+        given = [v for v in values if v is not None]
+        try:
+            out[is_recorded] = from_numbers(given)
+        except Inexact:
+            beyond = LONGEST_US + 1
+            out[is_recorded] = from_numbers([min(max(v, -beyond), beyond) for v in given])
+        return out
+
+    def _categories(
+        self, stated: np.ndarray[Any, np.dtype[np.int32]], base: Columns
+    ) -> np.ndarray[Any, np.dtype[np.int32]]:
+        for new in self._stated.new[len(self._canonical) :]:
+            self._canonical.append(-1 if not new else self._category(cat.RENAMED.get(new, new)))
+        out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
+        unstated = np.flatnonzero(out < 0)
+        if len(unstated):
+            memory = base["name"][unstated] == self.names.get("[memory]", -1)
+            phases = np.where(memory, -1, base["phase"][unstated])
+            for phase in dict.fromkeys(phases.tolist()):
+                name = "cpu_instant_event" if phase < 0 else _of_phase(self.phases.new[phase])
+                out[unstated[phases == phase]] = self.categories[name]
+        out[base["phase"] == self.phases.get("C", -1)] = cat.COUNTER  # whatever category they state
+        for new in self.names.new[self._names_seen :]:
+            if new.startswith(cat.OLD_ANNOTATIONS):
+                self._annotation_names.append(self.names[new])
+        self._names_seen = len(self.names)
+        if self._annotation_names:
+            is_annotation = np.zeros(len(self.names), bool)
+            is_annotation[self._annotation_names] = True
+            out[(out == cat.CPU_OP) & is_annotation[base["name"]]] = cat.ANNOTATION
+        return out
+
+    def _category(self, name: str) -> int:
+        if name not in self.categories and len(self.categories) >= bounds.CATEGORIES:
+            self.notes.add(
+                "many-categories", f"categories beyond the first {bounds.CATEGORIES} were merged into “other”"
+            )
+            name = "other"
+        return self.categories[name]
+
+    def _timed(self, base: Columns) -> Bools:
+        """bool[n]: which events of a part have a time; metadata events need none."""
+        complete: Bools = base["phase"] == self.phases["X"]
+        if (
+            not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any()
+            and base["ts"].min(initial=0) != MISSING
+        ):
+            base["dur"][~complete] = MISSING
+            return np.ones(len(complete), bool)
+        untimed: Bools = (base["ts"] == MISSING) & (base["category"] != cat.METADATA)
+        unended = complete & (base["dur"] == MISSING) & ~untimed
+        negative = complete & (base["dur"] < 0) & ~unended & ~untimed
+        endless = complete & (base["dur"] > LONGEST_US * 1000) & ~untimed
+        self.notes.add("no-time", "events without a start time were dropped", int(untimed.sum()))
+        self.notes.add("no-duration", "complete events without a duration count as 0 ns long", int(unended.sum()))
+        self.notes.add("negative-duration", "events with a negative duration count as 0 ns long", int(negative.sum()))
+        self.notes.add(
+            "endless",
+            f"events that last longer than {LONGEST_US // 86_400_000_000} days count as 0 ns long",
+            int(endless.sum()),
+        )
+        base["dur"][unended | negative | endless] = 0
+        base["dur"][~complete] = MISSING
+        return ~untimed
+
+    def _argument_parts(
+        self, events: list[Event], category: np.ndarray[Any, np.dtype[np.int32]]
+    ) -> dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]:
+        out = {}
+        raw = [e.args for e in events]
+        has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
+        for code in np.flatnonzero(np.bincount(category)).tolist():
+            members = np.flatnonzero(category == code)
+            rows = members[has[members]]
+            columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
+            if self._keeps_ids(code):
+                ids = _flow_ids([events[i].id for i in members.tolist()])
+                if (ids != MISSING).any():
+                    columns = {name: _spread(column, has[members]) for name, column in columns.items()} | {FLOW_ID: ids}
+                    rows = members
+            if len(rows):
+                out[code] = rows, columns
+        return out
+
+    def _keeps(self, category: int, argument: str) -> bool:
+        if self.only is None or argument in self.only or category == cat.COUNTER:  # whose arguments are its series
+            return True
+        if category == cat.METADATA:
+            return argument in PROCESS_LABELS
+        return category >= len(cat.KNOWN) and argument in OF_OWN_CATEGORIES
+
+    def _keeps_ids(self, category: int) -> bool:
+        """Whether to keep the ids that arrows have beside their arguments."""
+        is_read = self.only is None or FLOW_ID in self.only
+        return category >= cat.INSTANT and (is_read or category in map(self.categories.get, FLOW_CATEGORIES))
+
+    def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
+        decoder = self.argument_decoders.get(category)
+        if decoder is None:
+            decoder = self.argument_decoders[category] = ArgumentDecoder(category)
+        decoder.learn(self._plain_arguments.get(category, ()))
+        out: dict[str, np.ndarray[Any, Any]] = {}
+        for name, column in decoder.columns(objects, self.notes).items():
+            if not self._keeps(category, name):
+                continue
+            kind = decoder.kind(name)
+            if kind is int:
+                out[name] = int_column(column, self.notes)
+            elif kind is float:
+                out[name] = np.fromiter(column, np.float64, len(column))
+            else:
+                out[name] = self.texts.encode(list(map(bytes, column))) - np.int32(1)
+        return out
+
+
+def _is_wanted(only: frozenset[str] | None, argument: str) -> bool:
+    """Whether complete events of any category keep an argument."""
+    return only is None or argument in only or argument in OF_OWN_CATEGORIES
+
+
+def _of_phase(phase: str) -> str:
+    """The category of an event that states none."""
+    return cat.BY_PHASE.get(phase, "instant" if phase != "X" else "unknown")
+
+
+def _flow_ids(ids: list[int | str | None]) -> Int64:
+    """The ids of flow events if they are 64-bit integers, else MISSING."""
+    if set(map(type, ids)) == {int}:
+        try:
+            return np.array(ids, np.int64)
+        except OverflowError:
+            pass
+    return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
+
+
+def _spread(column: np.ndarray[Any, Any], has_arguments: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
+    """``column`` with room for the events that carry no arguments."""
+    out = np.full(len(has_arguments), ABSENT_OF[column.dtype.type], column.dtype)
+    out[has_arguments] = column
+    return out
+
+
+class GrowingColumn(Struct):
+    """A column under construction: it grows in place, so that no second copy of it is ever made."""
+
+    kind: Any
+    data: bytearray = field(default_factory=bytearray)
+
+    def add(self, part: np.ndarray[Any, Any], rows: int) -> None:
+        """Append ``part``, after as many absent values as make the column end at ``rows``."""
+        gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
+        if gap:
+            self.data += np.full(gap, ABSENT_OF[self.kind], self.kind).data
+        self.data += part.data
+
+    def array(self, rows: int) -> Any:
+        """The finished column of ``rows`` values, without a copy."""
+        self.add(np.empty(0, self.kind), rows)
+        return np.frombuffer(self.data, self.kind)
+
+
+class Whole(Struct):
+    """The parts so far, joined.
+
+    Attributes:
+        length: events so far.
+    """
+
+    length: int = 0
+    _base: dict[str, GrowingColumn] = field(default_factory=dict)
+    _counts: dict[int, int] = field(default_factory=dict)
+    _rows: dict[int, GrowingColumn] = field(default_factory=dict)
+    _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
+
+    def add(self, part: ChunkPart) -> None:
+        """Append one part."""
+        start, self.length = self.length, self.length + len(part.base["ts"])
+        for name, values in part.base.items():
+            self._base.setdefault(name, GrowingColumn(values.dtype.type)).add(values, self.length)
+        for code, (rows, columns) in part.arguments.items():
+            count = self._counts[code] = self._counts.get(code, 0) + len(rows)
+            self._rows.setdefault(code, GrowingColumn(np.int64)).add(rows + start, count)
+            mine = self._arguments.setdefault(code, {})
+            for name, values in columns.items():
+                mine.setdefault(name, GrowingColumn(values.dtype.type)).add(values, count)
+
+    def base(self) -> dict[str, Any]:
+        """The base columns by name."""
+        return {name: column.array(self.length) for name, column in self._base.items()}
+
+    def arguments(self) -> dict[int, Arguments]:
+        """The arguments by category code."""
+        out = {}
+        for code in sorted(self._rows):
+            category = out[code] = Arguments(self._rows[code].array(self._counts[code]))
+            into: dict[Any, Any] = {np.int64: category.ints, np.float64: category.floats, np.int32: category.texts}
+            for name, column in sorted(self._arguments[code].items()):
+                into[column.kind][name] = column.array(self._counts[code])
+        return out

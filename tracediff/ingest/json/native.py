@@ -1,0 +1,189 @@
+"""The native reader of plain events (native/, an extension of its own): what it found, as parts of the columns.
+
+It reads what Kineto usually writes and stops before any other event, which Python then reads; so both give the same
+columns.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+
+from tracediff import bounds
+from tracediff.arrays import Int64
+from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import ABSENT_OF, Codes
+from tracediff.runtimes import CALL_CATEGORIES
+
+try:
+    import tracediff_native
+except ImportError:
+    tracediff_native = None
+
+SWITCH, OFF = "TRACEDIFF_NATIVE", ("0", "no", "off", "false")
+"""Environment variable, and its values that turn the native reader off."""
+PLAIN_CHUNK = 1 << 21
+"""Bytes that the native reader reads fastest at a time."""
+INTEGER, DECIMAL, TEXT, INTEGER_OR_TEXT, KEPT = range(5)
+"""Kinds of arguments, and what is added where one is kept."""
+NAMES, IDS, PHASES, CATEGORIES, TEXTS = range(5)
+"""What the scanner numbers."""
+Numbering = Callable[[Any], int]
+"""A value → its code."""
+
+
+def is_used() -> bool:
+    """Whether the native reader is installed and not turned off."""
+    return tracediff_native is not None and os.environ.get(SWITCH, "").lower() not in OFF
+
+
+class Plain(Struct):
+    """The plain events of a chunk, as the scanner numbers them.
+
+    Attributes:
+        count: of events. ts, dur, id: int64[n], MISSING where absent. name, pid, tid, phase, category: int32[n], −1
+            where absent. has: bool[n], whether the event has arguments.
+        arguments: number → (rows int32[k] in the chunk, values).
+    """
+
+    count: int
+    ts: Int64
+    dur: Int64
+    id: Int64
+    name: Codes
+    pid: Codes
+    tid: Codes
+    phase: Codes
+    category: Codes
+    has: np.ndarray[Any, np.dtype[np.bool_]]
+    arguments: dict[int, tuple[Codes, np.ndarray[Any, Any]]]
+
+
+class PlainReader(Struct, dict=True):
+    """Reads plain events of one file, and translates the scanner's numbers.
+
+    Attributes:
+        keeps: whether complete events keep an argument of this name.
+        names: of the arguments, by number.
+    """
+
+    keeps: Callable[[str], bool]
+    names: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        ask = partial(_asked, self.keeps, self.names)
+        self._scanner = tracediff_native.Scanner(ask, _is_call, int.from_bytes(os.urandom(8)))
+        self._pieces: tuple[list[bytes], ...] = self._scanner.pieces()
+        self._known = [np.full(64, -1, np.int32) for _ in self._pieces]
+
+    def scan(self, text: bytes, start: int, is_list: bool) -> tuple[Plain | None, int, int]:
+        """(the plain events from ``start`` on, the position of the first other one, that behind it).
+
+        The first position is the length of ``text`` if it is a JSON list and all its events are plain; an event counts
+        as another one if none begins behind it. The second position is −1 where it is not clear, and outside a list.
+        """
+        count, position, behind, times, codes, has, arguments = self._scanner.scan(text, start, is_list)
+        if not count:
+            return None, position, behind
+        columns: list[Any] = [np.frombuffer(column, np.int64) for column in times]
+        columns += [np.frombuffer(column, np.int32) for column in codes]
+        columns += [np.frombuffer(has, np.bool_), {k: self._argument(k, *pair) for k, pair in arguments.items()}]
+        found = Plain(count, *columns)
+        return found, position, behind
+
+    def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, np.ndarray[Any, Any]]:
+        kind = _kind(self.names[number])
+        dtype = {INTEGER: np.int64, DECIMAL: np.float64}.get(kind, np.int32)
+        return np.frombuffer(rows, np.int32), np.frombuffer(values, dtype)
+
+    def codes(self, what: int, numbers: Codes, code: Numbering, absent: Any = None) -> Codes:
+        """int32 codes of the scanner's ``numbers``, given by ``code`` in order of first appearance."""
+        pieces, known = self._pieces[what], self._known[what]
+        if len(known) <= len(pieces):
+            known = self._known[what] = np.concatenate((known, np.full(len(pieces) + 1, -1, np.int32)))
+        out: Codes = known[numbers + 1]  # the first place is that of absent ones
+        if len(out) and out.min() < 0:
+            for number in dict.fromkeys(numbers[out < 0].tolist()):
+                known[number + 1] = code(absent if number < 0 else _value(what, pieces[number]))
+            out = known[numbers + 1]
+        return out
+
+    def integers(self, numbers: Codes) -> Int64:
+        """int64 of whole numbers that were numbered as texts."""
+        distinct, inverse = np.unique(numbers, return_inverse=True)
+        return np.array([int(self._pieces[TEXTS][k]) for k in distinct.tolist()], np.int64)[inverse]
+
+
+def _value(what: int, piece: bytes) -> Any:
+    if what == TEXTS:
+        return piece
+    if what == IDS:
+        return msgspec.json.decode(piece) if piece.startswith(b'"') else int(piece)
+    return msgspec.json.decode(b'"%s"' % piece) if b"\\" in piece else piece.decode()
+
+
+def _kind(name: str) -> int:
+    if may_be_text(name):
+        return INTEGER_OR_TEXT
+    return {int: INTEGER, float: DECIMAL, str: TEXT}[kind_of(name)]
+
+
+def _asked(keeps: Callable[[str], bool], names: list[str], key: bytes) -> int:
+    """Of a new argument: its kind, and whether it is kept; −1 where it is for Python to read."""
+    if len(names) >= bounds.ARGUMENTS or not key.isascii():
+        return -1
+    name = key.decode()
+    if UNFIT_NAME.search(name):
+        return -1
+    names.append(name)
+    return _kind(name) + KEPT * keeps(OTHER_SPELLINGS.get(name, name))
+
+
+def _is_call(category: bytes) -> bool:
+    name = _value(CATEGORIES, category)
+    return cat.RENAMED.get(name, name) in CALL_CATEGORIES
+
+
+def argument_columns(
+    plain: Plain, reader: PlainReader, place: Int64, rows: dict[int, Int64], category: Codes, text_code: Numbering
+) -> dict[int, dict[str, np.ndarray[Any, Any]]]:
+    """Of each category, the columns of its arguments, as long as its ``rows``.
+
+    Args:
+        place: int64[n] of each event among the rows of its category, −1 for those left out.
+        category: int32[n]. text_code: gives the codes of text arguments.
+    """
+    out: dict[int, dict[str, np.ndarray[Any, Any]]] = {code: {} for code in rows}
+    for number, (events, values) in plain.arguments.items():
+        kind = _kind(reader.names[number])
+        places, of = place[events], category[events]
+        for code in np.flatnonzero(np.bincount(of[places >= 0])).tolist():
+            some = np.flatnonzero((of == code) & (places >= 0))
+            mine = values[some]
+            if kind == TEXT or (kind == INTEGER_OR_TEXT and code in cat.CALLS):
+                mine = reader.codes(TEXTS, mine, text_code) - np.int32(1)
+            elif kind == INTEGER_OR_TEXT:
+                mine = reader.integers(mine)
+            column = np.full(len(rows[code]), ABSENT_OF[mine.dtype.type], mine.dtype)
+            column[places[some]] = mine
+            out[code][reader.names[number]] = column
+    return {code: _respelled(columns) for code, columns in out.items()}
+
+
+def _respelled(columns: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+    """``columns`` under their names of today."""
+    for old, new in OTHER_SPELLINGS.items():
+        if old in columns:
+            values = columns.pop(old)
+            if new in columns:
+                absent = columns[new] == ABSENT_OF[columns[new].dtype.type]
+                values = np.where(absent, values, columns[new])
+            columns[new] = values
+    return columns

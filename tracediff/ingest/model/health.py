@@ -1,0 +1,55 @@
+"""Health notes: reports of what was dropped, repaired or guessed while a trace was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+
+from tracediff import bounds
+
+UNREADABLE = "events that are not valid JSON were dropped"
+REPAIRED = "events with a few invalid characters (NaN, single backslashes, …) were repaired"
+"""Messages used in more than one place."""
+
+
+class Note(Struct, frozen=True):
+    """What was dropped, repaired or guessed while the traces were read."""
+
+    code: str
+    """stable code (docs/health.md)"""
+    message: str
+    count: int = 1
+    """events or files concerned"""
+
+
+class Notes(Struct):
+    """Collects notes; the counts of equal (code, message) add up."""
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, code: str, message: str, count: int = 1) -> None:
+        """Add ``count`` to the note, whose message is cut where it is long; a count of 0 adds no note."""
+        if count:
+            key = (
+                code,
+                message if len(message) <= bounds.HEALTH_MESSAGE else f"{message[: bounds.HEALTH_MESSAGE - 1]}…",
+            )
+            self.counts[key] = self.counts.get(key, 0) + int(count)
+
+    def update(self, other: Notes) -> None:
+        """Add the notes of ``other``."""
+        for (code, message), count in other.counts.items():
+            self.add(code, message, count)
+
+    def list(self) -> list[Note]:
+        """The notes in order of code."""
+        return [Note(code, message, n) for (code, message), n in sorted(self.counts.items())]
+
+
+def less(notes: Iterable[Note], gone: Iterable[Note]) -> list[Note]:
+    """``notes`` less the counts of ``gone``, in order of code."""
+    left = {(note.code, note.message): note.count for note in notes}
+    for note in gone:
+        left[note.code, note.message] = left.get((note.code, note.message), 0) - note.count
+    return [Note(code, message, count) for (code, message), count in sorted(left.items()) if count > 0]

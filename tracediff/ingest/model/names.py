@@ -1,0 +1,100 @@
+"""Names of bounded length, as they enter; those of processes and threads, from a trace's metadata events; and the lines
+of code in the stacks that torch and Python write.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from tracediff import bounds
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Arguments, Trace
+
+FRAMES = (
+    re.compile(r"^(?P<file>.*\.py)\((?P<line>\d{1,9})\): (?P<function>.+)"),
+    re.compile(r"^File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9}), in (?P<function>.+)"),
+)
+"""One frame, as torch's profiler and as Python writes it."""
+TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
+"""Of torch, and of the recorder, which is no part of what is recorded."""
+GENERATED = re.compile(r"[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{49}\.py\b")
+"""Of Inductor, in whatever folder it keeps its code: a hash, in a folder of two of its letters."""
+LINE_OF_CODE = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
+"""``model.py(12): forward``."""
+OUTERMOST = "<module>"
+
+
+def is_of_torch(file: str) -> bool:
+    """Whether a path is of torch, the recorder, or code that Inductor generated."""
+    return bool(TORCH_FOLDER.search(file) or GENERATED.search(file))
+
+
+def line_of_code(file: str, line: str, function: str) -> str | None:
+    """``model.py(12): forward``, without folders; None within torch and for generated code."""
+    if is_of_torch(file) or file.startswith("<"):
+        return None
+    return f"{file.replace(chr(92), '/').rpartition('/')[2]}({line}): {function.strip()}"
+
+
+def innermost_line(stack: str) -> str | None:
+    """The line of code of the innermost frame outside of torch; None if the text names none.
+
+    Tracebacks and torch ≥ 1.12 begin with the outermost frame, torch before it with the innermost.
+    """
+    is_traceback = 'File "' in stack
+    if is_traceback and "\n" not in stack:  # some logs escape line ends twice
+        stack = stack.replace("\\n", "\n")
+    pieces = (piece.strip() for line in stack.splitlines() for piece in line.split(";"))
+    matches = (pattern.fullmatch(piece) for piece in pieces for pattern in FRAMES)
+    frames = [(m["file"], m["line"], m["function"]) for m in matches if m]
+    if frames and (is_traceback or stack.rstrip().endswith(";") or frames[0][2] == OUTERMOST):
+        frames.reverse()
+    return next(filter(None, (line_of_code(*frame) for frame in frames)), None)
+
+
+def as_one(lines: Sequence[str]) -> str | None:
+    """Lines of code as one text, of many the first; None for none."""
+    shown = (*lines[: bounds.EXAMPLES], *("…" for _ in lines[bounds.EXAMPLES :][:1]))
+    return ", ".join(shown) or None
+
+
+PROCESS_LABELS = {"name": "process_name", "labels": "process_labels"}
+"""Argument that names a process → the metadata event that has it."""
+THREAD_NAME = "thread_name"
+"""The metadata event that names a thread."""
+
+
+def bounded(name: str) -> str:
+    """``name``; of one that is longer than is kept the beginning and a digest, so that two stay two."""
+    if len(name) <= bounds.KEPT_NAME:
+        return name
+    digest = hashlib.blake2s(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    return f"{name[: bounds.KEPT_NAME - len(digest) - 2]}…#{digest}"
+
+
+def process_labels(trace: Trace) -> list[list[str]]:
+    """Code of each process → its names and labels, in the file's order."""
+    labels: list[list[str]] = [[] for _ in range(int(trace.pid.max(initial=-1)) + 1)]
+    metadata = trace.arguments.get(cat.METADATA, Arguments(np.empty(0, np.int64)))
+    for argument, event in PROCESS_LABELS.items():
+        if argument in metadata.texts and event in trace.names:
+            ours = (trace.name[metadata.rows] == trace.names.index(event)) & (metadata.texts[argument] >= 0)
+            pids, values = trace.pid[metadata.rows[ours]], metadata.texts[argument][ours]
+            for pid, value in zip(pids.tolist(), values.tolist(), strict=True):
+                labels[pid].append(trace.texts[value])
+    return labels
+
+
+def thread_names(trace: Trace) -> dict[tuple[int, int], str]:
+    """(code of the process, code of the thread) → its name, the last of several."""
+    metadata = trace.arguments.get(cat.METADATA)
+    if metadata is None or "name" not in metadata.texts or THREAD_NAME not in trace.names:
+        return {}
+    named = (trace.name[metadata.rows] == trace.names.index(THREAD_NAME)) & (metadata.texts["name"] >= 0)
+    rows, texts = metadata.rows[named], metadata.texts["name"][named]
+    places = zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), strict=True)
+    return dict(zip(places, (trace.texts[code] for code in texts.tolist()), strict=True))

@@ -1,0 +1,353 @@
+"""`Trace`: one file's events as columns; moving them to other categories, with their arguments; finding those of a
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field
+from numpy.typing import NDArray
+
+from tracediff.arrays import Int64
+from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Note
+from tracediff.ingest.model.times import LARGEST_US, MISSING
+
+Codes = NDArray[np.int32]
+ABSENT_OF: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}
+"""The value of an argument that an event lacks, by the type of its column."""
+
+
+Number = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
+Rank = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_US * 1000)]
+"""Numbers of the metadata; one outside of these ranges is dropped."""
+
+
+class Distributed(msgspec.Struct, frozen=True):
+    """The ``distributedInfo`` of this process.
+
+    Attributes:
+        pg_config: its process groups as recorded, whatever their form.
+    """
+
+    rank: Rank | None = None
+    world_size: Rank | None = None
+    backend: str | None = None
+    pg_config: Any = None
+
+
+class Device(msgspec.Struct, frozen=True):
+    """One entry of ``deviceProperties``."""
+
+    id: Number | None = None
+    name: str = ""
+
+
+class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The allow-listed top-level metadata: no other metadata is read, kept or shown.
+
+    Attributes:
+        versions: of vendors' runtimes and drivers, by their key in the file.
+    """
+
+    schema_version: Number | None = None
+    distributed_info: Distributed | None = None
+    device_properties: tuple[Device, ...] = ()
+    base_time_nanoseconds: Nanoseconds | None = None
+    with_stack: Number | bool | None = msgspec.field(default=None, name="with_stack")
+    record_shapes: Number | bool | None = msgspec.field(default=None, name="record_shapes")
+    profile_memory: Number | bool | None = msgspec.field(default=None, name="profile_memory")
+    with_modules: Number | bool | None = msgspec.field(default=None, name="with_modules")
+    with_flops: Number | bool | None = msgspec.field(default=None, name="with_flops")
+    torch_version: str | None = msgspec.field(default=None, name="torch_version")
+    versions: dict[str, Number] = {}
+
+
+class Arguments(Struct):
+    """The arguments of one category's events.
+
+    Attributes:
+        rows: int64[n], positions of these events in the trace's columns, ascending.
+        ints: argument name → int64[n], MISSING where absent.
+        floats: argument name → float64[n], NaN where absent.
+        texts: argument name → int32[n], codes into ``Trace.texts`` (strings as they are, lists and objects as JSON), −1
+            where absent.
+    """
+
+    rows: Int64
+    ints: dict[str, Int64] = field(default_factory=dict)
+    floats: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    texts: dict[str, Codes] = field(default_factory=dict)
+
+
+class Trace(Struct, kw_only=True):
+    """One trace file in columns of equal length n, in the file's order.
+
+    Attributes:
+        file: where it came from.
+        meta: allow-listed metadata.
+        notes: health notes of reading it.
+        ts: int64[n] start in ns on the trace's own clock.
+        dur: int64[n] duration in ns, MISSING for events that are not complete ("ph": "X").
+        name: int32[n] codes into ``names``.
+        category: int32[n] codes into ``categories`` (tracediff.ingest.model.categories gives the fixed ones).
+        pid, tid: int32[n] codes into ``ids`` (process and thread ids as int, str or None).
+        phase: int32[n] codes into ``phases``.
+        arguments: category code → its events' arguments.
+        texts: strings that text arguments refer to.
+        torch_functions: those of ``names`` that are Python functions of torch itself.
+    """
+
+    file: TraceFile
+    meta: TraceMeta
+    notes: list[Note]
+    ts: Int64
+    dur: Int64
+    name: Codes
+    category: Codes
+    pid: Codes
+    tid: Codes
+    phase: Codes
+    names: list[str]
+    categories: list[str]
+    ids: list[int | str | None]
+    phases: list[str]
+    arguments: dict[int, Arguments]
+    texts: list[str]
+    torch_functions: frozenset[str] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    def names_of(self, rows: Int64) -> list[str]:
+        """The name of each of the events at ``rows``."""
+        return [self.names[code] for code in self.name[rows].tolist()]
+
+    def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> NDArray[np.bool_]:
+        """bool[n]: whether each event is of one of ``categories``, or bool[m] for the m events at ``rows``."""
+        chosen = np.zeros(len(self.categories), bool)
+        chosen[list(categories)] = True
+        return chosen[self.category if rows is None else self.category[rows]]
+
+    def named(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
+        """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
+        called once per name.
+        """
+        codes = self.name if rows is None else self.name[rows]
+        return np.array([bool(matches(name)) for name in self.names], bool)[codes]
+
+    def named_among(self, rows: Int64, matches: Callable[[str], object]) -> NDArray[np.bool_]:
+        """bool[m]: the same for the m events at ``rows``; faster if these are few."""
+        codes, inverse = np.unique(self.name[rows], return_inverse=True)
+        return np.array([bool(matches(self.names[code])) for code in codes.tolist()], bool)[inverse]
+
+    def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
+        """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
+        columns = self.arguments.get(category)
+        if columns is None or argument not in columns.ints:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        values = columns.ints[argument]
+        is_recorded = values != MISSING
+        return columns.rows[is_recorded], values[is_recorded]
+
+    def integer_column(self, argument: str, categories: tuple[int, ...], missing: int = MISSING) -> Int64:
+        """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
+        out = np.full(len(self), missing, np.int64)
+        for category in categories:
+            rows, values = self.integer(category, argument)
+            out[rows] = values
+        return out
+
+    def text_column(self, argument: str, category: int) -> Codes:
+        """int32[n] codes into ``texts`` of ``argument``, −1 where an event has none or is of another category."""
+        out = np.full(len(self), -1, np.int32)
+        columns = self.arguments.get(category)
+        if columns is not None and argument in columns.texts:
+            out[columns.rows] = columns.texts[argument]
+        return out
+
+    def arguments_of(self, row: int) -> dict[str, Any]:
+        """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). Slow: for
+        single events.
+        """
+        columns = self.arguments.get(int(self.category[row]))
+        if columns is None:
+            return {}
+        position = int(np.searchsorted(columns.rows, row))
+        if position == len(columns.rows) or columns.rows[position] != row:
+            return {}
+        found: dict[str, Any] = {k: int(v[position]) for k, v in columns.ints.items() if v[position] != MISSING}
+        found |= {k: float(v[position]) for k, v in columns.floats.items() if not np.isnan(v[position])}
+        found |= {k: self.texts[v[position]] for k, v in columns.texts.items() if v[position] >= 0}
+        return found
+
+
+def category_code(trace: Trace, name: str) -> int:
+    """The code of the category ``name``, which the trace gets if it has none of this name."""
+    if name not in trace.categories:
+        trace.categories.append(name)
+    return trace.categories.index(name)
+
+
+def refile(trace: Trace, category: Codes) -> None:
+    """Give each event its new ``category`` (int32[n]), and its arguments to that one."""
+    moved = np.flatnonzero(category != trace.category)
+    touched = set(np.unique(trace.category[moved]).tolist()) | set(np.unique(category[moved]).tolist())
+    pieces: dict[int, list[Arguments]] = {code: [] for code in touched}
+    for code in touched & trace.arguments.keys():
+        arguments = trace.arguments.pop(code)
+        new = category[arguments.rows]
+        for to in np.unique(new).tolist():
+            pieces[to].append(_taken(arguments, np.flatnonzero(new == to)))
+    trace.category = category
+    for code, parts in pieces.items():
+        if parts:
+            trace.arguments[code] = joined(parts)
+
+
+def _taken(arguments: Arguments, places: Any) -> Arguments:
+    return Arguments(
+        arguments.rows[places],
+        {name: values[places] for name, values in arguments.ints.items()},
+        {name: values[places] for name, values in arguments.floats.items()},
+        {name: values[places] for name, values in arguments.texts.items()},
+    )
+
+
+def joined(parts: list[Arguments]) -> Arguments:
+    """The arguments of several groups of events of one category, which may have different ones, in order of rows."""
+    rows = np.concatenate([part.rows for part in parts])
+    order = np.argsort(rows, kind="stable")
+    whole = Arguments(rows[order])
+    for kind in ("ints", "floats", "texts"):
+        into = getattr(whole, kind)
+        for name in sorted({name for part in parts for name in getattr(part, kind)}):
+            columns = [getattr(part, kind).get(name) for part in parts]
+            dtype = next(c.dtype for c in columns if c is not None)
+            filled = [
+                np.full(len(part.rows), ABSENT_OF[dtype.type], dtype) if column is None else column
+                for part, column in zip(parts, columns, strict=True)
+            ]
+            into[name] = np.concatenate(filled)[order]
+    return whole
+
+
+def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
+    """Give the events at ``rows`` other names; names that no event has any longer are dropped."""
+    codes = {name: code for code, name in enumerate(trace.names)}
+    new = [codes.setdefault(name, len(codes)) for name in names]
+    name = trace.name.copy()
+    name[rows] = new
+    every = list(codes)
+    used, inverse = np.unique(name, return_inverse=True)
+    trace.names = [every[code] for code in used.tolist()]
+    trace.name = inverse.reshape(-1).astype(np.int32)
+
+
+def integers(trace: Trace, argument: str) -> Any:
+    """int64[n] of an argument of any category that may be spelled as a text, MISSING where an event has none."""
+    out = np.full(len(trace), MISSING, np.int64)
+    for arguments in trace.arguments.values():
+        if argument in arguments.ints:
+            out[arguments.rows] = arguments.ints[argument]
+        if argument in arguments.texts:
+            codes = arguments.texts[argument]
+            found, inverse = np.unique(codes, return_inverse=True)
+            numbers = [_whole(trace.texts[code]) if code >= 0 else MISSING for code in found.tolist()]
+            out[arguments.rows] = np.array(numbers, np.int64)[inverse]
+    return out
+
+
+def texts(trace: Trace, argument: str, rows: Any) -> list[str]:
+    """The text argument of the events at ``rows``, empty where an event has none."""
+    out = np.full(len(trace), -1, np.int32)
+    for arguments in trace.arguments.values():
+        if argument in arguments.texts:
+            out[arguments.rows] = arguments.texts[argument]
+    return [trace.texts[code] if code >= 0 else "" for code in out[rows].tolist()]
+
+
+def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
+    """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
+    for code in np.unique(trace.category[rows]).tolist():
+        mine = trace.category[rows] == code
+        given = Arguments(rows[mine])
+        before = trace.arguments.get(code)
+        whole = joined([before, given]) if before and not np.isin(given.rows, before.rows).all() else before or given
+        whole = _first_of_each_row(whole)
+        column = whole.ints.get(argument)
+        column = np.full(len(whole.rows), MISSING, np.int64) if column is None else column.copy()
+        column[np.searchsorted(whole.rows, given.rows)] = values[mine]
+        whole.ints[argument] = column
+        trace.arguments[code] = whole
+
+
+def _first_of_each_row(arguments: Arguments) -> Arguments:
+    _, first = np.unique(arguments.rows, return_index=True)
+    return arguments if len(first) == len(arguments.rows) else _taken(arguments, first)
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.lstrip("-").isdecimal() and text.isascii() and len(text) < 19 else MISSING
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """One event.
+
+    Attributes:
+        file: its file.
+        name, category: as recorded.
+        at_ns: start after the file's first event, as Perfetto counts.
+        ts_ns: start on the trace's own clock.
+        dur_ns: duration.
+        place: ``GPU 0 stream 7`` or ``thread 1234``.
+    """
+
+    file: TraceFile
+    name: str
+    category: str
+    at_ns: int
+    ts_ns: int
+    dur_ns: int
+    place: str
+
+
+def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
+    """The ``most`` longest complete events called ``name``; if there are none, those whose name contains it,
+    ignoring case.
+    """
+    codes = [i for i, n in enumerate(trace.names) if n == name] or [
+        i for i, n in enumerate(trace.names) if name.lower() in n.lower()
+    ]
+    rows = np.flatnonzero(np.isin(trace.name, codes) & (trace.dur >= 0))
+    rows = rows[np.lexsort((trace.ts[rows], -trace.dur[rows]))][:most]
+    timed = trace.ts[trace.dur >= 0]  # metadata events have time 0
+    first = int(timed.min()) if len(timed) else 0
+    return [_found(trace, int(row), first) for row in rows]
+
+
+def _found(trace: Trace, row: int, first: int) -> Found:
+    code = int(trace.category[row])
+    pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
+    arguments = trace.arguments_of(row)
+    place = (
+        f"GPU {arguments.get('device', pid)} stream {arguments.get('stream', tid)}"
+        if code in cat.GPU
+        else f"thread {tid}"
+    )
+    ts = int(trace.ts[row])
+    return Found(
+        file=trace.file,
+        name=trace.names[int(trace.name[row])],
+        category=trace.categories[code],
+        at_ns=ts - first,
+        ts_ns=ts,
+        dur_ns=int(trace.dur[row]),
+        place=place,
+    )

@@ -1,0 +1,90 @@
+"""Health notes on events that are kept in a `Trace` and that no analysis reads: those on devices that are not supported
+yet, whatever shape they have, the profiler's own work, and begin and end events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tracediff import bounds
+from tracediff.arrays import Bools, Int64
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.health import Note, Notes
+from tracediff.ingest.model.names import process_labels
+from tracediff.ingest.model.times import MISSING
+from tracediff.ingest.model.trace import Arguments, Trace
+from tracediff.runtimes import PLACES, READ_CATEGORIES, UNREAD_CATEGORIES, device_of_process
+
+CODE = "unread-device"
+
+
+PREFIX, SUFFIX = "events of ", " are not read: the device is not supported yet"
+"""What the message of such a note holds around the name of the device, process or category."""
+
+
+def unread_devices(notes: Iterable[Note]) -> list[str]:
+    """The names of what is not read."""
+    found = (n.message.removeprefix(PREFIX).partition(" are not ")[0] for n in notes if n.code == CODE)
+    return list(dict.fromkeys(found))
+
+
+def shortened(names: list[str]) -> str:
+    """The first names, in a line."""
+    return ", ".join(names[: bounds.CATEGORIES_NAMED]) + (", …" if len(names) > bounds.CATEGORIES_NAMED else "")
+
+
+def note_unread(notes: Notes, trace: Trace) -> None:
+    """Count the events that no analysis reads."""
+    processes: list[str | None] = []
+    for code, category in enumerate(trace.categories[len(cat.KNOWN) :], len(cat.KNOWN)):
+        members = np.flatnonzero(trace.category == code)
+        if category == cat.OVERHEAD:
+            note_overhead(notes, trace.dur[members])
+        if category.startswith(UNREAD_CATEGORIES):
+            _add(notes, category, len(members))
+        elif "X" in trace.phases and not category.startswith(READ_CATEGORIES):
+            rows = members[trace.phase[members] == trace.phases.index("X")]
+            processes = processes or (list(map(device_of_process, process_labels(trace))) if len(rows) else [])
+            for pid, count in _on_devices(rows, trace.pid, processes, trace.arguments.get(code)):
+                _add(notes, category if category != "unknown" else processes[pid] or "an unknown device", count)
+    for phase in ("B", "E"):
+        if phase in trace.phases:
+            count = int((trace.phase == trace.phases.index(phase)).sum())
+            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
+
+
+def note_overhead(notes: Notes, durations: Int64) -> None:
+    """Add up the profiler's own work, whose events last int64[n] ns."""
+    message = "µs of the profiler's own work are in the recording: calls that waited for it took longer"
+    notes.add("profiler-overhead", message, int(durations[durations > 0].sum(dtype=np.float64) / 1000))
+
+
+def _add(notes: Notes, what: str, count: int) -> None:
+    notes.add(CODE, f"{PREFIX}{what[: bounds.CATEGORY]}{SUFFIX}", count)
+
+
+def _on_devices(
+    rows: Int64, pid: Any, processes: list[str | None], arguments: Arguments | None
+) -> list[tuple[int, int]]:
+    """(process, number) of the events at ``rows`` below the process of a device, or that name a device or a stream
+    below a process of which nothing is known.
+    """
+    is_device = np.array([bool(p) for p in processes], bool)
+    is_unknown = np.array([p is None for p in processes], bool)
+    process = pid[rows]
+    found, counts = np.unique(
+        process[is_device[process] | (is_unknown[process] & _placed(rows, arguments))], return_counts=True
+    )
+    return list(zip(found.tolist(), counts.tolist(), strict=True))
+
+
+def _placed(rows: Int64, arguments: Arguments | None) -> Bools:
+    """bool[n]: which of the events of one category name a device or a stream."""
+    if arguments is None:
+        return np.zeros(len(rows), bool)
+    placed = [values != MISSING for name, values in arguments.ints.items() if name in PLACES]
+    placed += [codes >= 0 for name, codes in arguments.texts.items() if name in PLACES]
+    return np.isin(rows, arguments.rows[np.any(placed, axis=0)] if placed else ())

@@ -1,0 +1,170 @@
+"""Tables of texts, names cut to a width, and bars of characters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from math import ceil
+
+from rich.text import Text
+
+from tracediff.formatting import plural
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table.
+
+    Attributes:
+        title: its heading. about: what its columns mean, may be empty.
+        heads: of the columns. texts: how many of the columns, from the left, are texts; the others are numbers.
+        rows: texts. more: how many rows were left out.
+        together: how many of the first numbers are never omitted.
+    """
+
+    title: str
+    about: str
+    _: KW_ONLY
+    heads: tuple[str, ...]
+    texts: int
+    rows: tuple[tuple[str, ...], ...]
+    more: int = 0
+    together: int = 1
+
+
+def no_rows_shown(more: int, otherwise: str) -> str:
+    """What stands for a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
+    return f"{plural(more, 'row')} (--top)" if more else otherwise
+
+
+ELLIPSIS, ARROW = "…", " → "
+BEFORE_DIFFERENCE = 2
+"""Characters shown before the first difference of names that begin alike."""
+LEAST = 10
+"""Characters below which a name is only cut at its end."""
+
+
+def shortened(names: Sequence[str], width: int) -> list[str]:
+    """``names`` of at most ``width`` characters: cut at the end, and those that would then look equal in the middle."""
+    cut = [_end_cut(name, width) for name in names]
+    alike: dict[str, set[str]] = defaultdict(set)
+    for name, text in zip(names, cut, strict=True):
+        alike[text].add(name)
+    return [
+        _middle_cut(name, width, _common(alike[text])) if len(alike[text]) > 1 else text
+        for name, text in zip(names, cut, strict=True)
+    ]
+
+
+def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
+    """As `shortened`, where a text may be ``old → new``: both names are cut, not only the second."""
+    sides = [pair.split(ARROW, 1) if ARROW in pair and len(pair) > width else [pair] for pair in pairs]
+    whole = shortened([s[0] for s in sides if len(s) == 1], width)
+    halves = _halves([(s[0], s[1]) for s in sides if len(s) == 2], width - len(ARROW))
+    texts = iter(whole), iter(halves)
+    return [next(texts[len(s) - 1]) for s in sides]
+
+
+def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
+    widths = [_shares(len(before), len(after), room) for before, after in pairs]
+    firsts = _cut_apart([(before, width) for (before, _), (width, _) in zip(pairs, widths, strict=True)])
+    seconds = _cut_apart([(after, width) for (_, after), (_, width) in zip(pairs, widths, strict=True)])
+    texts = []
+    for (before, after), (first, second), halves in zip(pairs, widths, zip(firsts, seconds, strict=True), strict=True):
+        if before[:first] == after[:second] and first == second:
+            texts.append(ARROW.join(shortened([before, after], first)))
+        else:
+            texts.append(ARROW.join(halves))
+    return texts
+
+
+def _cut_apart(names: list[tuple[str, int]]) -> list[str]:
+    """Each name in its width, as `shortened` cuts names of one width."""
+    cut = {width: shortened([name for name, of in names if of == width], width) for width in {w for _, w in names}}
+    upcoming = {width: iter(texts) for width, texts in cut.items()}
+    return [next(upcoming[width]) for _, width in names]
+
+
+def _shares(before: int, after: int, room: int) -> tuple[int, int]:
+    """Widths of two names: half of the room each, and what one does not need for the other."""
+    half = room // 2
+    if before <= half:
+        return before, room - before
+    if after <= room - half:
+        return room - after, after
+    return half, half
+
+
+def cut_left(path: str, width: int) -> str:
+    """The end of ``path``: a module is named by its last parts."""
+    return path if len(path) <= width else ELLIPSIS + path[len(path) - width + 1 :]
+
+
+def _end_cut(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: max(width - 1, 0)] + ELLIPSIS
+
+
+def _common(names: set[str]) -> str:
+    """What all ``names`` begin with."""
+    first, last = min(names), max(names)
+    same = next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    return first[:same]
+
+
+def _middle_cut(name: str, width: int, common: str) -> str:
+    """``cutlass…_256x64`` for a name whose first part others share."""
+    if len(name) <= width or width < LEAST:
+        return _end_cut(name, width)
+    head = width // 3
+    tail = width - head - 1
+    start = min(max(len(common) - BEFORE_DIFFERENCE, head), len(name) - tail)
+    return name[:head] + ELLIPSIS + _end_cut(name[start:], tail)
+
+
+FASTER, SLOWER = "cyan", "yellow"
+BAR = 15
+"""Columns of the bars beside counts."""
+ZERO = "│"
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars on both sides of a line at zero: faster to its left, slower to its right.
+
+    Attributes:
+        scale: change of one column. left, right: columns of the longest bar on either side.
+    """
+
+    scale: float
+    left: int
+    right: int
+
+    def draw(self, change: float) -> Text:
+        """The bar of ``change`` beside the line, in columns of a terminal."""
+        drawn = self.blocks(change)
+        if change < 0:
+            return Text.assemble(" " * (self.left - len(drawn)), (drawn, FASTER), ZERO)
+        return Text.assemble(" " * self.left, ZERO, (drawn, SLOWER))
+
+    def blocks(self, change: float) -> str:
+        """The bar alone; to the left, blocks grow from the line in halves of a column."""
+        eighths = round(8 * abs(change) / self.scale) if self.scale else 0
+        whole, rest = divmod(eighths, 8)
+        if change < 0:
+            return ("▐" if rest >= 4 else "") + "█" * whole
+        return "█" * whole + EIGHTHS[rest].strip()
+
+
+def bars(changes: Iterable[float], width: int, least: float = 0.0) -> Bars:
+    """Bars for ``changes`` in ``width`` columns, the line among them.
+
+    Args:
+        least: change that at least makes the longest bar: small changes have small bars.
+    """
+    values = list(changes)
+    lowest, highest = -min(*values, 0.0, 0.0), max(*values, 0.0, 0.0)
+    scale = max(lowest + highest, least) / (width - 2)  # a column for the line, one for rounding
+    left, right = (ceil(x / scale) if scale else 0 for x in (lowest, highest))
+    return Bars(scale, left, right)

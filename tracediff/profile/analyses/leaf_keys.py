@@ -1,0 +1,188 @@
+"""What a part of a period belongs to: a leaf, by its key (`LeafTable`)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracediff.arrays import Int64, combined, union
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.context import Context
+from tracediff.profile.events.work import KEY, WorkKeys
+from tracediff.profile.placement.calls import operators_around
+from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
+from tracediff.profile.placement.scopes import outside_torch
+from tracediff.runtimes import is_synchronising, may_wait, reads_number
+
+KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated")
+GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN, ANNOTATED = range(len(KINDS))
+COLUMNS = ("kind", *KEY, "op", "root")
+
+LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
+"""In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
+
+
+class Sources(Struct, frozen=True, dict=True):
+    """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
+    recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, and a
+    scope.
+    """
+
+    context: Context
+    blocked: Int64
+
+    @property
+    def nothing(self) -> int:
+        """Of the host where nothing is recorded."""
+        return len(self.context.trace)
+
+    @property
+    def event(self) -> int:
+        """Of the first GPU event."""
+        return self.nothing + 1
+
+    @property
+    def queue(self) -> int:
+        """Of the queue of the first GPU event."""
+        return self.event + len(self.context.gpu.rows)
+
+    @property
+    def between(self) -> int:
+        """Of the time from the end of what the first GPU event waited for to its start."""
+        return self.queue + len(self.context.gpu.rows)
+
+    @property
+    def unknown(self) -> int:
+        """Of time before a GPU event whose launch is not in the file."""
+        return self.between + len(self.context.gpu.rows)
+
+    @property
+    def scope(self) -> int:
+        """Of the first of `scopes`."""
+        return self.unknown + 1
+
+    @cached_property
+    def end(self) -> int:
+        """After the last of all."""
+        return self.scope + len(self.scopes[1])
+
+    def is_op(self, sources: Int64) -> NDArray[np.bool_]:
+        """bool[m]: which of ``sources`` are operators and calls."""
+        out = sources < self.nothing
+        out[out] = self.context.calls.position[sources[out]] >= 0
+        return out
+
+    @cached_property
+    def waits(self) -> NDArray[np.bool_]:
+        """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
+        trace, rows = self.context.trace, self.context.lanes["ops"].rows
+        waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.named(
+            reads_number, rows
+        )
+        waits[self.blocked] = True
+        return waits
+
+    @cached_property
+    def scopes(self) -> tuple[Painting, Int64, Int64]:
+        """(painting, kind, code of the name) of the scopes that hold whatever happens in them: where a DataLoader
+        loads, and where torch.compile works, by its outermost scope and the capture of a graph.
+        """
+        return _scopes(self.context.trace, self.scope)
+
+    def keys(self, others: Int64, work: WorkKeys) -> tuple[Int64, dict[str, Int64]]:
+        """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
+
+        Args:
+            others: sources beside operators, calls and GPU events. work: of the GPU events or, without a GPU, of the
+                operators by their position in the lane.
+        """
+        gpu, ops = self.context.gpu, self.context.lanes["ops"]
+        events = np.arange(len(gpu.rows))
+        kinds = [
+            (ops.rows, self._of_operators(work)),
+            (self.event + events, {"kind": np.full(len(events), GPU), **work.columns(events)} if len(events) else {}),
+            (others, self._of_others(others)),
+        ]
+        leaf_of, found, columns = np.zeros(self.end, np.int64), 0, []
+        for sources, own in kinds:
+            if len(sources):
+                code, first = combined(*own.values())
+                leaf_of[sources] = found + code
+                found += len(first)
+                columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
+        keys = {name: np.concatenate([c[name] for c in columns] or [np.zeros(0, np.int64)]) for name in COLUMNS}
+        code, first = combined(*keys.values())
+        return code[leaf_of] if len(code) else leaf_of, {name: column[first] for name, column in keys.items()}
+
+    def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
+        """The columns of operators and calls, by their position in the lane."""
+        trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
+        name = trace.name[ops.rows].astype(np.int64)
+        is_call = trace.is_of(cat.CALLS, ops.rows)
+        kind = np.where(is_call, np.where(trace.named(is_synchronising, ops.rows), SYNC, CALL), OP)
+        around = (np.append(name, -1)[found] for found in operators_around(ops, operator))
+        out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
+        if not len(self.context.gpu.rows):
+            here = np.flatnonzero(operator)
+            for column, values in work.columns(here).items():
+                out[column] = out[column] if column in out else np.full(len(name), -1)
+                out[column][here] = values
+        return out
+
+    @property
+    def _annotations(self) -> Int64:
+        """Rows of the annotations but those of steps."""
+        trace, steps = self.context.trace, self.context.steps
+        rows = self.context.lanes["annotations"].rows
+        step = np.minimum(np.searchsorted(steps.start, trace.ts[rows]), len(steps) - 1)
+        is_step = (trace.ts[rows] == steps.start[step]) & (trace.ts[rows] + trace.dur[rows] == steps.end[step])
+        annotated: Int64 = rows[~is_step]
+        return annotated
+
+    def _of_others(self, sources: Int64) -> dict[str, Int64]:
+        """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
+        context, trace = self.context, self.context.trace
+        kind, name = np.full(len(sources), PYTHON), np.full(len(sources), -1, np.int64)
+        rows = np.flatnonzero(sources <= self.nothing)
+        if len(rows) and len(context.lanes["python"].rows):
+            row = sources[rows]
+            caller = outside_torch(trace, context.lanes["python"])[row]
+            is_python = np.append(trace.category == cat.PYTHON, False)[row]
+            caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
+            name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
+        noted = np.flatnonzero(np.isin(sources, self._annotations))
+        kind[noted], name[noted] = ANNOTATED, trace.name[sources[noted]]
+        before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
+        if len(before):
+            is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))
+            launch = context.gpu.launch[event]
+            kind[before], name[before] = (
+                np.where(is_gap, BETWEEN, QUEUE),
+                np.where(launch >= 0, trace.name[launch], -1),
+            )
+        scopes = np.flatnonzero(sources >= self.scope)
+        kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
+        kind[sources == self.unknown] = UNKNOWN
+        return {"kind": kind, "name": name}
+
+
+def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
+    rows = np.flatnonzero(trace.named(lambda name: COMPILER in name or LOADER in name))
+    rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
+    compiles = trace.named(lambda name: COMPILER in name, rows)
+    captures = compiles & trace.named(lambda name: CAPTURE in name, rows)
+    loads = trace.named(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
+    painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
+        some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]
+        spans = union(trace.ts[some], trace.ts[some] + trace.dur[some])
+        outermost = some[np.searchsorted(trace.ts[some], spans.start, side="left")]
+        number = first + sum(map(len, names)) + np.arange(len(outermost))
+        painting = overlaid(painting, painted(spans.start, spans.end, number))
+        kinds.append(np.full(len(outermost), kind))
+        names.append(trace.name[outermost].astype(np.int64) if kind == COMPILING else np.full(len(outermost), -1))
+    return painting, np.concatenate(kinds), np.concatenate(names).astype(np.int64)

@@ -1,0 +1,234 @@
+"""What each step waited for, by work and by what the host did, with all time of the same in its period
+(docs/explanation.md): the critical path and all that ran are cut into parts, and the parts of a leaf added up. The path
+tiles the period, so the times on the path add up to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracediff import bounds
+from tracediff.arrays import Int64, combined, distinct, least, most, sums
+from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
+from tracediff.profile.analyses.leaf_keys import Sources
+from tracediff.profile.events.context import Context
+from tracediff.profile.events.work import WorkKeys
+from tracediff.profile.model.profile import LeafTable
+from tracediff.profile.placement.nesting import ALWAYS, lengths_between, overlaid, pieces
+from tracediff.profile.placement.steps import Steps
+
+
+class PathParts(Struct, frozen=True, kw_only=True):
+    """Parts of the critical path, m of them.
+
+    Attributes:
+        step: int64[m] position. source: int64[m], see `Sources`. begin, ns: int64[m] ns.
+        instance: int64[m] what a part belongs to: a GPU event, or a row of the trace; Python code between two outermost
+            operators or calls is one, −1 − its number. whole: number of first parts that are an instance each.
+    """
+
+    step: Int64
+    source: Int64
+    begin: Int64
+    ns: Int64
+    instance: Int64
+    whole: int
+
+
+class Totals(Struct, frozen=True, kw_only=True):
+    """Time of sources in steps, on the path or off it, m rows.
+
+    Attributes:
+        step: int64[m] position. source: int64[m], see `Sources`. ns: int64[m]. count: int8[m] 1 where an instance
+            begins, else 0.
+    """
+
+    step: Int64
+    source: Int64
+    ns: Int64
+    count: NDArray[np.int8]
+
+
+def on_path(sources: Sources, path: CriticalPath) -> tuple[PathParts, list[Totals]]:
+    """(the parts of the path, the time of what is no work of its own: all of it counts as on the path)."""
+    columns, totals = [], []
+    firsts = (EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)
+    for what, first in firsts:
+        some = np.flatnonzero(path.what == what)
+        owner = np.maximum(path.owner[some], 0)
+        ns, step = path.end[some] - path.start[some], path.step[some]
+        columns.append((step, first + owner, path.start[some], ns, owner))
+        if what != EVENT:
+            totals.append(Totals(step=step, source=first + owner, ns=ns, count=np.ones(len(some), np.int8)))
+    whole = sum(len(step) for step, *_ in columns)
+    step, source, begin, ns, instance, waits = _on_host(sources, path)
+    columns.append((step, source, begin, ns, instance))
+    waiting = np.flatnonzero(waits)
+    totals.append(
+        Totals(step=step[waiting], source=source[waiting], ns=ns[waiting], count=np.zeros(len(waiting), np.int8))
+    )
+    step, source, begin, ns, instance = (np.concatenate(c) for c in zip(*columns, strict=True))
+    return PathParts(step=step, source=source, begin=begin, ns=ns, instance=instance, whole=whole), totals
+
+
+def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64, Int64, Int64, NDArray[np.bool_]]:
+    """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
+    context, parts, scopes = sources.context, path.on_host, sources.scopes[0]
+    ops, nothing = context.lanes["ops"], sources.nothing
+    step, begin, ns = path.step[parts.span], parts.begin, parts.ns
+    source = np.where(parts.row >= 0, parts.row, nothing)
+    if len(scopes.times) > 1:
+        part, held, ns = lengths_between(begin, begin + ns, scopes.times)
+        step, begin = step[part], np.maximum(begin[part], scopes.times[held])
+        source = np.where(scopes.rows[held] >= 0, scopes.rows[held], source[part])
+    is_op = sources.is_op(source)
+    roots = np.sort(ops.start[ops.depth == 0])
+    instance = np.where(is_op, source, -1 - np.searchsorted(roots, begin, side="right"))
+    waits = np.zeros(len(source), bool)
+    waits[is_op] = sources.waits[context.calls.position[source[is_op]]]
+    return step, source, begin, ns, instance, waits
+
+
+def of_steps(sources: Sources, path: CriticalPath) -> list[Totals]:
+    """The work of each step, on the path or off it: the GPU events that it launched, and what the host did from its
+    start to the next's: operators and calls of every thread by their self time, without those that wait for the GPU,
+    which is no work; Python and scopes of the host as one thread.
+    """
+    gpu, edges = sources.context.gpu, _host_edges(sources.context.steps)
+    events = sources.event + np.arange(len(gpu.rows))
+    own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
+    whole = overlaid(sources.scopes[0], path.outside_ops)
+    begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
+    times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
+    aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
+    return [
+        Totals(step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)),
+        _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True),
+        _cut(times[aside], times[aside + 1], source[aside], edges, counted=True),
+        *_of_operators(sources, edges),
+    ]
+
+
+def _host_edges(steps: Steps) -> Int64:
+    """int64[s + 1] ns: the start of each step, and the end of the last."""
+    edges: Int64 = np.maximum.accumulate(np.append(steps.own_start, steps.end.max()))
+    return edges
+
+
+def _of_operators(sources: Sources, edges: Int64) -> tuple[Totals, Totals]:
+    """Of operators and calls outside of `scopes`, where they begin; and of those that a border of a step or scope
+    divides.
+    """
+    ops, scopes = sources.context.lanes["ops"], sources.scopes[0]
+    borders = np.concatenate(([ALWAYS], distinct(np.concatenate((edges, scopes.times[1:])))))
+    step = np.searchsorted(edges, borders, side="right") - 1
+    counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
+    first = np.searchsorted(borders, ops.start, side="right") - 1
+    divided = first != np.searchsorted(borders, ops.end, side="left") - 1
+    begun = np.flatnonzero(counts[first])
+    within = Totals(
+        step=step[first[begun]],
+        source=ops.rows[begun],
+        ns=np.where(divided | sources.waits, 0, ops.self_ns)[begun],
+        count=np.ones(len(begun), np.int8),
+    )
+    start, end, position = pieces(ops, divided & ~sources.waits)
+    piece, held, ns = lengths_between(start, end, scopes.times)
+    outside = np.flatnonzero(scopes.rows[held] < 0)
+    piece, begin, ns = piece[outside], np.maximum(start[piece], scopes.times[held])[outside], ns[outside]
+    return within, _cut(begin, begin + ns, ops.rows[position[piece]], edges)
+
+
+def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Totals:
+    """Spans cut at ``edges``; parts beyond them are left out, and a span counts where it begins."""
+    span, step, ns = lengths_between(start, end, edges)
+    inside = np.flatnonzero((step >= 0) & (step < len(edges) - 1))
+    span, step = span[inside], step[inside]
+    count = (start[span] >= edges[step]) & counted
+    return Totals(step=step, source=source[span], ns=ns[inside], count=count.astype(np.int8))
+
+
+def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
+    """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
+    position in the lane.
+    """
+    path = critical_path(context)
+    sources = Sources(context, path.blocked)
+    parts, waiting = on_path(sources, path)
+    totals = [*waiting, *of_steps(sources, path)]
+    leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
+    leaves = len(keys["kind"])
+    cell_of = [parts.step * leaves + leaf_of[parts.source], *(t.step * leaves + leaf_of[t.source] for t in totals)]
+    cells = np.arange(len(context.steps) * leaves)
+    if len(cells) > bounds.EMPTY_CELLS * sum(map(len, cell_of)):  # many steps with leaves of their own
+        cells = distinct(np.concatenate(cell_of))
+        cell_of = [np.searchsorted(cells, cell) for cell in cell_of]
+    cell = cell_of[0]
+    on, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))
+    np.add.at(on, cell, parts.ns)
+    for mine, some in zip(cell_of[1:], totals, strict=True):
+        np.add.at(total, mine, some.ns)
+        np.add.at(count, mine, some.count)
+    rows = np.flatnonzero((on > 0) | (total > 0) | (count > 0))
+    step, leaf = np.divmod(cells[rows], max(leaves, 1))
+    longest = _longest(parts, cell, len(cells))
+    return LeafTable(
+        step=step,
+        **{name: column[leaf] for name, column in keys.items()},
+        path_ns=on[rows],
+        total_ns=np.maximum(total, on)[rows],
+        count=count[rows],
+        longest_ns=longest[0][rows],
+        longest_at=longest[1][rows],
+        following=_following(context, longest[2][rows]),
+    )
+
+
+def _others(sources: Sources, columns: list[Int64]) -> Int64:
+    """Those of the sources in ``columns`` that are no operators, calls or GPU events."""
+    present = np.zeros(sources.end, bool)
+    for column in columns:
+        present[column] = True
+    present[sources.context.lanes["ops"].rows] = False
+    present[sources.event : sources.queue] = False
+    return np.flatnonzero(present)
+
+
+def _longest(parts: PathParts, cell: Int64, cells: int) -> tuple[Int64, Int64, Int64]:
+    """(time on the path in ns, begin in ns, the instance) of the longest instance on the path in each cell; of several
+    the first to begin. 0 where none is.
+    """
+    host = slice(parts.whole, None)
+    low = int(parts.instance[host].min(initial=0))
+    code, first = combined(cell[host], parts.instance[host] - low)
+    where, ns, begin, instance = (
+        np.concatenate((whole[: parts.whole], of_host))
+        for whole, of_host in (
+            (cell, cell[host][first]),
+            (parts.ns, sums(code, parts.ns[host], len(first))),
+            (parts.begin, least(code, parts.begin[host], len(first))),
+            (parts.instance, parts.instance[host][first]),
+        )
+    )
+    longest = np.maximum(most(where, ns, cells), 0)
+    some = np.flatnonzero(ns == longest[where])
+    earliest = least(where[some], begin[some], cells)
+    some = some[begin[some] == earliest[where[some]]]
+    chosen = most(where[some], instance[some], cells)
+    none = longest == 0
+    earliest[none] = chosen[none] = 0
+    return longest, earliest, chosen
+
+
+def _following(context: Context, instance: Int64) -> Int64:
+    """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
+    ops = context.lanes["ops"]
+    roots = np.flatnonzero(ops.depth == 0)
+    roots = roots[np.argsort(ops.start[roots], kind="stable")]
+    gap = -1 - instance
+    known = np.flatnonzero((instance < 0) & (gap < len(roots)))
+    out = np.full(len(instance), -1, np.int64)
+    out[known] = context.trace.name[ops.rows[roots[gap[known]]]]
+    return out

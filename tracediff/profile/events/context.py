@@ -1,0 +1,71 @@
+"""`Context`: the events of one file, joined and nested, from which its tables and timelines are built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tracediff.arrays import Int64
+from tracediff.ingest.model.health import Notes
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.step_states import StepAccount, step_account
+from tracediff.profile.kernels.families import Families
+from tracediff.profile.placement.calls import Calls, build_calls
+from tracediff.profile.placement.captures import Capture
+from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
+from tracediff.profile.placement.nesting import LANES, Lane, build_lane
+from tracediff.profile.placement.replays import with_replayed
+from tracediff.profile.placement.steps import Steps, find_steps
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """The events of one file with steps, launches, lanes, states and calls; see the classes of its fields.
+
+    Attributes:
+        completions: int64[s + 1] ns, see `Steps.completions`.
+        captured_node: int64[g] node of `calls` of each GPU event of a graph replay, from the graph's capture or
+            annotations; −1 for others.
+    """
+
+    trace: Trace
+    steps: Steps
+    completions: Int64
+    gpu: GpuEvents
+    lanes: dict[str, Lane]
+    account: StepAccount
+    calls: Calls
+    families: Families
+    captured_node: Int64
+
+
+def build_context(
+    trace: Trace, step_marker: str | None, families: Families, notes: Notes, captures: Sequence[Capture] = ()
+) -> Context:
+    """The context of a trace, for the tables of a profile, `build_timeline` and `follow`.
+
+    Raises:
+        TracediffError: the marker is not a regular expression, or matches no annotation.
+    """
+    steps = find_steps(trace, step_marker, notes)
+    if steps.whole_file:
+        notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
+    gpu = gpu_events(trace, steps, notes)
+    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
+    completions = steps.completions(gpu.start, gpu.end, gpu.step)
+    account = step_account(
+        trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
+    )
+    calls = build_calls(trace, steps, lanes, notes)
+    calls, captured_node = with_replayed(trace, gpu, calls, captures, notes)
+    return Context(
+        trace=trace,
+        steps=steps,
+        completions=completions,
+        gpu=gpu,
+        lanes=lanes,
+        account=account,
+        calls=calls,
+        families=families,
+        captured_node=captured_node,
+    )

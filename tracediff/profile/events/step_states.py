@@ -1,0 +1,201 @@
+"""The step account: each instant of a period in exactly one state (docs/concepts.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from tracediff.arrays import BARE, Int64, distinct, edges_of, grouped, numbered_texts, paint
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.kernels.families import DEFAULT, Families
+from tracediff.profile.model.profile import Grid, Owned
+from tracediff.profile.placement.gpu_events import GpuEvents
+from tracediff.profile.placement.nesting import Lane, innermost_scopes, thread_number
+from tracediff.profile.placement.steps import Steps
+from tracediff.runtimes import is_communication, is_synchronising
+
+STATES = (
+    "gpu_compute",
+    "gpu_comm",
+    "gpu_copy",
+    "gpu_queued",
+    "data_loading",
+    "synchronising",
+    "launching",
+    "op",
+    "python",
+)
+"""The states in order of precedence: an instant has the first state that applies."""
+
+GPU_STATES = STATES[:4]
+LABELS = {
+    "gpu_compute": "GPU compute",
+    "gpu_comm": "GPU communication",
+    "gpu_copy": "GPU copies",
+    "gpu_queued": "idle: launched, not started",
+    "data_loading": "loading data",
+    "synchronising": "synchronising",
+    "launching": "launching",
+    "op": "in an op",
+    "python": "in Python",
+}
+"""States in words."""
+NO_OWNER = -1
+
+
+class StepAccount(Struct, frozen=True):
+    """The division of each step's period into states.
+
+    Attributes:
+        names: the states, STATES first, then ``op:<family>`` where the trace has no GPU event.
+        ns: int64[steps, states]; each row sums to the step's period.
+        owned: whose the time of the GPU states is.
+        edges: int64[k + 1] ns at which the state or the step changes. painted: int64[k] the state from each edge to the
+            next.
+    """
+
+    names: tuple[str, ...]
+    ns: Grid
+    owned: Owned
+    edges: Int64
+    painted: Int64
+
+
+class Layer(Struct, frozen=True):
+    """The intervals in which one state applies, unless an earlier layer's does.
+
+    Attributes:
+        state: position among the names of the states. start, end: int64[m] ns; empty and reversed ones add nothing.
+        owner: int64[m] position of the step that causes each; None for nobody's.
+    """
+
+    state: int
+    start: Int64
+    end: Int64
+    owner: Int64 | None = None
+
+
+def step_account(
+    trace: Trace,
+    steps: Steps,
+    completions: Int64,
+    *,
+    gpu: GpuEvents,
+    ops: Lane,
+    annotations: Lane,
+    families: Families = DEFAULT,
+) -> StepAccount:
+    """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
+    without a GPU.
+    """
+    names = list(STATES)
+    layers = list(_gpu_layers(trace, gpu))
+    layers += _host_layers(trace, gpu, annotations)
+    layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
+    return _summed(names, completions, *_painted(layers, completions))
+
+
+def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
+    """(edges int64[k + 1] ns, state int64[k], owner int64[k]) of the instants between ``completions``."""
+    low, high = completions[0], completions[-1]
+    ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
+    starts, ends, order = [], [], []
+    for place, layer in enumerate(layers):
+        start, end = np.maximum(layer.start, low), np.minimum(layer.end, high)
+        lasting = np.flatnonzero(start < end)
+        owner = np.full(len(start), NO_OWNER, np.int64) if layer.owner is None else layer.owner
+        starts.append(start[lasting])
+        ends.append(end[lasting])
+        order.append(place * ranks + np.where(owner >= 0, owner, ranks - 1)[lasting])
+    edges = edges_of(completions, *starts, *ends)
+    painted = paint(edges, np.concatenate(starts), np.concatenate(ends), np.concatenate(order))
+    bare = painted == BARE
+    of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
+    state = np.array([layer.state for layer in layers], np.int64)[of_layer]
+    return edges, np.where(bare, STATES.index("python"), state), np.where(owner < ranks - 1, owner, NO_OWNER)
+
+
+def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, owner: Int64) -> StepAccount:
+    length = np.diff(edges)
+    step = np.searchsorted(completions, edges[:-1], side="right") - 1
+    ns = np.zeros((len(completions) - 1, len(names)), np.int64)
+    np.add.at(ns, (step, state), length)
+    on_gpu = np.flatnonzero(state < len(GPU_STATES))
+    (of_step, of_state, of_owner), (held,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=held)
+    new = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(step, prepend=-1))
+    return StepAccount(tuple(names), ns, owned, np.append(edges[new], edges[-1:]), state[new])
+
+
+def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
+    communicates = trace.named(is_communication)[gpu.rows]
+    kernel = trace.category[gpu.rows] == cat.KERNEL
+    launch_end = np.where(gpu.launch >= 0, trace.ts[gpu.launch] + trace.dur[gpu.launch], gpu.start)
+    for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
+        yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
+    yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
+
+
+def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
+    loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
+    calls = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
+    waits = trace.named(is_synchronising)[calls]
+    launching = calls[np.isin(calls, gpu.launch)]
+    return [
+        _layer("data_loading", trace, annotations.rows[loading]),
+        _layer("synchronising", trace, calls[waits]),
+        _layer("launching", trace, launching),
+    ]
+
+
+def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
+    return Layer(STATES.index(state), trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+
+
+def _covered_by(trace: Trace, ops: Lane) -> Layer:
+    return _layer("op", trace, ops.rows[ops.parent < 0])
+
+
+def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_families: Families) -> Iterator[Layer]:
+    """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
+    then in order of thread id.
+    """
+    used, name = np.unique(trace.name[ops.rows], return_inverse=True)
+    place, known = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
+    family = place[name]
+    for thread in thread_order(trace, steps, ops):
+        times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
+        family_at = np.where(innermost >= 0, family[innermost], -1)
+        for code in distinct(family_at[family_at >= 0]).tolist():
+            state = f"op:{known[code]}"
+            if state not in names:
+                names.append(state)
+            some = np.flatnonzero(family_at[:-1] == code)
+            yield Layer(names.index(state), times[some], times[some + 1])
+
+
+def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
+    """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
+    annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
+    starts = annotations[np.isin(trace.ts[annotations], steps.start)]
+    step_threads = trace.pid[starts].astype(np.int64) * (len(trace.ids) + 1) + trace.tid[starts]
+    first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
+    firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
+
+    def place(thread: int) -> tuple[bool, bool, int, str]:
+        tid = trace.ids[trace.tid[firsts[thread]]]
+        number = thread_number(tid)
+        return thread not in step_threads, number is None, number or 0, str(tid)
+
+    return sorted(firsts, key=place)
+
+
+def state_label(name: str, has_gpu: bool) -> str:
+    """The state in words, not escaped: families of operators may be user-defined."""
+    if name.startswith("op:"):
+        return f"op: {name[3:]}"
+    text = LABELS.get(name, name)
+    return f"idle: {text}" if has_gpu and name not in GPU_STATES else text

@@ -1,0 +1,1 @@
+"""model: `Profile` and its tables, what each of their columns holds, and which of its steps are used."""

@@ -1,0 +1,58 @@
+"""What the columns of a profile's tables hold, declared once, beside each field (`model`): how a snapshot writes and
+checks a column, and how tables of several files are added up, follow from it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal, get_type_hints
+
+from msgspec import Struct
+
+ANY = -(1 << 63)
+"""The `low` of columns that any integer fits."""
+
+
+class Column(Struct, frozen=True, kw_only=True):
+    """What a column of integers holds.
+
+    Attributes:
+        refers_to: what its values are positions in, such as ``names``; empty for other numbers.
+        low, high: its values are from ``low`` to below ``high``, those of references to below the number of what they
+            refer to.
+        rows: what it has one value of each; columns of a table with the same are of equal length.
+        is_key: no two rows of a table agree in all of its keys.
+        rises: whether it rises or repeats, so that it is written as differences from the row before.
+        merged: what is kept where tables are added up row by row; those with other ``equal`` columns cannot be.
+    """
+
+    refers_to: str = ""
+    low: int = 0
+    high: int = 1 << 63
+    rows: str = "rows"
+    is_key: bool = False
+    rises: bool = False
+    merged: Literal["equal", "sum", "least", "first"] = "equal"
+
+
+def key(refers_to: str, low: int = 0, rows: str = "rows") -> Column:
+    """A column of references that tells rows apart."""
+    return Column(refers_to=refers_to, low=low, rows=rows, is_key=True, rises=True)
+
+
+def amount(low: int = 0, rows: str = "rows") -> Column:
+    """A column of times, counts or sizes."""
+    return Column(low=low, rows=rows, merged="sum")
+
+
+def columns_of(table: object) -> dict[str, Column]:
+    """Name → what it holds, of the columns of a table."""
+    kind: Any = type(table)
+    return _declared(kind)
+
+
+@cache
+def _declared(kind: type[Struct]) -> dict[str, Column]:
+    hints = get_type_hints(kind, include_extras=True)
+    metadata = {name: getattr(hints[name], "__metadata__", ()) for name in kind.__struct_fields__}
+    return {name: found for name, data in metadata.items() for found in data if isinstance(found, Column)}

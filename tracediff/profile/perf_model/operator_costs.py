@@ -1,0 +1,412 @@
+"""FLOPs of matrix products, convolutions and attention from the sizes of their tensors; bytes that pointwise operators,
+softmax and layer norm move: every input read and the result written once.
+
+A multiplication and an addition are two FLOPs; bias, scaling and softmax are left out, as in torch.utils.flop_counter.
+Causal attention counts what its mask leaves. The counts are of the definition: Winograd's convolutions do with fewer,
+and may seem faster than the device.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from math import prod
+
+from msgspec import Struct
+
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.perf_model.recorded_sizes import Dims, Inputs, Tensor, times
+
+LARGEST = 1 << 56
+"""FLOPs or bytes of one call beyond which its sizes are taken for wrong."""
+
+Outputs = Mapping[tuple[Dims, Dims], Dims]
+"""(input, weight) → output of convolutions, where backward calls record it."""
+
+
+class OperatorWork(Struct, frozen=True):
+    """The work of one call.
+
+    Attributes:
+        kind: the operation, whatever operator does it. shapes: sizes that tell equal work. dtype: of its operands,
+            empty where not recorded.
+        flop: None where the trace does not tell. bytes: read and written if each operand is moved once, None where the
+            trace does not tell.
+    """
+
+    kind: str
+    shapes: str = ""
+    dtype: str = ""
+    flop: int | None = None
+    bytes: int | None = None
+
+
+def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> OperatorWork | None:
+    """The work of a call of ``op``; None where there is no formula for it."""
+    base = base_of(op)
+    if base not in FORMULAS:
+        return None
+    work = FORMULAS[base](base, inputs, outputs)
+    factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
+    flop = None if work.flop is None else factor * work.flop
+    return OperatorWork(work.kind, work.shapes, work.dtype, _believed(flop), _believed(work.bytes))
+
+
+def has_flop(op: str) -> bool:
+    """Whether there is a formula for ``op``."""
+    return base_of(op) in FORMULAS
+
+
+def base_of(op: str) -> str:
+    """``aten::addmm_`` → ``addmm``, empty for operators that are not torch's own."""
+    return op.removeprefix("aten::").split(".")[0].rstrip("_") if op.startswith("aten::") else ""
+
+
+def _believed(amount: int | None) -> int | None:
+    return amount if amount is not None and 0 <= amount < LARGEST else None
+
+
+def _bytes(dtype_of: Tensor, *elements: int) -> int | None:
+    return None if dtype_of.size is None else dtype_of.size * sum(elements)
+
+
+# matrix products
+
+PRODUCTS = {
+    "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "matmul": 0, "linear": 0, "_int_mm": 0, "_scaled_mm": 0,
+    "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1, "_addmm_activation": 1,
+}  # fmt: skip
+"""Operator → position of the first of its two operands."""
+OTHER_RESULT = ("_int_mm", "_scaled_mm")
+"""Operators whose result has another dtype than their operands."""
+PRODUCT = "matrix product"
+
+
+def _product(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
+    first = PRODUCTS[op]
+    a, b = inputs.tensor(first), inputs.tensor(first + 1)
+    if a is None or b is None or not a.dims or not b.dims:
+        return OperatorWork(PRODUCT)
+    left = a.dims if len(a.dims) > 1 else (1, *a.dims)
+    right = b.dims if len(b.dims) > 1 else (*b.dims, 1)
+    if op == "linear":
+        right = right[::-1]
+    if len(right) == 2:
+        left = (prod(left[:-1]), left[-1])
+    batch = broadcast(left[:-2], right[:-2])
+    (m, k), (k2, n) = left[-2:], right[-2:]
+    if k != k2 or batch is None:
+        return OperatorWork(PRODUCT, "", a.dtype)
+    many = prod(batch)
+    moved = None if op in OTHER_RESULT else _bytes(a, a.distinct, b.distinct, m * n if op == "addbmm" else many * m * n)
+    return OperatorWork(
+        PRODUCT, f"{f'{many} of ' if many != 1 else ''}{m}×{k} @ {k}×{n}", a.dtype, 2 * many * m * n * k, moved
+    )
+
+
+def broadcast(*shapes: Dims) -> Dims | None:
+    """The broadcast shape of several shapes; None if they cannot be broadcast."""
+    out = []
+    length = max(map(len, shapes), default=0)
+    for sizes in zip(*((1,) * (length - len(s)) + s for s in shapes), strict=True):
+        different = {n for n in sizes if n != 1}
+        if len(different) > 1:
+            return None
+        out.append(different.pop() if different else 1)
+    return tuple(out)
+
+
+# convolutions
+
+CONVOLUTIONS: dict[str, tuple[int, int, int, int | bool]] = {
+    "convolution": (3, 4, 5, 6),
+    "_convolution": (3, 4, 5, 6),
+    "convolution_overrideable": (3, 4, 5, 6),
+    "cudnn_convolution": (3, 2, 4, False),
+    "miopen_convolution": (4, 3, 5, False),
+    "miopen_depthwise_convolution": (4, 3, 5, False),
+    "mkldnn_convolution": (4, 3, 5, False),
+    "cudnn_convolution_relu": (3, 4, 5, False),
+    "miopen_convolution_relu": (3, 4, 5, False),
+    "cudnn_convolution_add_relu": (5, 6, 7, False),
+    "cudnn_convolution_transpose": (4, 2, 5, True),
+    "miopen_convolution_transpose": (5, 3, 6, True),
+}
+"""Operator → positions of stride, padding, dilation and of whether it is transposed (or whether it is)."""
+CONVOLUTION_BACKWARD: dict[str, tuple[int, int, int, int | bool, int | tuple[bool, bool]]] = {
+    "convolution_backward": (0, 1, 2, 7, 10),
+    "convolution_backward_overrideable": (0, 1, 2, 6, 9),
+    "cudnn_convolution_backward_input": (1, 0, 2, False, (True, False)),
+    "cudnn_convolution_backward_weight": (1, 0, 2, False, (False, True)),
+}
+"""Operator → positions of the output's gradient, input, weight, of whether it is transposed, and of which gradients it
+computes (or these themselves).
+For the last two the positions are those of ``cudnn_convolution_backward`` around them (torch before 1.11), since they
+record no weight.
+"""
+CONVOLUTION = "convolution"
+
+
+def _convolution(op: str, inputs: Inputs, outputs: Outputs) -> OperatorWork:
+    stride_at, padding_at, dilation_at, transposed_at = CONVOLUTIONS[op]
+    x, w = inputs.tensor(0), inputs.tensor(1)
+    if x is None or w is None or len(x.dims) != len(w.dims) or len(x.dims) < 3:
+        return OperatorWork(CONVOLUTION)
+    transposed = _flag(inputs, transposed_at)
+    shapes = f"{times(x.dims)} * {times(w.dims)}"
+    if transposed:
+        return OperatorWork(
+            f"{CONVOLUTION} transposed", shapes, x.dtype, 2 * x.dims[0] * prod(x.dims[2:]) * prod(w.dims)
+        )
+    settings = [inputs.numbers(position) for position in (stride_at, padding_at, dilation_at)]
+    places = _places(x.dims[2:], w.dims[2:], settings) or outputs.get((x.dims, w.dims), ())[2:]
+    if not places or transposed is None:
+        return OperatorWork(CONVOLUTION, shapes, x.dtype)
+    out = x.dims[0] * w.dims[0] * prod(places)
+    return OperatorWork(
+        CONVOLUTION,
+        f"{shapes} → {times(places)}",
+        x.dtype,
+        2 * out * prod(w.dims[1:]),
+        _bytes(x, x.distinct, w.distinct, out),
+    )
+
+
+def _places(sizes: Dims, kernel: Dims, settings: list[Dims | None]) -> Dims:
+    """Sizes of the output; empty where stride, padding or dilation was not recorded."""
+    columns = []
+    for setting in settings:
+        if setting is None or len(setting) not in (1, len(sizes)):
+            return ()
+        columns.append(setting * len(sizes) if len(setting) == 1 else setting)
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // max(s, 1) + 1 for n, k, s, p, d in zip(sizes, kernel, *columns, strict=True)
+    )
+
+
+def _convolution_backward(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
+    gradient_at, x_at, w_at, transposed_at, wanted = CONVOLUTION_BACKWARD[op]
+    kind = f"{CONVOLUTION} backward"
+    grad, x, w = inputs.tensor(gradient_at), inputs.tensor(x_at), inputs.tensor(w_at)
+    if grad is None or x is None or w is None or not len(grad.dims) == len(x.dims) == len(w.dims) >= 3:
+        return OperatorWork(kind)
+    mask = wanted if isinstance(wanted, tuple) else inputs.flags(wanted)
+    transposed = _flag(inputs, transposed_at)
+    shapes = f"{times(x.dims)} * {times(w.dims)} → {times(grad.dims[2:])}"
+    if mask is None or transposed is None:
+        return OperatorWork(kind, shapes, x.dtype)
+    gradients = [name for name, computed in zip(("input", "weight"), mask, strict=False) if computed]
+    flop_each = 2 * x.dims[0] * prod((x if transposed else grad).dims[2:]) * prod(w.dims)
+    return OperatorWork(
+        kind,
+        f"{shapes} of {' and '.join(gradients) or 'bias'}",
+        x.dtype,
+        len(gradients) * flop_each,
+        _bytes(x, len(gradients) * (grad.distinct + x.distinct + w.distinct)),
+    )
+
+
+def _flag(inputs: Inputs, position: int | bool) -> bool | None:
+    """The flag recorded at a position, or the constant given instead of a position."""
+    return position if isinstance(position, bool) else {"True": True, "False": False}.get(inputs.value(position))
+
+
+def recorded_outputs(calls: list[tuple[str, Inputs]]) -> Outputs:
+    """Output sizes of convolutions, from the backward convolutions in ``calls``. Sizes on which calls with equal input
+    and weight disagree are left out.
+    """
+    found: dict[tuple[Dims, Dims], set[Dims]] = {}
+    for op, inputs in calls:
+        positions = CONVOLUTION_BACKWARD.get(base_of(op))
+        grad, x, w = (inputs.tensor(position) for position in positions[:3]) if positions else (None, None, None)
+        if grad and x and w:
+            found.setdefault((x.dims, w.dims), set()).add(grad.dims)
+    return {key: sizes.pop() for key, sizes in found.items() if len(sizes) == 1}
+
+
+# attention
+
+ATTENTION: dict[str, tuple[int, int, int | None, bool]] = {
+    "_scaled_dot_product_flash_attention": (0, 4, None, False),
+    "_scaled_dot_product_flash_attention_backward": (1, 11, 6, False),
+    "_scaled_dot_product_efficient_attention": (0, 6, None, False),
+    "_scaled_dot_product_efficient_attention_backward": (1, 11, None, False),
+    "_scaled_dot_product_cudnn_attention": (0, 6, None, False),
+    "_scaled_dot_product_cudnn_attention_backward": (1, 14, 9, False),
+    "_scaled_dot_product_flash_attention_for_cpu": (0, 4, None, False),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": (1, 7, None, False),
+    "_scaled_dot_product_fused_attention_overrideable": (0, 5, None, False),
+    "_scaled_dot_product_fused_attention_overrideable_backward": (1, 13, 8, False),
+    "_flash_attention_forward": (0, 8, 3, True),
+    "_flash_attention_backward": (1, 11, 6, True),
+    "_efficient_attention_forward": (0, 9, 4, True),
+    "_efficient_attention_backward": (1, 14, 6, True),
+    "_cudnn_attention_forward": (0, 10, 4, False),
+    "_cudnn_attention_backward": (1, 14, 9, False),
+}
+"""Operator → positions of the query (key and value follow), of whether it is causal and of the offsets of sequences of
+several lengths; and whether
+positions come before heads."""
+WINDOWS = {
+    "_flash_attention_forward": (11, 12),
+    "_flash_attention_backward": (15, 16),
+    "_efficient_attention_forward": (13,),
+    "_efficient_attention_backward": (18,),
+}
+"""Operator → positions of the sizes of its attention window."""
+CAUSAL = {"False": False, "0": False, "True": True, "1": True}
+"""Causal as a flag, or as efficient attention's kind of mask."""
+
+
+def _attention(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
+    query_at, causal_at, offsets_at, positions_first = ATTENTION[op]
+    kind = "attention backward" if op.endswith("backward") else "attention"
+    tensors = [inputs.tensor(query_at + k) for k in range(3)]
+    sizes = [
+        (t.dims[0], t.dims[2], t.dims[1], t.dims[3]) if positions_first else t.dims
+        for t in tensors
+        if t is not None and len(t.dims) == 4
+    ]
+    if len(sizes) < 3 or tensors[0] is None:
+        return OperatorWork(kind)
+    (b, heads, n, d), key, (_, _, m, e) = sizes
+    shapes = (
+        f"q {times(sizes[0])}"
+        + (f", k {times(key)}" if key != sizes[0] else "")
+        + (f", v {times(sizes[2])}" if sizes[2] != key else "")
+    )
+    causal = CAUSAL.get(inputs.value(causal_at))
+    several = offsets_at is not None and inputs.tensor(offsets_at) is not None
+    windowed = any(inputs.value(k) not in ("", "-1", "None") for k in WINDOWS.get(op, ()))
+    if causal is None or several or windowed:
+        return OperatorWork(kind, shapes, tensors[0].dtype)
+    pairs = _below_diagonal(n, m) if causal else n * m
+    moved = b * (heads * n * (d + e) + key[1] * m * (d + e))  # q, k, v and the result
+    flop, times_moved = (2 * (3 * d + 2 * e), 2) if kind.endswith("backward") else (2 * (d + e), 1)
+    return OperatorWork(
+        kind,
+        f"{shapes}{', causal' if causal else ''}",
+        tensors[0].dtype,
+        b * heads * pairs * flop,
+        _bytes(tensors[0], times_moved * moved),
+    )
+
+
+def _below_diagonal(n: int, m: int) -> int:
+    """Pairs (i, j ≤ i) of n queries and m keys."""
+    whole = min(n, m)
+    return whole * (whole + 1) // 2 + max(n - m, 0) * m
+
+
+FORMULAS: dict[str, Callable[[str, Inputs, Outputs], OperatorWork]] = {
+    **dict.fromkeys(PRODUCTS, _product),
+    **dict.fromkeys(CONVOLUTIONS, _convolution),
+    **dict.fromkeys(CONVOLUTION_BACKWARD, _convolution_backward),
+    **dict.fromkeys(ATTENTION, _attention),
+}
+"""Operator → its formula."""
+
+
+KEEPING = {
+    1: "abs neg sign threshold clamp clamp_min clamp_max bitwise_not floor ceil round trunc",
+    2: "add sub mul maximum minimum fmod remainder bitwise_and bitwise_or bitwise_xor masked_fill threshold_backward "
+    "hardtanh_backward",
+    3: "addcmul lerp where",
+}
+"""Operators by their number of tensors, whose result has the dtype of these. None is made of another one (relu is a
+clamp_min inside).
+"""
+FLOATING = {
+    1: "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf erfc reciprocal "
+    "gelu silu mish elu leaky_relu hardswish hardsigmoid softplus",
+    2: "div pow atan2 sigmoid_backward tanh_backward gelu_backward silu_backward elu_backward leaky_relu_backward "
+    "hardswish_backward "
+    "hardsigmoid_backward softplus_backward mish_backward",
+    3: "addcdiv",
+}
+"""The same, but integers become floats of a dtype that is not recorded."""
+ASKING = {1: "logical_not", 2: "eq ne lt le gt ge logical_and logical_or logical_xor"}
+"""The same, with bool as result."""
+LIKE_FIRST = {1: "_softmax _log_softmax", 3: "native_layer_norm"}
+"""The same, with a result like the first tensor: not pointwise, but reading and writing once is enough."""
+RESULTS = {"keeping": KEEPING, "floating": FLOATING, "asking": ASKING, "like first": LIKE_FIRST}
+ARITY = {
+    name: (arity, kind) for kind, table in RESULTS.items() for arity, names in table.items() for name in names.split()
+}
+HALF_TO_FLOAT = 2
+"""Position of softmax's flag that its result is float32."""
+WRITTEN_ONLY = ("fill", "zero")
+POINTWISE_KERNEL = re.compile(r"^triton_poi_")
+CATEGORIES = ("bool", "int", "float", "complex")
+"""Kinds of dtypes; the result of two has the later."""
+
+
+def has_traffic(op: str) -> bool:
+    """Whether `traffic_work` has a formula for ``op``."""
+    base = base_of(op)
+    return base in ARITY or base in WRITTEN_ONLY or base == "copy" or POINTWISE_KERNEL.match(op) is not None
+
+
+def traffic_work(op: str, inputs: Inputs) -> OperatorWork:
+    """The work of a call of an operator that `has_traffic`; of a compiled pointwise kernel each argument counts
+    once.
+    """
+    base = base_of(op)
+    tensors = [t for t in inputs.tensors if t is not None]
+    name = match_name(op)
+    if not tensors:
+        return OperatorWork(name)
+    if base in WRITTEN_ONLY:
+        return _work(name, [], tensors[0], tensors[:1])
+    if base == "copy":
+        return _work(name, tensors[1:2], tensors[0], tensors[:2][::-1])
+    if not base:
+        return _work(name, tensors, None, tensors)
+    arity, kind = ARITY[base]
+    read = tensors[:arity]
+    if op.endswith("_") or (kind == "like first" and inputs.value(HALF_TO_FLOAT) != "True"):
+        return _work(name, read, read[0], read)
+    return _work(name, read, _result(read, kind), read)
+
+
+def _work(name: str, read: list[Tensor], written: Tensor | None, shown: list[Tensor]) -> OperatorWork:
+    """The work of a call; ``written`` is None if it is in ``read``, and has no size if that is unknown."""
+    moved = [*read, *([written] if written else [])]
+    known = bool(moved) and all(t.size is not None for t in moved)
+    amount = sum(t.distinct * (t.size or 0) for t in moved) if known else None
+    dtypes = list(dict.fromkeys(t.dtype for t in shown if t.dims)) or [shown[0].dtype]
+    shapes = ", ".join(dict.fromkeys(times(t.dims) for t in shown if t.dims))
+    return OperatorWork(
+        name,
+        shapes,
+        " → ".join(dtypes) if base_of(name) == "copy" else dtypes[0],
+        None,
+        amount if amount is None or amount < LARGEST else None,
+    )
+
+
+def _result(read: list[Tensor], kind: str) -> Tensor:
+    dims = broadcast(*(t.dims for t in read))
+    dtype, size = ("bool", 1) if kind == "asking" else _promoted(read)
+    if dims is None or kind == "like first" or (kind == "floating" and _category(dtype) in ("bool", "int")):
+        return Tensor((), "", None, 0)
+    return Tensor(dims, dtype, size, prod(dims))
+
+
+def _promoted(read: list[Tensor]) -> tuple[str, int | None]:
+    """The dtype of a result and its size; None if not recorded."""
+    deciding = [t for t in read if t.dims] or read
+    order = [CATEGORIES.index(_category(t.dtype)) for t in read]
+    top = max(CATEGORIES.index(_category(t.dtype)) for t in deciding)
+    dtypes = {(t.dtype, t.size) for t in deciding if CATEGORIES.index(_category(t.dtype)) == top}
+    if max(order) > top or any(
+        size is None for _, size in dtypes
+    ):  # numbers of a higher kind give the default dtype, whatever that is
+        return "", None
+    largest = max(size or 0 for _, size in dtypes)
+    widest = [dtype for dtype, size in dtypes if size == largest]
+    return (widest[0], largest) if len(widest) == 1 else ("", None)
+
+
+def _category(dtype: str) -> str:
+    return next((c for c in CATEGORIES if c in dtype), "bool")

@@ -1,0 +1,184 @@
+"""What a trace records of sizes: the arguments of one call of an operator by position, and the bytes of a collective's
+message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from tracediff import bounds
+from tracediff.arrays import Int64
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
+
+Dims = tuple[int, ...]
+
+DTYPES = {
+    "double": ("float64", 8),
+    "float": ("float32", 4),
+    "c10::Half": ("float16", 2),
+    "c10::BFloat16": ("bfloat16", 2),
+    "c10::complex<double>": ("complex128", 16),
+    "c10::complex<float>": ("complex64", 8),
+    "bool": ("bool", 1),
+    "int": ("int32", 4),
+    "long int": ("int64", 8),
+    "long": ("int64", 8),
+    "long long": ("int64", 8),
+    "short int": ("int16", 2),
+    "short": ("int16", 2),
+    "signed char": ("int8", 1),
+    "unsigned char": ("uint8", 1),
+    "c10::Float8_e4m3fn": ("float8", 1),
+    "c10::Float8_e5m2": ("float8", 1),
+    "c10::Float8_e4m3fnuz": ("float8", 1),
+    "c10::Float8_e5m2fnuz": ("float8", 1),
+}
+"""The profiler's C++ names of element types → (dtype, bytes of an element)."""
+
+
+class Tensor(Struct, frozen=True):
+    """A tensor as a call was given it.
+
+    Attributes:
+        dims: its sizes. dtype: empty where not recorded. size: bytes of an element, None where not known.
+        distinct: elements that differ in memory (expanded dimensions count once).
+    """
+
+    dims: Dims
+    dtype: str
+    size: int | None
+    distinct: int
+
+
+class Inputs(Struct, frozen=True):
+    """The arguments of one call.
+
+    Attributes:
+        tensors: by position, None for what is no single tensor. values: by position as text, empty where none was
+            recorded.
+    """
+
+    tensors: tuple[Tensor | None, ...] = ()
+    values: tuple[str, ...] = ()
+
+    def tensor(self, position: int) -> Tensor | None:
+        """The tensor at ``position``; None where there is none."""
+        return self.tensors[position] if position < len(self.tensors) else None
+
+    def value(self, position: int) -> str:
+        """The value at ``position``, empty where it was not recorded."""
+        return self.values[position] if position < len(self.values) else ""
+
+    def numbers(self, position: int) -> Dims | None:
+        """A list of integers such as ``[2, 2]``; None where it was not recorded."""
+        found = _list(self.value(position))
+        return tuple(found) if found and all(isinstance(n, int) for n in found) else None
+
+    def flags(self, position: int) -> tuple[bool, ...] | None:
+        """A list of truth values such as ``[True, False]``; None where it was not recorded."""
+        words = [word.strip() for word in self.value(position).strip("[]").split(",")]
+        return tuple(word == "True" for word in words) if set(words) <= {"True", "False"} else None
+
+
+def read_inputs(dims: str | None, types: str | None, strides: str | None = None, values: str | None = None) -> Inputs:
+    """The arguments from the texts of ``Input Dims``, ``Input type``, ``Input Strides`` and ``Concrete Inputs``; what
+    is no list is not recorded.
+    """
+    named, steps = _list(types), _list(strides)
+    tensors = []
+    for position, sizes in enumerate(_list(dims)):
+        name = named[position] if position < len(named) else ""
+        step = steps[position] if position < len(steps) else None
+        tensors.append(_tensor(sizes, name if isinstance(name, str) else "", step))
+    return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in _list(values)))
+
+
+def _list(text: str | None) -> list[Any]:
+    try:
+        found = msgspec.json.decode(text or "[]")
+    except (msgspec.DecodeError, RecursionError):
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _tensor(sizes: Any, type_name: str, strides: Any) -> Tensor | None:
+    if (
+        not isinstance(sizes, list)
+        or len(sizes) > bounds.DIMENSIONS
+        or not all(isinstance(n, int) and 0 <= n < 1 << 48 for n in sizes)
+    ):
+        return None
+    dtype, size = DTYPES.get(type_name, ("", None))
+    if not sizes and not dtype:  # a scalar, a list or nothing is written as a tensor without dimensions
+        return None
+    has_strides = isinstance(strides, list) and len(strides) == len(sizes)
+    return Tensor(
+        tuple(sizes),
+        dtype,
+        size,
+        prod(n for n, s in zip(sizes, strides, strict=True) if s != 0) if has_strides else prod(sizes),
+    )
+
+
+def times(dims: Iterable[int]) -> str:
+    """``8×64``; a number alone has no dimensions."""
+    return "×".join(map(str, dims)) or "1"
+
+
+SENT, RECEIVED, DTYPE = "In msg nelems", "Out msg nelems", "dtype"
+"""Arguments of communication kernels: elements of the input and the output, and what they are."""
+NCCL_DTYPES = {
+    "float32": (4, "float", "float32"),
+    "float64": (8, "double", "float64"),
+    "float16": (2, "half", "c10::half", "float16"),
+    "bfloat16": (2, "bfloat16", "c10::bfloat16"),
+    "int8": (1, "char", "signed char", "int8"),
+    "uint8": (1, "byte", "unsigned char", "uint8"),
+    "int16": (2, "short", "short int", "int16"),
+    "int32": (4, "int", "int32"),
+    "int64": (8, "long", "long int", "int64"),
+    "bool": (1, "bool"),
+    "float8_e4m3fn": (1, "float8_e4m3fn", "c10::float8_e4m3fn"),
+    "float8_e5m2": (1, "float8_e5m2", "c10::float8_e5m2"),
+    "complex64": (8, "complexfloat", "c10::complex<float>"),
+    "complex128": (16, "complexdouble", "c10::complex<double>"),
+}
+"""dtype → its bytes, and how NCCL's metadata and recorded inputs spell it, in lower case."""
+SPELLED = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in NCCL_DTYPES.items() for spelling in spellings}
+
+
+MOST = 1 << 50
+"""Elements of one message beyond which they are taken for a recording error."""
+
+
+def message_dtype(spelled: str) -> tuple[str, int] | None:
+    """(dtype, bytes of an element), None where it is not known."""
+    return SPELLED.get(spelled.lower())
+
+
+def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
+    """int64[m]: bytes of the larger of input and output of each communication kernel, 0 of others and where nothing
+    tells.
+
+    Args:
+        rows: of kernels. records: of the operators around their launches, −1 for none: ``record_param_comms`` has the
+            arguments where the kernel does not.
+    """
+    known = np.flatnonzero(records >= 0)
+    out = _bytes(trace, rows, cat.KERNEL)
+    out[known] = np.maximum(out[known], _bytes(trace, records[known], cat.CPU_OP))
+    return out
+
+
+def _bytes(trace: Trace, rows: Int64, category: int) -> Int64:
+    elements = np.maximum(*(trace.integer_column(name, (category,), 0)[rows] for name in (SENT, RECEIVED)))
+    codes, place = np.unique(trace.text_column(DTYPE, category)[rows], return_inverse=True)
+    sizes = [message_dtype(trace.texts[c]) if c >= 0 else None for c in codes.tolist()]
+    return np.clip(elements, 0, MOST) * np.array([size[1] if size else 0 for size in sizes], np.int64)[place]

@@ -1,0 +1,342 @@
+"""Tables of GPUs: what launches cost, how busy streams are, what a GPU waits for, how long kernels take, what copies
+move, and how much ranks communicate.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+
+from tracediff.arrays import Int64, Intervals, busy_ns, combined, distinct, edges_of, numbered_texts, sums, union
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.times import MISSING
+from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
+from tracediff.profile.events.context import Context
+from tracediff.profile.events.step_states import STATES, step_account
+from tracediff.profile.model.profile import TableRows
+from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
+from tracediff.profile.tables.schema import Amounts, Column, FileTable, Rate, TableSchema, summed
+from tracediff.runtimes import ARGUMENT, copy_direction, is_communication, is_host_collective, is_memset
+
+LAUNCHES = TableSchema(
+    "launches",
+    "Launches",
+    "Runtime calls that launch GPU work. Host: duration of the calls. Queue delay: from the return of the call until "
+    "its GPU event starts. GPU time: how long the launched events run. Short: GPU events that run for less time than "
+    "their launch took.",
+    keys=("call",),
+    columns=(
+        Column("host", "host time"),
+        Column("launches", "launches", "count"),
+        Column("delay", "queue delay"),
+        Column("work", "GPU time"),
+        Column("events", "GPU events", "count"),
+        Column("short", "short", "count"),
+    ),
+    rates=(
+        Rate("host_mean_us", "mean host µs", "host", "launches", 1e-3),
+        Rate("delay_mean_us", "mean delay µs", "delay", "events", 1e-3),
+    ),
+)
+
+
+def launch_rows(context: Context) -> TableRows:
+    """Rows by the name of the call; a launch counts once, however many GPU events it starts."""
+    trace, gpu = context.trace, context.gpu
+    launched = np.flatnonzero(gpu.launch >= 0)
+    launch = gpu.launch[launched]
+    first = np.zeros(len(launched), bool)
+    first[np.unique(launch, return_index=True)[1]] = True
+    took, ran = trace.dur[launch], gpu.ns[launched]
+    waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
+    columns = [np.where(first, took, 0), first, waited, ran, 1, ran < took]
+    return summed(gpu.step[launched], [(trace.name[launch], trace.names)], columns)
+
+
+ALL_STREAMS = "all streams"
+
+STREAMS = TableSchema(
+    "streams",
+    "Streams",
+    "GPU events by stream. Busy: the union of their intervals; sum: the sum of their durations. “All streams” has both "
+    "for the whole GPU. Behind others: launched work waits although its stream is idle, while another stream of the "
+    "GPU runs.",
+    keys=("gpu", "stream"),
+    columns=(
+        Column("busy", "busy"),
+        Column("sum", "sum"),
+        Column("behind", "behind others"),
+        Column("events", "events", "count"),
+    ),
+    rates=(Rate("concurrency", "sum / busy", "sum", "busy"),),
+)
+
+
+def stream_rows(context: Context) -> TableRows:
+    """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
+    gpu, steps = context.gpu, len(context.steps)
+    stream = context.trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
+    launched = np.where(gpu.launch >= 0, context.trace.ts[gpu.launch] + context.trace.dur[gpu.launch], gpu.start)
+    gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
+    for device, gpu_name in gpu_names(gpu).items():
+        on_device = np.flatnonzero(gpu.device == device)
+        running = union(gpu.start[on_device], gpu.end[on_device])
+        each = {
+            str(s) if s != MISSING else "unknown": on_device[stream[on_device] == s]
+            for s in distinct(stream[on_device]).tolist()
+        }
+        for name, which in {ALL_STREAMS: on_device, **each}.items():
+            gpus.append(gpu_name)
+            streams.append(name)
+            parts.append(_of_stream(gpu, which, launched, running, steps))
+    values = np.concatenate(parts)
+    place, step = np.divmod(np.arange(len(values)), max(steps, 1))
+    used = np.flatnonzero(values[:, -1])
+    return summed(step[used], [(place[used], gpus), (place[used], streams)], list(values[used].T))
+
+
+def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals, steps: int) -> Int64:
+    """int64[steps, 4]: busy, sum, behind others and events of the events ``which`` of a stream; ``running`` is when any
+    stream of the GPU runs.
+    """
+    which = which[np.lexsort((gpu.step[which], launched[which], gpu.end[which], gpu.start[which]))]
+    start, end, step = gpu.start[which], gpu.end[which], gpu.step[which]
+    free = np.concatenate(
+        ([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])
+    )  # since when nothing of the stream runs
+    waits_from = np.minimum(np.maximum(launched[which], free), start)
+    behind = running.length_before(start) - running.length_before(waits_from)
+    out = np.zeros((steps, 4), np.int64)
+    out[:, 0] = busy_ns(start, end, step, steps)
+    in_step = step >= 0
+    for column, values in ((1, end - start), (2, behind), (3, np.ones(len(which), np.int64))):
+        np.add.at(out[:, column], step[in_step], values[in_step])
+    return out
+
+
+WAITS = ("busy", "launch", "data", "host", "peer")
+BUSY, LAUNCH, DATA, HOST, PEER = range(len(WAITS))
+WAITS_IN = {
+    "gpu_compute": BUSY, "gpu_comm": BUSY, "gpu_copy": BUSY, "gpu_queued": LAUNCH, "launching": LAUNCH,
+    "data_loading": DATA, "synchronising": HOST, "op": HOST, "python": HOST,
+}  # fmt: skip
+"""State → what the GPU waits for in that state, unless it waits for another rank."""
+BY_PEER = tuple(STATES.index(state) for state in ("synchronising", "op", "python"))
+"""States in which a collective that runs on the host explains the wait."""
+
+GAPS = TableSchema(
+    "gaps",
+    "GPU gaps",
+    "The period of each GPU, divided by what the GPU waits for and the state of the step meanwhile. With “busy” the "
+    "rows add up to the period. A gap is the time between two GPU events in which no stream of the GPU runs; it is "
+    "counted in the row that has most of its time.",
+    keys=("gpu", "waits_for", "state"),
+    columns=(Column("time", "time"), Column("gaps", "gaps", "count")),
+    states=("state",),
+)  # fmt: skip
+
+
+def gap_rows(context: Context) -> TableRows:
+    """Rows by GPU, cause and state. Time counts in the period in which it lies, whichever step launched the work."""
+    gpus = gpu_names(context.gpu)
+    parts = [_of_gpu(context, _only(context.gpu, device)) for device in gpus]
+    place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
+    step, waits, state, length, gaps = (
+        (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (np.zeros(0, np.int64),) * 5
+    )
+    return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
+
+
+def _only(gpu: GpuEvents, device: int) -> GpuEvents:
+    """The events of one GPU."""
+    return GpuEvents(**{name: getattr(gpu, name)[gpu.device == device] for name in gpu.__struct_fields__})
+
+
+def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int64, Int64]:
+    """(step, cause, state, ns, 1 where a gap is counted) of the intervals in which cause and state are constant, each
+    int64[m].
+    """
+    whole = len(gpu.rows) == len(context.gpu.rows)
+    account = (
+        context.account
+        if whole
+        else step_account(
+            context.trace,
+            context.steps,
+            context.completions,
+            gpu=gpu,
+            ops=context.lanes["ops"],
+            annotations=context.lanes["annotations"],
+        )
+    )
+    queued, collective = _collectives_next(context, gpu), _on_host(context)
+    low, high = int(context.completions[0]), int(context.completions[-1])
+    also = [x for among in (queued, collective) for x in (among.clipped(low, high).start, among.clipped(low, high).end)]
+    edges = edges_of(account.edges, *also)
+    start, length = edges[:-1], np.diff(edges)
+    state = account.painted[np.searchsorted(account.edges, start, side="right") - 1]
+    waits = np.array([WAITS_IN[s] for s in STATES], np.int64)[state]
+    waits[(state == STATES.index("gpu_queued")) & queued.covers(start)] = PEER
+    waits[np.isin(state, BY_PEER) & collective.covers(start)] = PEER
+    step = np.searchsorted(context.completions, start, side="right") - 1
+    return step, waits, state, length, _counted(step, waits, state, length)
+
+
+def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
+    """The times at which the GPU is idle and the next event to begin is a launched communication kernel."""
+    lasting = np.flatnonzero(gpu.end > gpu.start)
+    lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
+    start, launch = gpu.start[lasting], gpu.launch[lasting]
+    speaks = np.flatnonzero(context.trace.named(is_communication)[gpu.rows[lasting]] & (launch >= 0))
+    idle_since = np.maximum.accumulate(gpu.end[lasting])[np.searchsorted(start, start[speaks], side="left") - 1]
+    idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
+    launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
+    return union(np.maximum(launched, idle_since), start[speaks])
+
+
+def _on_host(context: Context) -> Intervals:
+    """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
+    trace, rows = context.trace, context.lanes["annotations"].rows
+    some = rows[trace.named(is_host_collective)[rows]]
+    return union(trace.ts[some], trace.ts[some] + trace.dur[some])
+
+
+def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
+    """int64[m]: 1 at one interval of each gap, one that has the cause and state with most of the gap's time."""
+    idle = np.flatnonzero(waits != BUSY)
+    new = np.concatenate(([True], (np.diff(idle) > 1) | (np.diff(step[idle]) > 0)))[: len(idle)]
+    gap = np.cumsum(new)
+    code, first = combined(gap, waits[idle], state[idle])
+    order = np.lexsort((first, -sums(code, length[idle], len(first)), gap[first]))
+    longest = order[np.concatenate(([True], np.diff(gap[first][order]) > 0))[: len(order)]]
+    out = np.zeros(len(step), np.int64)
+    out[idle[first[longest]]] = 1
+    return out
+
+
+BOUNDS_US = (0, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+"""Where buckets begin; a kernel of exactly that duration is in the bucket that begins there."""
+BUCKETS = (*(f"{low:04d}–{high:04d} µs" for low, high in pairwise(BOUNDS_US)), f"{BOUNDS_US[-1]} µs and more")
+"""Their names, which sort as text."""
+
+KERNEL_SIZES = TableSchema(
+    "kernel_sizes",
+    "Kernels by duration",
+    "A histogram of kernels by duration, with the total time of each bucket. Copies and memsets are not included.",
+    keys=("duration",),
+    columns=(Column("time", "time"), Column("kernels", "kernels", "count")),
+)  # fmt: skip
+
+
+def kernel_size_rows(context: Context) -> TableRows:
+    """Rows by bucket of duration."""
+    gpu = context.gpu
+    kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
+    took = gpu.ns[kernels]
+    bucket = np.searchsorted(np.array(BOUNDS_US) * 1000, took, side="right") - 1
+    return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, 1])
+
+
+KINDS_OF_MEMORY = re.compile(r"[^(]*\((?P<kinds>.*)\)$")
+
+COPIES = TableSchema(
+    "copies",
+    "Copies and memsets",
+    "Copies by direction and kind of memory, and memsets. Kinds of memory are named as the vendor records them. "
+    "Bandwidth is the bytes copied over the time of the copies.",
+    keys=("direction", "memory"),
+    columns=(Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
+    rates=(Rate("rate_gb_s", "bandwidth, GB/s", "size", "time"),),
+    arguments=(ARGUMENT.size,),
+)  # fmt: skip
+
+
+def copy_rows(context: Context) -> TableRows:
+    """Rows by direction and kind of memory, both from the event's name."""
+    trace, gpu = context.trace, context.gpu
+    copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
+    rows = gpu.rows[copies]
+    name = trace.name[rows]
+    size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[rows]
+    keys = [(name, lambda code: _direction(trace.names[code])), (name, lambda code: _memory(trace.names[code]))]
+    return summed(gpu.step[copies], keys, [gpu.ns[copies], 1, size])
+
+
+def _direction(name: str) -> str:
+    return copy_direction(name) or ("memset" if is_memset(name) else name[:60])
+
+
+def _memory(name: str) -> str:
+    """The kinds of memory that a copy is between."""
+    kinds = KINDS_OF_MEMORY.match(name) if copy_direction(name) else None
+    return kinds["kinds"] if kinds else ""
+
+
+COLLECTIVES = TableSchema(
+    "collectives",
+    "Collectives",
+    "Collective operations by process group, dtype and message size. Times include the wait for other ranks. "
+    "Exposed: no compute kernel runs on that GPU (for gloo and MPI: no operator runs on the host). Overlapped: one "
+    "does. Algorithm bandwidth is size over time. Bus bandwidth corrects it for the operation and the number of ranks, "
+    "so that it can be compared with the speed of the links.",
+    keys=("collective", "group", "dtype", "size"),
+    columns=(
+        Column("time", "time"),
+        Column("exposed", "exposed"),
+        Column("overlapped", "overlapped"),
+        Column("operations", "operations", "count"),
+        Column("moved", "moved", "bytes"),
+        Column("moved_time", "time with known size"),
+        Column("bus", "bus traffic", "bytes"),
+        Column("bus_time", "time with known bus traffic"),
+    ),
+    rates=(
+        Rate("mean_us", "mean µs", "time", "operations", 1e-3),
+        Rate("algorithm_gb_s", "algorithm bandwidth, GB/s", "moved", "moved_time"),
+        Rate("bus_gb_s", "bus bandwidth, GB/s", "bus", "bus_time"),
+    ),
+    arguments=(
+        "Collective name",
+        "In msg nelems",
+        "Out msg nelems",
+        "Group size",
+        "Process Group Name",
+        "Process Group Description",
+        "Process Group Ranks",
+        "dtype",
+        "Seq",
+        "seq",
+    ),
+)
+
+
+def collective_rows(context: Context) -> TableRows:
+    """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
+    found = collectives(context)
+    took, known = found.end - found.start, found.size >= 0
+    ranks = np.array([k.ranks for k in found.kinds], np.int64)[found.kind]
+    bus, has_bus = bus_traffic(found.kinds, found.kind, ranks, found.size)
+    keys = [(found.kind, [getattr(k, name) for k in found.kinds]) for name in ("collective", "group", "dtype")]
+    columns: list[Amounts] = [
+        took,
+        found.exposed,
+        took - found.exposed,
+        1,
+        np.where(known, found.size, 0),
+        np.where(known, took, 0),
+        bus,
+        np.where(has_bus, took, 0),
+    ]
+    return summed(found.step, [*keys, numbered_texts(size_labels(found.size))], columns)
+
+
+TABLES: dict[str, FileTable] = {
+    LAUNCHES.name: (LAUNCHES, launch_rows),
+    STREAMS.name: (STREAMS, stream_rows),
+    GAPS.name: (GAPS, gap_rows),
+    KERNEL_SIZES.name: (KERNEL_SIZES, kernel_size_rows),
+    COPIES.name: (COPIES, copy_rows),
+    COLLECTIVES.name: (COLLECTIVES, collective_rows),
+}

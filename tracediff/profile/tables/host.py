@@ -1,0 +1,346 @@
+"""Tables of the host: what it does while no GPU works, data loading, synchronisations, Python functions, modules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from tracediff import bounds
+from tracediff.arrays import Int64, Intervals, combined, cut, grouped
+from tracediff.ingest.model import categories as cat
+from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.context import Context
+from tracediff.profile.events.step_states import GPU_STATES, STATES, thread_order
+from tracediff.profile.kernels.match_names import match_name, matched
+from tracediff.profile.model.profile import CallTable, TableRows
+from tracediff.profile.placement.calls import MODULE, OP, Calls, module_labels
+from tracediff.profile.placement.nesting import (
+    NOTHING,
+    Lane,
+    Painting,
+    Pieces,
+    lengths_between,
+    overlaid,
+    painted,
+    pieces,
+)
+from tracediff.profile.placement.scopes import enclosing, module_lane, outside_torch, paths_of
+from tracediff.profile.placement.steps import PROFILER_STEP
+from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
+from tracediff.runtimes import is_synchronising
+
+Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
+IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
+
+IDLE = TableSchema(
+    "idle",
+    "Host while no GPU works",
+    "What the host does in the states of the step in which no GPU works (without GPU events: in all states): the "
+    "innermost operator or runtime call, on the thread of the steps first; where none is open, the innermost Python "
+    "function of that thread, or else its innermost annotation. The caller is the innermost "
+    "function around it that is in a Python file outside of torch, on the same thread. The rows of a state add up to "
+    "it.",
+    keys=("state", "host", "kind", "caller"),
+    columns=(Column("time", "time"),),
+    kinds=("state",),
+)
+
+
+def idle_rows(context: Context) -> TableRows:
+    """Rows by state and what the host does. Time counts in the period in which it lies."""
+    account = context.account
+    on_gpu = np.isin(account.painted, [account.names.index(state) for state in GPU_STATES])
+    start, length = account.edges[:-1][~on_gpu], np.diff(account.edges)[~on_gpu]
+    state = account.painted[~on_gpu]
+    host, python, own = _host(context)
+    interval, time, ns = lengths_between(start, start + length, host.times)
+    row = host.rows[time]
+    step = np.searchsorted(context.completions, start, side="right")[interval] - 1
+    caller = np.where(
+        _on_thread(context, own)[row],
+        outside_torch(context.trace, context.lanes["python"])[python.rows_at(host.times[time])],
+        -1,
+    )
+    caller[caller == row] = -1
+    name, text = np.append(context.trace.name, -1), matched(context.trace.names)
+    keys: list[Key] = [
+        (state[interval], account.names),
+        (name[row], text),
+        (_idle_kind(context, row), IDLE_KINDS),
+        (name[caller], text),
+    ]
+    return summed(step, keys, [ns])
+
+
+def _on_thread(context: Context, thread: int) -> Chosen:
+    """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
+    chosen = np.zeros(len(context.trace) + 1, bool)
+    for lane in (context.lanes["ops"], context.lanes["python"]):
+        chosen[lane.rows[lane.thread == thread]] = True
+    return chosen
+
+
+def _host(context: Context) -> tuple[Painting, Painting, int]:
+    """The row that says best what the host does at each instant, the Python function on the thread of the steps, and
+    that thread.
+    """
+    ops, python, annotations = (context.lanes[name] for name in ("ops", "python", "annotations"))
+    threads = thread_order(context.trace, context.steps, ops)
+    is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
+    own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
+    host, of_ops = NOTHING, pieces(ops)
+    for thread in list(dict.fromkeys((own, *threads)))[: 1 + bounds.IDLE_THREADS]:
+        host = overlaid(host, _innermost_shown(ops, of_ops, ops.thread == thread))
+    functions = _innermost_shown(python, pieces(python), python.thread == own)
+    host = overlaid(host, functions)
+    shown = (annotations.thread == own) & ~is_step
+    return overlaid(host, _innermost_shown(annotations, pieces(annotations), shown)), functions, own
+
+
+def _innermost_shown(lane: Lane, of_lane: Pieces, shown: Chosen) -> Painting:
+    """The innermost of the scopes ``shown`` of ``lane``, which are of one thread; ``of_lane`` are its pieces."""
+    begin, end, position = of_lane
+    some = np.flatnonzero(shown[position])
+    return painted(begin[some], end[some], lane.rows[position[some]])
+
+
+def _idle_kind(context: Context, row: Int64) -> Int64:
+    kinds = np.full(len(context.trace) + 1, IDLE_KINDS.index("nothing recorded"), np.int64)
+    for kind, lane in zip(IDLE_KINDS, ("ops", "python", "annotations"), strict=False):
+        kinds[context.lanes[lane].rows] = IDLE_KINDS.index(kind)
+    kinds[:-1][context.trace.is_of(cat.CALLS)] = IDLE_KINDS.index("runtime call")
+    return kinds[np.where(row >= 0, row, len(context.trace))]
+
+
+LOADING = TableSchema(
+    "loading",
+    "Data loading",
+    "DataLoader annotations: how long they are open, and for how much of that time the step's state is data_loading. "
+    "Exposed: the GPU runs nothing and has no launched work.",
+    keys=("annotation",),
+    columns=(Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
+)  # fmt: skip
+
+
+def loading_rows(context: Context) -> TableRows:
+    """Rows by annotation. Time and calls count in the step in which the annotation begins, exposed time in the period
+    in which it lies; where several annotations are open, it counts for the first.
+    """
+    trace, lane, account = context.trace, context.lanes["annotations"], context.account
+    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name, lane.rows))
+    rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
+    start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
+    held = np.flatnonzero(account.painted == STATES.index("data_loading"))
+    waiting = Intervals(account.edges[held], account.edges[held + 1])
+    which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
+    whole, none = np.arange(len(rows) + len(which)) < len(rows), np.zeros(len(rows), np.int64)
+    which = np.concatenate((np.arange(len(rows)), which))
+    exposed = np.concatenate((none, waiting.length_before(high) - waiting.length_before(low)))
+    return summed(
+        np.concatenate((context.steps.positions_at(start), period)),
+        [(trace.name[rows[which]], matched(trace.names))],
+        [exposed, np.where(whole, trace.dur[rows[which]], 0), whole],
+    )
+
+
+SOURCE_LINE = re.compile(r"\(\d+\): ")
+"""Matches Python functions with a file; built-in functions and modules have none."""
+AROUND = " > "
+
+SYNCHRONISATIONS = TableSchema(
+    "synchronisations",
+    "Synchronisations",
+    "Calls in which the host waits for the GPU, by call site: the operators around the call, outermost first; the "
+    "three innermost Python functions with a source line; and the innermost annotation. A field is empty if nothing of "
+    "its kind is around the call or was recorded.",
+    keys=("call", "operators", "python", "annotation"),
+    columns=(Column("time", "time"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
+)  # fmt: skip
+
+
+def synchronisation_rows(context: Context) -> TableRows:
+    """Rows by call and call site; if one such call is inside another, only the outer counts."""
+    trace, ops = context.trace, context.lanes["ops"]
+    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
+    waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
+    step = context.steps.positions_at(ops.start[waiting])
+    keys: list[Key] = [
+        (trace.name[ops.rows[waiting]], trace.names),
+        (np.where(step >= 0, context.calls.node[waiting], -1), lambda node: _path(trace, context.calls, node)),
+        _innermost_of(
+            trace,
+            context.lanes["python"],
+            matches=SOURCE_LINE.search,
+            ops=ops,
+            positions=waiting,
+            most=bounds.PYTHON_FRAMES,
+        ),
+        _innermost_of(
+            trace,
+            context.lanes["annotations"],
+            matches=lambda name: not PROFILER_STEP.match(name),
+            ops=ops,
+            positions=waiting,
+            most=1,
+        ),
+    ]
+    return summed(step, keys, [trace.dur[ops.rows[waiting]], 1])
+
+
+def _innermost_of(
+    trace: Trace, lane: Lane, *, matches: Callable[[str], object], ops: Lane, positions: Int64, most: int
+) -> tuple[Int64, list[str]]:
+    """(code of the innermost ``most`` scopes of ``lane`` around each of the ops at ``positions`` whose names match
+    ``matches``, the texts that the codes index).
+    """
+    name = np.append(trace.name[lane.rows].astype(np.int64), -1)
+    above = np.append(lane.parent, -1)
+    passed = np.append(~trace.named(matches)[lane.rows], False)
+    found: list[Int64] = []
+    here = enclosing(lane, ops.thread[positions], ops.start[positions])
+    while len(found) < most:
+        while passed[here].any():
+            here = np.where(passed[here], above[here], here)
+        found.append(here)
+        here = above[here]
+    code, first = combined(*(name[f] for f in found))
+    chains = zip(*(name[f][first].tolist() for f in found), strict=True)
+    return code, [AROUND.join(match_name(trace.names[n]) for n in reversed(chain) if n >= 0) for chain in chains]
+
+
+def _path(trace: Trace, calls: Calls, node: int) -> str:
+    """The operators at and around ``node`` of the calls, outermost first."""
+    names: list[str] = []
+    while node >= 0 and calls.table.kind[node] == OP:
+        names.append(match_name(trace.names[calls.table.name[node]]))
+        node = int(calls.table.parent[node])
+    return AROUND.join(reversed(names))
+
+
+PYTHON = TableSchema(
+    "python",
+    "Python functions",
+    "Time in Python functions on all threads. Self excludes the Python functions called; total counts every level of a "
+    "recursion. Operators and runtime calls are not Python functions: their time counts in the function around them.",
+    keys=("function", "kind"),
+    columns=(Column("self", "self"), Column("total", "total"), Column("calls", "calls", "count")),
+    rates=(Rate("mean_us", "mean µs", "total", "calls", 1e-3),),
+)  # fmt: skip
+
+
+def python_rows(context: Context) -> TableRows:
+    """Rows by function, without addresses of objects; a call counts in the step in which it begins."""
+    names, lane = context.trace.names, context.lanes["python"]
+    name = context.trace.name[lane.rows]
+    keys: list[Key] = [(name, matched(names)), (name, lambda code: _kind(names[code]))]
+    return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.end - lane.start, 1])
+
+
+def _kind(name: str) -> str:
+    if name.startswith("nn.Module: "):
+        return "nn.Module"
+    return "built-in" if name.startswith("<built-in ") else "function"
+
+
+OUTSIDE = "outside modules"
+
+HOST_MODULES = TableSchema(
+    "host_modules",
+    "Host time by module",
+    "Host time of operators and runtime calls by the nn.Module they belong to, forward and backward. Self: operators "
+    "of the module itself; total: with the modules inside it. Calls: forward calls of the module.",
+    keys=("module",),
+    columns=(
+        Column("self", "self"),
+        Column("total", "total"),
+        Column("operators", "operators", "count"),
+        Column("calls", "module calls", "count"),
+    ),
+)
+
+
+class HostPaths:
+    """Paths of modules, numbered: each a name (a code of the trace) below another path, −1 for none."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, int], int] = {}
+
+    def below(self, parent: int, name: int) -> int:
+        """The number of ``name`` below the path ``parent``."""
+        return self.known.setdefault((parent, name), len(self.known))
+
+
+def module_rows(context: Context) -> TableRows:
+    """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
+    the steps.
+    """
+    ops, paths = context.lanes["ops"], HostPaths()
+    of_node = _modules_of(context.calls.table, paths)
+    lane = module_lane(context.trace)
+    nodes, recorded = paths_of(context.trace, lane)
+    of_call: list[int] = []
+    for parent, name in zip(recorded.parent, recorded.name, strict=True):
+        of_call.append(paths.below(of_call[parent] if parent >= 0 else -1, name))
+    step = context.steps.positions_at(ops.start)
+    operator_columns = [
+        np.where(step >= 0, of_node[context.calls.node], -1),
+        ops.self_ns,
+        context.calls.operator.astype(np.int64),
+    ]
+    (at_step, module), (self_ns, operators) = grouped([step, operator_columns[0]], operator_columns[1:])
+    rows = [_row(at_step, module, self_ns, 0, operators, 0)]
+    above = np.array([parent for parent, _ in paths.known], np.int64)
+    while len(at_step):
+        rows.append(_row(at_step, module, 0, self_ns, 0, 0))
+        inner = np.flatnonzero(module >= 0)
+        inner = inner[above[module[inner]] >= 0]
+        at_step, module, self_ns = at_step[inner], above[module[inner]], self_ns[inner]
+    rows.append(
+        _row(
+            context.steps.positions_at(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1
+        )
+    )
+    columns = np.concatenate(rows) if paths.known else np.zeros((0, 6), np.int64)
+    return summed(
+        columns[:, 0],
+        [(columns[:, 1] + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])],
+        list(columns[:, 2:].T),
+    )
+
+
+def _row(step: Int64, module: Int64, *values: Int64 | int) -> Int64:
+    return np.column_stack((step, module, *(np.broadcast_to(np.asarray(v, np.int64), len(step)) for v in values)))
+
+
+def _modules_of(calls: CallTable, paths: HostPaths) -> Int64:
+    """int64[nodes] path of the innermost module at or around each node of the calls, −1 for none."""
+    out = np.full(len(calls.parent), -1, np.int64)
+    for node, (parent, kind, name) in enumerate(
+        zip(calls.parent.tolist(), calls.kind.tolist(), calls.name.tolist(), strict=True)
+    ):
+        around = int(out[parent]) if parent >= 0 else -1
+        out[node] = paths.below(around, name) if kind == MODULE else around
+    return out
+
+
+def _module_texts(names: list[str], paths: HostPaths) -> list[str]:
+    """The text of each path, labelled as in the other tables."""
+    labels = module_labels((path, parent, names[name]) for path, (parent, name) in enumerate(paths.known))
+    texts: list[str] = []
+    for path, (parent, _) in enumerate(paths.known):
+        texts.append(f"{texts[parent]}/{labels[path]}" if parent >= 0 else labels[path])
+    return texts
+
+
+TABLES: dict[str, FileTable] = {
+    IDLE.name: (IDLE, idle_rows),
+    LOADING.name: (LOADING, loading_rows),
+    SYNCHRONISATIONS.name: (SYNCHRONISATIONS, synchronisation_rows),
+    PYTHON.name: (PYTHON, python_rows),
+    HOST_MODULES.name: (HOST_MODULES, module_rows),
+}

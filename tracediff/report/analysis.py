@@ -1,0 +1,284 @@
+"""The report of one set: its contents in order, for the terminal, in Markdown and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tracediff import bounds, thresholds
+from tracediff.aggregate.summary import MISSING, Side
+from tracediff.analysis import Analysis, Operation, Share
+from tracediff.charts import OF_SET
+from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.errors import printable
+from tracediff.formatting import PERCENT, count, percent, plural, ranges, time, time_unit
+from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.present.answer import hardware, not_recorded, steps_used
+from tracediff.present.plain_text import Table
+from tracediff.present.sections import BY_TITLES, first_notes
+from tracediff.present.tables import one_sided
+from tracediff.profile.events.step_states import state_label
+from tracediff.report.escape import escaped
+from tracediff.report.table_terminal import print_screen, to_rich
+from tracediff.report.to_markdown import section_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Head:
+    """The lines above the tables: the set's name, its runs and steps, its step time, and a caution or nothing."""
+
+    title: str
+    facts: str
+    step: str
+    caution: str = ""
+
+
+def head(analysis: Analysis) -> Head:
+    """The first lines."""
+    side = analysis.side
+    period = analysis.us(analysis.period)
+    step = f"{time(period)} per step"
+    if side.has_gpu:
+        work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
+        busy_too = f", GPU busy {time(busy)}" if time(busy) != time(work) else ""
+        step += f"; GPU time {time(work)}{busy_too}"
+    if analysis.tensor_cores:
+        step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
+    return Head(side.label, " · ".join(_facts(side)), step, _caution(side))
+
+
+def _caution(side: Side) -> str:
+    unread = unread_devices(side.notes)
+    rest = "" if side.has_gpu else ": this is the host's side only"
+    if unread:
+        return f"Caution: device events ({shortened(unread)}) are not read{rest}"
+    return f"Caution: {not_recorded(side)}{rest}" if side.unrecorded_launches else ""
+
+
+def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> list[str]:
+    """Health notes, one line each, of very many the first; with ``codes`` only those."""
+    notes = [n for n in analysis.side.notes if codes is None or n.code in codes]
+    return first_notes([f"{n.message} ({n.code}: {n.count:,})" for n in notes])
+
+
+def _facts(side: Side) -> list[str]:
+    facts = [hardware(side), plural(side.runs, "run")]
+    if len(side.ranks) > 1:
+        facts.append(f"ranks {ranges(side.ranks)} (step: the slowest, work: the mean)")
+    return [*facts, steps_used(side)]
+
+
+def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] = ()) -> dict[str, Table]:
+    """Key → table, in order; where ``names`` are given only those."""
+    top = bounds.TABLE_ROWS if top is None else top
+    out = {"states": _states(analysis)}
+    for device, title, work in (
+        ("gpu", "Work on the GPU", GPU_WORK),
+        ("cpu", "Operators and runtime calls on the host, by self time", HOST_WORK),
+    ):
+        rows = [o for o in analysis.operations if o.category in work]
+        if rows:
+            out[device] = _operations(analysis, title, rows, top)
+    what = "GPU time" if analysis.side.has_gpu else "Operator self time"
+    for view in ("family", "phase", "module", "op"):
+        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
+    for schema, lines in analysis.tables:
+        out[schema.name] = one_sided(
+            schema, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top
+        )
+    return {key: table for key, table in out.items() if not names or key in names}
+
+
+def _states(analysis: Analysis) -> Table:
+    """In the order of a comparison: families of operators the largest first, the smallest of them in one row."""
+    states = [s for s in analysis.states if s.ns]
+    families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -s.ns)
+    small = [s for s in families if s.ns < thresholds.SMALL_FAMILY * analysis.period]
+    left_out = small if len(small) > 1 else []
+    shown = [s for s in (*families, *(s for s in states if s not in families)) if s not in left_out]
+    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in shown]
+    if left_out:
+        place = len(families) - len(left_out)
+        times.insert(place, (f"op: {len(left_out)} smaller families", sum(s.ns for s in left_out)))
+    times.append(("step", sum(s.ns for s in states)))
+    unit = time_unit([analysis.us(analysis.period)])
+    rows = [(name, unit.plain(analysis.us(ns)), _part(ns, analysis.period)) for name, ns in times]
+    return Table("Where the step goes", "", heads=("state", f"time ({unit.name})", "share"), texts=1, rows=tuple(rows))
+
+
+def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
+    unit = time_unit([analysis.us(o.total) for o in rows])
+    shown = tuple(
+        (
+            o.name,
+            o.family,
+            count(analysis.number(o.count)),
+            unit.plain(analysis.us(o.self_ns)),
+            unit.plain(analysis.us(o.total)),
+            _part(o.self_ns, analysis.period),
+        )
+        for o in rows[:top]
+    )
+    return Table(
+        title,
+        "",
+        heads=("name", "family", "count", f"self ({unit.name})", "total", "share of step"),
+        texts=2,
+        rows=shown,
+        more=len(rows) - len(shown),
+    )
+
+
+def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
+    unit = time_unit([analysis.us(s.ns) for s in rows])
+    shown = tuple(
+        (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))
+        for s in rows[:top]
+    )
+    return Table(
+        title,
+        "",
+        heads=(view, "count", f"time ({unit.name})", "share"),
+        texts=1,
+        rows=shown,
+        more=len(rows) - len(shown),
+    )
+
+
+def _part(ns: int, total: int) -> str:
+    return PERCENT.text(ns / total) if total else "–"
+
+
+SUMMARY = ("states", "gpu", "cpu", "family")
+"""Tables shown where none is asked for."""
+
+
+def show(
+    analysis: Analysis, console: Console, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()
+) -> None:
+    """Print ``more`` and the tables ``names`` with notes on those that are missing; by default findings, a summary and
+    health notes.
+    """
+    first = head(analysis)
+    parts: list[RenderableType] = [
+        Text(printable(first.title), style="bold"),
+        Text(printable(first.facts), style="dim"),
+        Text(),
+    ]
+    parts.append(Padding(Text(printable(first.step), style="bold"), (0, 2)))
+    if first.caution:
+        parts.append(Padding(Text(printable(first.caution)), (0, 2)))
+    parts.append(Text())
+    parts += [] if names else _findings(analysis)
+    parts += [
+        to_rich(table)
+        for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()
+    ]
+    parts += [to_rich(table) for table in more]
+    notes = health_lines(analysis, [MISSING] if names else None)
+    if notes:
+        parts += [
+            Text("Health of the traces", style="bold"),
+            *(Padding(Text(printable(note)), (0, 2)) for note in notes),
+        ]
+    print_screen(console, Group(*parts))
+
+
+def _findings(analysis: Analysis) -> list[RenderableType]:
+    if not analysis.findings:
+        return []
+    parts: list[RenderableType] = [Text("Findings", style="bold")]
+    for finding in analysis.findings:
+        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, 2)))
+        parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
+    return [*parts, Text()]
+
+
+def to_markdown(
+    analysis: Analysis, names: Sequence[str] = (), top: int | None = None, more: Sequence[Table] = ()
+) -> str:
+    """The tables ``names``, by default all, and ``more`` as GitHub-flavoured Markdown."""
+    first = head(analysis)
+    lines = [f"## {escaped(first.title)}", "", f"**{escaped(first.step)}**", "", escaped(first.facts), ""]
+    lines += [escaped(first.caution), ""] if first.caution else []
+    for table in (*tables_of(analysis, top, names).values(), *more):
+        lines += section_lines(table)
+    if analysis.findings:
+        lines += [
+            "### Findings",
+            "",
+            *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings),
+            "",
+        ]
+    notes = health_lines(analysis)
+    if notes:
+        lines += ["### Health of the traces", "", *(f"- {escaped(note)}" for note in notes), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def frame_table(title: str, frame: pd.DataFrame, top: int | None = None) -> Table:
+    """``frame`` with its columns in order, those of text first; an index that is more than a row number is a column."""
+    import pandas as pd
+
+    whole = (
+        frame
+        if isinstance(frame.index, pd.RangeIndex)
+        else frame.rename_axis(index=str(frame.index.name or "name")).reset_index()
+    )
+    numbers = [c for c in whole.columns if pd.api.types.is_numeric_dtype(whole[c])]
+    texts = [c for c in whole.columns if c not in numbers]
+    rows = tuple(
+        tuple(_text(value) for value in row)
+        for row in whole[[*texts, *numbers]].head(top if top is not None else len(whole)).to_numpy(object)
+    )
+    return Table(
+        title,
+        "",
+        heads=tuple(str(c) for c in (*texts, *numbers)),
+        texts=len(texts),
+        rows=rows,
+        more=len(whole) - len(rows),
+    )
+
+
+def _text(value: object) -> str:
+    """A number with up to three decimals; a dash where there is none."""
+    if isinstance(value, float):
+        return "–" if value != value else f"{value:,.3f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table] = ()) -> str:
+    """The analysis as one page.
+
+    Args:
+        command: the command line that creates it, shown at its end.
+        more: further tables, such as HTA's.
+    """
+    from tracediff.report.page.figures import page_charts
+    from tracediff.report.page.html import page, set_facts, versions
+    from tracediff.report.page.script_data import analysis_flame
+
+    tables = tables_of(analysis, bounds.PAGE_ROWS)
+    return page(
+        "analysis.html.jinja",
+        f"{analysis.side.label} · tracediff",
+        page_charts(analysis, OF_SET),
+        {},
+        flame=analysis_flame(analysis),
+        head=head(analysis),
+        states=tables.pop("states"),
+        tables=[(f"table-{key}", table) for key, table in (*tables.items(), *enumerate(more))],
+        findings=analysis.findings,
+        health_lines=health_lines(analysis),
+        command=command,
+        origin=[*versions(), *set_facts(analysis.side)],
+    )

@@ -1,0 +1,324 @@
+"""`Gate` → terminal, Markdown, GitHub's annotations, JUnit's XML, and the JSON document of schema ``tracediff.check/1``
+(docs/reference/check.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+from xml.etree import ElementTree as xml
+
+from msgspec import UNSET, UnsetType
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tracediff import bounds
+from tracediff.diff.gate.judge import EXIT_CODES, INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
+from tracediff.diff.gate.limits import FACTORS, Waiver
+from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.errors import printable
+from tracediff.present import sections
+from tracediff.present.answer import answer_of, facts, headline
+from tracediff.present.check import (
+    bound,
+    change,
+    cut,
+    explanation,
+    figures,
+    interval,
+    not_passed,
+    row_subject,
+    sentence,
+    subject,
+)
+from tracediff.report import json_types
+from tracediff.report.escape import escaped
+from tracediff.report.json_text import JsonObject, filled, json_text, one_of
+from tracediff.report.table_terminal import print_screen
+from tracediff.report.to_json import reasons_of, tables_of, verdict_of
+from tracediff.report.to_markdown import rows_table, step_lines, table_lines
+
+STYLES = {
+    "pass": "green",
+    "regression": "bold red",
+    "inconclusive": "yellow",
+    "waived": "cyan",
+    "not-comparable": "yellow",
+}
+
+
+def show(gate: Gate, console: Console) -> None:
+    """Print the check."""
+    comparison = gate.comparison
+    parts: list[RenderableType] = [
+        Text(printable(f"{comparison.control.label} → {comparison.test.label}"), style="bold"),
+        Text(printable(facts(comparison)), style="dim"),
+        "",
+        Padding(Text(printable(sentence(gate)), style=STYLES[gate.result]), (0, 2)),
+        Padding(Text(printable(comparison.verdict.reason_of_other_work + headline(comparison))), (0, 2)),
+        "",
+        _table(gate),
+    ]
+    for judged in not_passed(gate):
+        what = printable(f"  {subject(judged)}: {judged.result}")
+        parts += ["", Text(what, style="bold", no_wrap=True, overflow="ellipsis")]
+        parts += [Padding(Text(printable(explanation(judged))), (0, 4))]
+    for line in sections.caution_lines(comparison):
+        parts.append(Padding(Text(printable(f"caution: {line}"), style="dim"), (0, 2)))
+    print_screen(console, Group(*parts))
+
+
+def _table(gate: Gate) -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
+    table.add_column("  subject", no_wrap=True, overflow="ellipsis")
+    for name in ("control", "test", "change"):
+        table.add_column(name, justify="right", no_wrap=name != "change")
+    table.add_column("limit")
+    table.add_column("result", no_wrap=True)
+    for judged in gate.judged:
+        changed = "\n".join(part for part in (change(judged), interval(judged)) if part)
+        result = Text(judged.result, style=STYLES[judged.result])
+        table.add_row(Text(printable(f"  {row_subject(judged)}")), *figures(judged), changed, bound(judged), result)
+    return table
+
+
+SIGNS = {"pass": "✅", "regression": "❌", "inconclusive": "❔", "waived": "⏸️", "not-comparable": "❔"}
+
+
+def to_markdown(gate: Gate) -> str:
+    """The result, the table of limits, the limits that did not pass; folded, the step and the largest changes."""
+    comparison = gate.comparison
+    answer = answer_of(comparison)
+    title = escaped(f"{comparison.control.label} → {comparison.test.label}")
+    lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
+    lines += [
+        escaped(comparison.verdict.reason_of_other_work + headline(comparison)),
+        "",
+        *(line for text in (answer.why, answer.code) if text for line in (escaped(text), "")),
+        escaped(facts(comparison)),
+        "",
+        *_limits(gate),
+        "",
+    ]
+    failing = not_passed(gate)[: bounds.COMMENT_LIMITS]
+    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
+    cautions = sections.caution_lines(comparison)
+    lines += ["Compared with caution:", "", *(f"- {escaped(c)}" for c in cautions), ""] if cautions else []
+    if not comparison.was_refused:
+        lines += [*_folded("Where the step went", step_lines(comparison)), *_changes(gate)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _limits(gate: Gate) -> list[str]:
+    shown = [*not_passed(gate), *gate.with_result(PASS)]
+    heads = ["subject", "control", "test", "change", "95 % interval", "limit", "result"]
+    lines = table_lines(heads, "lrrrrll", map(_cells, shown[: bounds.COMMENT_LIMITS]))
+    more = len(shown) - bounds.COMMENT_LIMITS
+    return [*lines, "", f"{more:,} more limits are in the JSON document (--json)."] if more > 0 else lines
+
+
+def _cells(judged: Judged) -> list[str]:
+    cells = [*figures(judged), change(judged), interval(judged), bound(judged)]
+    return [escaped(row_subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"]
+
+
+def _changes(gate: Gate) -> list[str]:
+    """The five largest changes of matched work."""
+    comparison = gate.comparison
+    (table,) = sections.changes(comparison, "gpu", "change", bounds.COMMENT_CHANGES)
+    rows = [replace(row, name=cut(row.name)) for row in table.rows]
+    return _folded(table.title, rows_table("name", rows)) if rows else []
+
+
+def _folded(title: str, lines: Sequence[str]) -> list[str]:
+    return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
+
+
+LEVELS = {REGRESSION: "error", INCONCLUSIVE: "warning", WAIVED: "notice"}
+
+
+def to_github(gate: Gate) -> str:
+    """A line for each limit that did not pass; a single line if all passed or none was decided."""
+    if gate.stopping:
+        return _command("warning", f"tracediff: {gate.result.replace('-', ' ')}", sentence(gate))
+    lines = [_annotation(judged) for result in LEVELS for judged in gate.with_result(result)[: bounds.ANNOTATIONS]]
+    return "".join(lines) or _command("notice", f"tracediff: {PASS}", sentence(gate))
+
+
+def _annotation(judged: Judged) -> str:
+    return _command(LEVELS[judged.result], f"tracediff: {judged.result} of {subject(judged)}", explanation(judged))
+
+
+def _command(level: str, title: str, message: str) -> str:
+    return f"::{level} title={_property(printable(title))}::{_data(printable(message))}\n"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+SUITE = "tracediff check"
+
+
+def to_junit(gate: Gate) -> str:
+    """The document: exceeded limits are failures, inconclusive ones skipped, waived ones pass with a note."""
+    totals = {
+        "tests": len(gate.judged),
+        "failures": len(gate.with_result(REGRESSION)),
+        "skipped": len(gate.with_result(INCONCLUSIVE)),
+        "errors": 0,
+    }
+    attributes = {"name": SUITE, **{k: str(v) for k, v in totals.items()}}
+    root = xml.Element("testsuites", attributes)
+    suite = xml.SubElement(root, "testsuite", attributes)
+    for judged in gate.judged:
+        _case(suite, judged)
+    xml.SubElement(suite, "system-out").text = printable(sentence(gate))
+    xml.indent(root)
+    return xml.tostring(root, encoding="unicode", xml_declaration=False).join(
+        ("<?xml version='1.0' encoding='utf-8'?>\n", "\n")
+    )
+
+
+def _case(suite: xml.Element, judged: Judged) -> None:
+    case = xml.SubElement(
+        suite, "testcase", {"name": printable(judged.figure.subject), "classname": SUITE.replace(" ", ".")}
+    )
+    message = printable(explanation(judged))
+    if judged.result == REGRESSION:
+        xml.SubElement(case, "failure", {"type": REGRESSION, "message": message}).text = message
+    elif judged.result == INCONCLUSIVE:
+        xml.SubElement(case, "skipped", {"message": message})
+    else:
+        xml.SubElement(case, "system-out").text = message
+
+
+class CheckedSet(JsonObject):
+    """One side."""
+
+    label: str
+    """name of the set in reports"""
+    runs: int
+    """number of runs"""
+
+
+class GateComparability(JsonObject):
+    """The preflight, and which of its reasons stop the check."""
+
+    level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
+    """refused: the sides cannot be compared"""
+    reasons: list[json_types.ReasonRow]
+    """what differs; empty if nothing does"""
+    stopping: list[str]
+    """codes of the reasons that stopped the check"""
+
+
+class LimitResult(JsonObject):
+    """One limit, and the figure that was judged against it."""
+
+    subject: str
+    """what was judged: step, state:NAME, family:NAME, op:NAME, kernels, memory, graph-breaks"""
+    limit: str
+    """the subject as given; for operators the pattern"""
+    unit: Annotated[str, one_of(*FACTORS)]
+    """µs per step, bytes, or a count"""
+    control: float | None
+    """in the unit; null where unknown"""
+    test: float | None
+    """in the unit; null where unknown"""
+    change: float | None
+    """test − control; null if a side is unknown"""
+    ratio: float | None
+    """test / control; null where control is 0 or a side is unknown"""
+    interval: tuple[float, float] | None
+    """95 % confidence interval of the relative change: 0.05 is 5 %; null where untested"""
+    relative: float
+    """relative part of the limit: 0.05 is 5 %"""
+    absolute: float
+    """absolute part of the limit, in the unit"""
+    bound: float | None
+    """largest allowed growth, in the unit: the larger of the two parts; null if control is unknown"""
+    result: Annotated[str, one_of(PASS, REGRESSION, INCONCLUSIVE, WAIVED)]
+    """result of this limit"""
+    why: str | None
+    """reason for the result beyond the figures"""
+    settle: str | None
+    """what would resolve an inconclusive result"""
+    explanation: str
+    """the result and its reasons in one sentence"""
+    waiver: Waiver | None
+    """the waiver that covers an exceeded limit, even if it has expired"""
+
+
+class CheckDocument(JsonObject):
+    """A comparison judged against limits. null where something is unknown or was not tested."""
+
+    schema: Literal["tracediff.check/1"]
+    result: Annotated[str, one_of(*EXIT_CODES)]
+    """result of the check"""
+    exit_code: int
+    """0 pass, 1 regression, 3 inconclusive or not comparable"""
+    sentence: str
+    """the result in a sentence"""
+    control: CheckedSet
+    test: CheckedSet
+    verdict: json_types.DiffVerdict
+    comparability: GateComparability
+    limits: list[LimitResult]
+    """every limit, the step first"""
+    tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
+    """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
+
+
+def document(gate: Gate) -> CheckDocument:
+    """The document of a check."""
+    comparison = gate.comparison
+    return CheckDocument(
+        schema="tracediff.check/1",
+        result=gate.result,
+        exit_code=gate.exit_code,
+        sentence=sentence(gate),
+        control=filled(CheckedSet, comparison.control),
+        test=filled(CheckedSet, comparison.test),
+        verdict=verdict_of(comparison.verdict),
+        comparability=GateComparability(
+            comparison.comparability.level,
+            reasons_of(comparison.comparability.reasons),
+            [r.code for r in gate.stopping],
+        ),
+        limits=[_limit(judged) for judged in gate.judged],
+        tables=tables_of(comparison) if comparison.tables else UNSET,
+    )
+
+
+def to_json(gate: Gate) -> str:
+    """The document as indented text, with a new line at its end."""
+    return json_text(document(gate))
+
+
+def _limit(judged: Judged) -> LimitResult:
+    limit, figure = judged.limit, judged.figure
+    return filled(
+        LimitResult,
+        judged,
+        subject=figure.subject,
+        limit=limit.subject,
+        unit=limit.unit,
+        control=figure.control,
+        test=figure.test,
+        change=None if figure.control is None or figure.test is None else figure.test - figure.control,
+        ratio=figure.test / figure.control if figure.control and figure.test is not None else None,
+        interval=figure.interval,
+        relative=limit.relative,
+        absolute=limit.absolute,
+        why=judged.why or None,
+        settle=judged.settle or None,
+        explanation=explanation(judged),
+    )

@@ -1,0 +1,86 @@
+"""`CollectionTable` → terminal, Markdown, and the JSON document of schema ``tracediff.table/1``
+(docs/reference/table.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tracediff.collected import CollectionTable, VariantRow
+from tracediff.errors import printable
+from tracediff.formatting import percent
+from tracediff.present.collection import HEAD, cells_of, formats_of, fx_lines, heads, notes_of, stage_lines, title
+from tracediff.report.escape import escaped
+from tracediff.report.json_text import JsonObject, json_text
+from tracediff.report.table_terminal import print_screen
+from tracediff.report.to_markdown import table_lines
+
+DROPPED_FIRST = ("runs", "IQR", "items/s", "warm", "build", "ops", "profiler", "peak")
+"""Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
+
+
+def show(collection: CollectionTable, console: Console) -> None:
+    """Print the table, as many of its columns as fit."""
+    parts: list[RenderableType] = [Text(printable(title(collection)), style="bold")]
+    formats = formats_of(collection.rows)
+    titles = heads(formats)
+    cells = [cells_of(row, formats) for row in collection.rows if row.runs]
+    columns = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
+    for name in DROPPED_FIRST:
+        if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in columns if cells) <= console.width:
+            break
+        columns = [i for i in columns if HEAD[i] != name]
+    grid = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    for i in columns:
+        grid.add_column(titles[i], justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis")
+    for texts in cells:
+        grid.add_row(*(Text(printable(texts[i])) for i in columns))
+    if cells:
+        parts.append(grid)
+    for row in collection.rows:
+        parts += [Text(printable(note), style="" if row.failed else "dim") for note in notes_of(row)]
+    lines = [
+        *stage_lines(collection.rows),
+        *(line for row in collection.rows for line in fx_lines(row.variant, row.fx_nodes)),
+    ]
+    parts += [Text(printable(line)) for line in lines]
+    print_screen(console, Group(*parts))
+
+
+def to_markdown(collection: CollectionTable) -> str:
+    """All columns as GitHub-flavoured Markdown."""
+    formats = formats_of(collection.rows)
+    rows = [cells_of(row, formats) if row.runs else [row.variant, *[""] * (len(HEAD) - 1)] for row in collection.rows]
+    cells = [[escaped(cell) for cell in row] for row in rows]
+    table = table_lines(heads(formats), "l" + "r" * (len(HEAD) - 1), cells)
+    lines = [f"### {escaped(title(collection))}", "", *table]
+    notes = [note for row in collection.rows for note in notes_of(row)] + stage_lines(collection.rows)
+    for row in collection.rows:
+        for node in row.fx_nodes:
+            notes.append(f"{row.variant}, {node.node} ({node.calls}): {node.us:,.1f} µs, {percent(node.share)}")
+    return "\n".join([*lines, *([""] if notes else []), *(f"- {escaped(note)}" for note in notes)]) + "\n"
+
+
+class TableDocument(JsonObject):
+    """The table of a collection: what each variant costs to build and to run."""
+
+    schema: Literal["tracediff.table/1"]
+    name: str
+    """name of the collected workload or function"""
+    size: str | None
+    """size of the workload; null for your own code"""
+    environment: dict[str, Any]
+    """versions, device and settings of the first variant, from its manifest"""
+    rows: list[VariantRow]
+    """variants, in the order in which they were given"""
+
+
+def to_json(collection: CollectionTable) -> str:
+    """The document, with a new line at its end."""
+    return json_text(
+        TableDocument("tracediff.table/1", collection.name, collection.size, collection.environment, collection.rows)
+    )

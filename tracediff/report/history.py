@@ -1,0 +1,286 @@
+"""A history → terminal, Markdown, a page, and the JSON document of schema ``tracediff.history/1``
+(docs/reference/history.md).
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Literal
+
+from msgspec import Meta
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tracediff.errors import printable
+from tracediff.history.bisect import Bisected
+from tracediff.history.series import ExplainedChange, ExplainedSeries, Point, Series
+from tracediff.present.history import (
+    BY,
+    ChangeText,
+    bisect_command,
+    cause_text,
+    change_texts,
+    commits_table,
+    noise_line,
+    series_title,
+)
+from tracediff.report.escape import escaped
+from tracediff.report.json_text import JsonObject, filled, json_text
+from tracediff.report.table_terminal import print_screen, to_rich
+from tracediff.report.to_markdown import section_lines
+
+
+def show(
+    where: str,
+    explained: Sequence[ExplainedSeries],
+    unread: Sequence[str],
+    console: Console,
+    *,
+    by: str = "step",
+    last: int | None = None,
+) -> None:
+    """Print every series: its commits, then what explains each change.
+
+    Args:
+        where: the history, for the command that looks closer.
+        by: what the table of commits shows. last: how many commits it shows; None for all.
+    """
+    parts: list[RenderableType] = [Text(printable(f"not read: {line}"), style="dim") for line in unread]
+    for one in explained:
+        parts += [
+            Text(printable(series_title(one.series)), style="bold"),
+            Padding(Text(noise_line(one.series)), (0, 2)),
+            Text(),
+            to_rich(commits_table(one.series, by, last)),
+        ]
+        for text, explanation in zip(change_texts(one.series, one.explanations), one.explanations, strict=True):
+            parts += _change_block(text)
+            command = bisect_command(shlex.quote(where), explanation)
+            parts += [Padding(Text(printable(f"next: {command}")), (0, 2))] if command else []
+            parts.append(Text())
+    print_screen(console, Group(*parts))
+
+
+def _change_block(text: ChangeText) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        Text(printable(text.title), style="bold"),
+        Padding(Text(printable(text.significance), style="dim"), (0, 2)),
+        Padding(Text(printable(f"commits: {text.commits}")), (0, 2)),
+    ]
+    lines += [Padding(Text(printable(line)), (0, 2)) for line in (text.cause, text.code) if line]
+    lines += [Padding(Text(printable(operator), style="dim"), (0, 4)) for operator in text.operators]
+    if text.cautions:
+        lines.append(Padding(Text(printable(f"compare with caution: {text.cautions}"), style="dim"), (0, 2)))
+    return lines
+
+
+def show_bisected(found: Bisected, subjects: dict[str, str], console: Console) -> None:
+    """Print the first bad commit, what that rests on and what explains it; or the commits that it may be, and why."""
+    titles = [printable(f"{commit} {subjects.get(commit, '')}".rstrip()) for commit in found.suspects]
+    if found.comparison is None:
+        which = "The first bad commit is one of these" if len(titles) > 1 else "The first bad commit may be this one"
+        heading = f"inconclusive: {found.inconclusive}" if found.inconclusive else "inconclusive: commits were skipped"
+        listed = [Padding(Text(title), (0, 2)) for title in titles]
+        print_screen(console, Group(Text(printable(heading), style="bold"), Text(f"{which}:"), *listed))
+        return
+    parts: list[RenderableType] = [
+        Text(f"first bad commit: {titles[0]}", style="bold"),
+        Padding(Text(printable(f"against the commit before it: {found.why}")), (0, 2)),
+    ]
+    explanation = found.comparison.explanation
+    parts += (
+        [Padding(Text(printable(cause_text(cause))), (0, 2)) for cause in explanation.causes[:1]] if explanation else []
+    )
+    print_screen(console, Group(*parts))
+
+
+def to_markdown(
+    explained: Sequence[ExplainedSeries], unread: Sequence[str], *, by: str = "step", last: int | None = None
+) -> str:
+    """All series as GitHub-flavoured Markdown; the arguments are those of `show`."""
+    lines = [f"- not read: {escaped(line)}" for line in unread] + ([""] if unread else [])
+    for one in explained:
+        lines += [f"## {escaped(series_title(one.series))}", "", escaped(noise_line(one.series)), ""]
+        for text in change_texts(one.series, one.explanations):
+            lines += _change_lines(text)
+        lines += section_lines(commits_table(one.series, by, last))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _change_lines(text: ChangeText) -> list[str]:
+    lines = [f"**{escaped(text.title)}** ({escaped(text.significance)})", "", f"- commits: {escaped(text.commits)}"]
+    lines += [f"- {escaped(line)}" for line in (text.cause, text.code) if line]
+    lines += [f"- {escaped(operator)}" for operator in text.operators]
+    lines += [f"- compare with caution: {escaped(text.cautions)}"] if text.cautions else []
+    return [*lines, ""]
+
+
+Microseconds = Annotated[float, Meta(description="µs per step")]
+CommitName = Annotated[str, Meta(description="hash or other name of the commit")]
+
+
+class HistoryPoint(JsonObject):
+    """One commit."""
+
+    commit: CommitName
+    committed: int
+    """time of the commit, in s since 1970"""
+    message: str
+    """first line of the commit's message; empty where unknown"""
+    runs_us: list[float]
+    """median step of each run, in µs"""
+    step_us: float
+    """geometric mean of the runs, in µs"""
+    ci95_us: tuple[float, float] | None
+    """95 % interval of step_us, from the noise of the series; null where unknown"""
+    families: dict[str, float]
+    """family of work → median over runs, µs per step"""
+    memory_bytes: float | None
+    """peak memory of the median run; null where not recorded"""
+
+
+class HistoryOperator(JsonObject):
+    """Work that changed with the step."""
+
+    operator: str
+    """operator and kernels; `control → test` where they differ"""
+    delta_us: float
+    """after − before, µs per step"""
+
+
+class HistoryChange(JsonObject):
+    """One change point."""
+
+    commit: str
+    """first commit at the new level, by the best estimate"""
+    good: str
+    """last recorded commit that is before the change with 95 %"""
+    bad: str
+    """first recorded commit that is after the change with 95 %"""
+    commits: int | None
+    """number of commits after good, up to bad; null where the repository lacks them"""
+    change: float
+    """relative change of the step time"""
+    ci95: tuple[float, float] | None
+    """95 % interval of change; null where untested"""
+    p_value: float
+    """p-value, corrected for the search"""
+    finding: str | None
+    """effect that is most of the first cause; null without one"""
+    statement: str | None
+    """the first cause in a sentence; null without one"""
+    operators: list[HistoryOperator]
+
+
+class HistorySeries(JsonObject):
+    """The commits of one machine and configuration."""
+
+    machine: str
+    """what the sets ran on"""
+    configuration: str
+    """what ran"""
+    is_in_git_order: bool
+    """whether points are in the repository's order, else by time"""
+    sd: float | None
+    """standard deviation of a run's step, as a part of it; null where unknown"""
+    points: list[HistoryPoint]
+    """commits in order"""
+    changes: list[HistoryChange]
+    """change points in order"""
+
+
+class HistoryDocument(JsonObject):
+    """The step time over commits."""
+
+    schema: Literal["tracediff.history/1"]
+    series: list[HistorySeries]
+    unread: list[str]
+    """one line for each entry that cannot be read"""
+
+
+def to_json(explained: Sequence[ExplainedSeries], unread: Sequence[str]) -> str:
+    """The document as indented text, with a new line at its end."""
+    return json_text(HistoryDocument("tracediff.history/1", [_series(one) for one in explained], list(unread)))
+
+
+def _series(one: ExplainedSeries) -> HistorySeries:
+    series = one.series
+    return HistorySeries(
+        machine=series.machine,
+        configuration=series.configuration,
+        is_in_git_order=series.is_of_git,
+        sd=series.noise.sd if series.noise else None,
+        points=[_point(series, point) for point in series.points],
+        changes=[_change(series, explanation) for explanation in one.explanations],
+    )
+
+
+def _point(series: Series, point: Point) -> HistoryPoint:
+    return filled(
+        HistoryPoint,
+        point,
+        message=point.subject,
+        ci95_us=series.interval_us(point),
+        memory_bytes=point.memory,
+    )
+
+
+def _change(series: Series, explained: ExplainedChange) -> HistoryChange:
+    found, cause = explained.change.estimate, explained.cause
+    has_interval = found.low is not None and found.high is not None
+    return HistoryChange(
+        commit=series.points[explained.change.first].commit,
+        good=explained.before.commit,
+        bad=explained.after.commit,
+        commits=explained.commits,
+        change=math.expm1(found.effect),
+        ci95=(math.expm1(found.low or 0.0), math.expm1(found.high or 0.0)) if has_interval else None,
+        p_value=explained.change.p,
+        finding=cause.effect if cause else None,
+        statement=cause_text(cause) if cause else None,
+        operators=[
+            HistoryOperator(row.name or row.family, explained.comparison.us(row.delta)) for row in explained.operators
+        ],
+    )
+
+
+def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command: str | None = None) -> str:
+    """All series as one page.
+
+    Args:
+        unread: one line for each entry that cannot be read. command: the command line that creates it.
+    """
+    from tracediff.charts.figures.commits import commits
+    from tracediff.report.page.figures import chart, charts_within
+    from tracediff.report.page.html import page, versions
+    from tracediff.report.page.script_data import FlameGraph
+
+    charts = charts_within(chart(f"commits-{k}", partial(commits, one.series)) for k, one in enumerate(explained))
+    return page(
+        "history.html.jinja",
+        "history · tracediff",
+        charts,
+        {},
+        flame=FlameGraph("", ""),
+        series=[
+            {
+                "key": f"commits-{k}",
+                "title": series_title(one.series),
+                "noise": noise_line(one.series),
+                "changes": change_texts(one.series, one.explanations),
+                "tables": {by: commits_table(one.series, by, None) for by in BY if by != "memory" or _has_memory(one)},
+            }
+            for k, one in enumerate(explained)
+        ],
+        unread=unread,
+        command=command,
+        origin=versions(),
+    )
+
+
+def _has_memory(one: ExplainedSeries) -> bool:
+    return any(point.memory is not None for point in one.series.points)

@@ -1,0 +1,255 @@
+"""Memory snapshots → terminal, Markdown, a page, and the JSON document of schema ``tracediff.memory/1``
+(docs/reference/memory.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tracediff.errors import printable
+from tracediff.memory.account import (
+    GONE,
+    GREW,
+    NEW,
+    SAME,
+    SHRANK,
+    VIEWS,
+    Account,
+    DeviceDifference,
+    SnapshotAccount,
+    difference,
+    holdings,
+    timeline,
+)
+from tracediff.pair import Pair
+from tracediff.present.memory import DeviceText, MemoryText
+from tracediff.report.escape import escaped
+from tracediff.report.json_text import JsonObject, Kind, filled, json_text, one_of
+from tracediff.report.table_terminal import print_screen, to_rich
+from tracediff.report.to_markdown import section_lines
+
+
+def show(text: MemoryText, console: Console) -> None:
+    """Print the sections of all devices."""
+    parts: list[RenderableType] = [Text(printable(text.title), style="bold")]
+    for section in text.sections:
+        parts += _section(section)
+    print_screen(console, Group(*parts))
+
+
+def _section(section: DeviceText) -> list[RenderableType]:
+    lines: list[RenderableType] = [
+        Text(printable(section.title), style="bold"),
+        Padding(Text(printable(section.sentence)), (0, 2)),
+    ]
+    notes = [Padding(Text(printable(note), style="dim"), (0, 2)) for note in section.notes]
+    return [*lines, *notes, Text(), *(to_rich(table) for table in section.tables)]
+
+
+def to_markdown(text: MemoryText) -> str:
+    """The sections of all devices as GitHub-flavoured Markdown."""
+    lines = [f"## {escaped(text.title)}", ""]
+    for section in text.sections:
+        lines += [f"**{escaped(section.title)}**: {escaped(section.sentence)}", ""]
+        lines += [f"- {escaped(note)}" for note in section.notes] + ([""] if section.notes else [])
+        for table in section.tables:
+            lines += section_lines(table)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+Bytes = Annotated[int, Meta(description="bytes")]
+
+
+class MemorySegment(JsonObject):
+    """One segment at the peak; all expandable segments are one."""
+
+    type: Annotated[str, one_of("small", "large", "expandable", "freed since", "unknown")]
+    """type of the segment; freed since: of which only the free was recorded"""
+    stream: int
+    """stream whose blocks it has"""
+    pool: tuple[int, int]
+    """memory pool that owns it; 0, 0 is the default"""
+    address: int
+    """first address; 0 for expandable segments"""
+    reserved_bytes: Bytes
+    allocated_bytes: Bytes
+    blocks: int
+    """allocated blocks in it"""
+
+
+class Layers(JsonObject):
+    """Allocated memory over the recording, stacked: at each position the layers add up to what is allocated."""
+
+    events: list[int]
+    """positions: number of events that happened before, ascending"""
+    times_us: list[int] | None
+    """µs from the first event to each position; null where none are recorded"""
+    layers: dict[str, list[int]]
+    """name of a layer → bytes at each position"""
+
+
+class MemoryAmounts(JsonObject):
+    """One device of one snapshot."""
+
+    start_bytes: int
+    """allocated before the first event"""
+    above_start_bytes: int
+    """peak − start"""
+    peak_bytes: int
+    """most allocated at any time of the recording"""
+    peak_event: int
+    """number of events before the peak is reached"""
+    peak_us: int | None
+    """µs from the first event to the peak; null where not recorded"""
+    reserved_bytes: int
+    """in segments at the peak"""
+    fragmentation_bytes: int
+    """reserved − allocated at the peak"""
+    unknown_bytes: int
+    """part of the peak whose call site is unknown"""
+    rounding_bytes: int
+    """part of the peak that the allocator added to blocks"""
+    allocated_at_dump_bytes: Bytes
+    reserved_at_dump_bytes: Bytes
+    actions: dict[str, int]
+    """number of events by action of the allocator"""
+    out_of_memory_bytes: list[int]
+    """bytes of each request that failed"""
+    contradictions: int
+    """events that do not fit the others, as in a recording with gaps"""
+    segments: list[MemorySegment]
+    """segments at the peak; they add up to reserved"""
+    timeline: Layers
+
+
+class MemoryHolder(JsonObject):
+    """What holds a part of the peak; the rows of a list add up to the peak."""
+
+    name: str
+    """call site, module or size class, or why it is unknown"""
+    control_bytes: Bytes
+    control_blocks: int
+    """number of blocks"""
+    test_bytes: int | None
+    """bytes; null for one snapshot"""
+    test_blocks: int | None
+    """number of blocks; null for one snapshot"""
+    delta_bytes: int | None
+    """test − control, in bytes; null for one snapshot"""
+    status: Annotated[str | None, Meta(extra_json_schema={"enum": [NEW, GONE, GREW, SHRANK, SAME, None]})]
+    """null for one snapshot"""
+
+
+class MemoryDevice(JsonObject):
+    """One device."""
+
+    device: int
+    """number of the device"""
+    control: MemoryAmounts | None
+    """null where control does not use the device"""
+    test: MemoryAmounts | None
+    """null where test does not use the device, and for one snapshot"""
+    by_call_site: list[MemoryHolder]
+    by_module: list[MemoryHolder]
+    by_size_class: list[MemoryHolder]
+
+
+class MemoryDocument(JsonObject):
+    """What holds the peak of GPU memory in one memory snapshot, or what changed between two."""
+
+    schema: Literal["tracediff.memory/1"]
+    control: str
+    """file name of the snapshot"""
+    test: str | None
+    """file name of the second snapshot; null for one snapshot"""
+    devices: list[MemoryDevice]
+
+
+def to_json(accounts: Sequence[SnapshotAccount]) -> str:
+    """The document of one or two snapshots as indented text, with a new line at its end."""
+    if len(accounts) == 1:
+        (account,) = accounts
+        devices = [_device(DeviceDifference(found.device, Pair(found, None)), is_one=True) for found in account.devices]
+        return json_text(MemoryDocument("tracediff.memory/1", account.name, None, devices))
+    control, test = accounts
+    devices = [_device(found, is_one=False) for found in difference(control, test).devices]
+    return json_text(MemoryDocument("tracediff.memory/1", control.name, test.name, devices))
+
+
+def _device(found: DeviceDifference, *, is_one: bool) -> MemoryDevice:
+    def rows(view: str) -> list[MemoryHolder]:
+        return _one(found.accounts.control, view) if is_one and found.accounts.control else _both(found, view)
+
+    return MemoryDevice(
+        found.device,
+        *found.accounts.map(lambda account: _amounts(account) if account else None),
+        *map(rows, VIEWS),
+    )
+
+
+def _one(account: Account, view: str) -> list[MemoryHolder]:
+    return [MemoryHolder(name, a.size, a.blocks, None, None, None, None) for name, a in holdings(account, view)]
+
+
+def _both(found: DeviceDifference, view: str) -> list[MemoryHolder]:
+    return [
+        MemoryHolder(row.name, *row.held.control, *row.held.test, delta_bytes=row.change, status=row.status)
+        for row in found.changes(view)
+    ]
+
+
+def _amounts(account: Account) -> MemoryAmounts:
+    return _in_bytes(
+        MemoryAmounts,
+        account,
+        above_start_bytes=account.peak - account.start,
+        peak_event=account.peak_level,
+        peak_us=account.times[account.peak_level] if account.times else None,
+        segments=[_in_bytes(MemorySegment, segment, type=segment.kind) for segment in account.segments],
+        timeline=_layers(account),
+    )
+
+
+def _in_bytes(kind: type[Kind], source: object, **given: Any) -> Kind:
+    """As `filled`; a field NAME_bytes is the attribute NAME."""
+    for name in kind.__struct_fields__:
+        if name.endswith("_bytes") and name not in given:
+            given[name] = getattr(source, name.removesuffix("_bytes"))
+    return filled(kind, source, **given)
+
+
+def _layers(account: Account) -> Layers:
+    found = timeline(account)
+    times = [account.times[level] for level in found.levels] if account.times else None
+    return Layers(found.levels, times, found.layers)
+
+
+def to_html(text: MemoryText, accounts: Sequence[SnapshotAccount], command: str | None = None) -> str:
+    """One snapshot or two as one page.
+
+    Args:
+        text: its sentences and tables. accounts: of one snapshot, or of control and test.
+        command: the command line that creates it, shown at its end.
+    """
+    from tracediff.charts.figures.memory import memory_layers
+    from tracediff.report.page.figures import chart, charts_within
+    from tracediff.report.page.html import page, versions
+    from tracediff.report.page.script_data import FlameGraph
+
+    return page(
+        "memory.html.jinja",
+        f"{text.title} · tracediff",
+        charts_within([chart("memory_layers", partial(memory_layers, accounts))]),
+        {},
+        flame=FlameGraph("", ""),
+        text=text,
+        command=command,
+        origin=versions(),
+    )

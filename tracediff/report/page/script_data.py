@@ -1,0 +1,278 @@
+"""What the page's script reads: the long tables (operators and kernels, and groups of matched work with their members;
+times in µs per step), and the flame graph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
+
+from tracediff import bounds, thresholds
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.diff.call_trees import Frame, flame_graph, largest, line_graph, of_one, pruned
+from tracediff.diff.views import UNKNOWN, one_group
+from tracediff.errors import printable
+from tracediff.formatting import change, part, signed_time, time, time_unit
+from tracediff.pair import Pair, total
+from tracediff.present.sections import NUMBERS, numbers
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.report.explain import WHY
+from tracediff.report.to_json import group_of, op_of
+
+if TYPE_CHECKING:
+    from tracediff.analysis import Analysis
+    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.groups import Group
+    from tracediff.diff.ops import Op
+    from tracediff.diff.views import WorkChange
+
+
+OP_COLUMNS = (
+    *("name", "raw_name", "category", "family", *NUMBERS[:2], "control_self_us", "test_self_us", "delta_self_us"),
+    *("control_total_us", "test_total_us", "time_change", "p_value", "q_value"),
+)
+GROUP_COLUMNS = (
+    *("name", "level", "family", "module", "phase", "lines", *NUMBERS, "call"),
+    *("count_part_us", "mean_part_us", "control", "test", "all_members"),
+)
+MEMBER_COLUMNS = ("name", "raw_name", "op", "count", "us")
+
+
+@dataclass
+class Names:
+    """Every text once; rows hold its number.
+
+    Attributes:
+        texts: in order of number. size: bytes of them as JSON. codes: text as recorded → its number.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    size: int = 0
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def code(self, text: str | None) -> int:
+        """The number of ``text``, −1 for None."""
+        if text is None:
+            return -1
+        number = self.codes.get(text)
+        if number is None:
+            number = self.codes[text] = len(self.texts)
+            self.texts.append(shortened(text))
+            self.size += len(encoded(self.texts[-1])) + 1
+        return number
+
+    def by_match_name(self) -> dict[str, int]:
+        """Match name → the first number of its spellings."""
+        return {match_name(text): code for text, code in reversed(self.codes.items())}
+
+
+def encoded(value: Any) -> str:
+    """JSON in ASCII that holds no markup: ``<`` is written as an escape."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def shortened(text: str) -> str:
+    """``text`` on one line, its middle left out where it is very long."""
+    if len(text) > bounds.PAGE_CELL:
+        half = bounds.PAGE_CELL // 2
+        text = f"{text[:half]}… {len(text) - bounds.PAGE_CELL:,} characters …{text[-half:]}"
+    return printable(text)
+
+
+def tables(comparison: Comparison, room: int) -> dict[str, Any]:
+    """``names``, ``ops`` and ``groups``: each {columns, rows, unit, all}, rows by size of their change, at most
+    SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their name.
+
+    Args:
+        room: bytes of JSON that all together may take; the smallest changes are left out first.
+    """
+    names = Names()
+    ops = _ops(comparison, names, room // 2)
+    groups = _groups(comparison, names, room - names.size - _size(ops["rows"]))
+    spelled = names.by_match_name()
+    marks = {f"{side}:{event}": spelled[name] for side, event, name in _marks(comparison) if name in spelled}
+    spellings = {code: spelled[match_name(text)] for text, code in names.codes.items()}
+    others = {code: first for code, first in spellings.items() if code != first}
+    return {"names": names.texts, "ops": ops, "groups": groups, "why": WHY, "marks": marks, "spellings": others}
+
+
+def _marks(comparison: Comparison) -> Iterator[tuple[int, int, str]]:
+    """(side, event, match name) of each mark of the timeline that shows an event."""
+    for side, traces in enumerate((comparison.control, comparison.test)):
+        if traces.typical is not None:
+            marks = traces.typical.timeline.marks
+            shown = zip(marks.event.tolist(), marks.name, strict=True)
+            yield from ((side, event, match_name(name)) for event, name in shown if event >= 0)
+
+
+def _size(rows: list[list[Any]]) -> int:
+    return sum(len(encoded(row)) for row in rows)
+
+
+def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[Any]]:
+    """The first SEARCHED_ROWS of ``rows``, as many as fit into ``room`` bytes with the names that they add."""
+    before, size = names.size, 0
+    kept: list[list[Any]] = []
+    for row in islice(rows, bounds.SEARCHED_ROWS):
+        size += len(encoded(row))
+        if size + names.size - before > room:
+            break
+        kept.append(row)
+    return kept
+
+
+def _ops(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
+    ops = sorted(comparison.ops, key=lambda o: (-abs(o.delta), -sum(o.self_time), o.raw_name))
+    every = (_cells(OP_COLUMNS, _op(comparison, op), names) for op in ops)
+    largest = [comparison.us(max(o.self_time)) for o in ops]
+    return _table(OP_COLUMNS, _fitting(every, names, room), len(ops), largest)
+
+
+def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
+    """The columns of the JSON document, and the change of self time."""
+    change = {"delta_self_us": comparison.us(op.delta), "time_change": op.significance.word}
+    return {**asdict(op_of(comparison, op)), **change}
+
+
+def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
+    changes = comparison.work_changes
+    groups = [one_group([comparison.work.groups[k] for k in change.groups]) for change in changes]
+    every = (
+        _cells(GROUP_COLUMNS, _group(comparison, change, group, names), names)
+        for change, group in zip(changes, groups, strict=True)
+    )
+    largest = [comparison.us(max(g.time)) for g in groups]
+    return _table(GROUP_COLUMNS, _fitting(every, names, room), len(groups), largest)
+
+
+def _group(comparison: Comparison, change: WorkChange, group: Group, names: Names) -> dict[str, Any]:
+    """The columns of the JSON document, of the instances of a module together, with what the group is called."""
+    written = group_of(comparison, group)
+    return {
+        **asdict(written),
+        **numbers(comparison, group),
+        "name": change.kernels or change.operator,
+        "module": change.module,
+        "call": f"{change.operator}{change.shapes}",
+        "lines": ", ".join(group.lines),
+        "control": [_cells(MEMBER_COLUMNS, asdict(m), names) for m in written.control[: bounds.MEMBERS]],
+        "test": [_cells(MEMBER_COLUMNS, asdict(m), names) for m in written.test[: bounds.MEMBERS]],
+        "all_members": [*group.members.map(len)],
+    }
+
+
+def _cells(columns: Sequence[str], row: dict[str, Any], names: Names) -> list[Any]:
+    """The values of ``columns``: texts by their numbers, times rounded to the picosecond to shorten the JSON."""
+    values = ((name, row[name]) for name in columns)
+    return [names.code(v) if isinstance(v, str) else round(v, 6) if name.endswith("us") else v for name, v in values]
+
+
+def _table(columns: Sequence[str], rows: list[list[Any]], total: int, largest: list[float]) -> dict[str, Any]:
+    unit = time_unit(largest)
+    return {
+        "columns": columns,
+        "rows": rows,
+        "all": total,
+        "unit": {"name": unit.name, "size": unit.size, "decimals": unit.decimals},
+    }
+
+
+KINDS = ("whole", "phase", "annotation", "module", "line", "op", "kernel", "rest")
+HOW = "Width: the larger side, and at least its parts. Colour: change relative to the larger side."
+KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are one box."
+HOW_ONE = "Width: time per step. Colour: kind of call."
+
+
+@dataclass(frozen=True)
+class FlameGraph:
+    """A flame graph of a page.
+
+    Attributes:
+        title: what it shows, in one sentence with its largest part or change. subtitle: how to read it.
+        data: what the script reads; None where there is nothing to show, and ``title`` says why.
+    """
+
+    title: str
+    subtitle: str = ""
+    data: dict[str, Any] | None = None
+
+
+def comparison_flame(comparison: Comparison) -> FlameGraph:
+    """The flame graph of the difference."""
+    if comparison.was_refused:
+        return FlameGraph("The sides were not compared.")
+    gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    frames = flame_graph(comparison.trees, comparison.pairing, comparison.scale)
+    control, test = total(f.work for f in frames)
+    title = f"{_what(gpu)} per step {change(comparison.us(control), comparison.us(test))}"
+    name, sums = largest(frames, lambda pair: pair[1] - pair[0])
+    delta = sums[1] - sums[0]
+    if 0 < abs(delta) <= thresholds.MOVED_CALLS * abs(test - control):
+        title += f"; {name} changed most, {signed_time(comparison.us(delta))}"
+    alone = sum(sum(f.work) for f in frames if not all(f.work))
+    how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
+    groups = comparison.work.groups
+    items = Pair([i for group in groups for i in group.items[0]], [i for group in groups for i in group.items[1]])
+    lines = line_graph(comparison.trees, items, comparison.scale)
+    return _graph(title, how, (frames, lines), ("control", "test"), comparison.scale, gpu)
+
+
+def analysis_flame(analysis: Analysis) -> FlameGraph:
+    """The flame graph of one set."""
+    gpu = analysis.side.has_gpu
+    frames = of_one(analysis.tree, analysis.scale)
+    whole, _ = total(f.work for f in frames)
+    title = f"{_what(gpu)} per step {time(analysis.us(whole))}"
+    if whole:
+        name, sums = largest(frames, lambda pair: pair[0])
+        title += f"; {part(sums[0], whole)} of it in {name}"
+    nothing = CallTree(analysis.tree.denominator)
+    lines = line_graph(Pair(analysis.tree, nothing), Pair([], []), analysis.scale)
+    return _graph(title, HOW_ONE, (frames, lines), ("control",), analysis.scale, gpu)
+
+
+def _what(gpu: bool) -> str:
+    return "GPU time" if gpu else "Self time of operators"
+
+
+def _graph(
+    title: str, subtitle: str, graphs: tuple[list[Frame], list[Frame]], sides: Sequence[str], scale: int, gpu: bool
+) -> FlameGraph:
+    """The flame graph of frames by their callers and by their lines; without the latter where no line is known."""
+    frames, lines = graphs
+    if not any(amount for f in frames for pair in f.quantities for amount in pair):
+        return FlameGraph("No work belongs to a recorded call, so there is no flame graph.")
+    names = Names()
+    data: dict[str, Any] = {"title": title, "sides": list(sides), "gpu": gpu, "kinds": list(KINDS)}
+    data |= _columns(frames, names, len(sides), scale)
+    if any(frame.kind == "line" and frame.name != UNKNOWN for frame in lines):
+        data["lines"] = _columns(lines, names, len(sides), scale)
+    return FlameGraph(title, subtitle, {**data, "names": names.texts})
+
+
+def _columns(frames: list[Frame], names: Names, sides: int, scale: int) -> dict[str, Any]:
+    """The frames that are shown, and how small those are that are not."""
+    shown, least = pruned(frames)
+    columns = {
+        "parent": [k - frame.parent for k, frame in enumerate(shown)],
+        "kind": [KINDS.index(frame.kind) for frame in shown],
+        "name": [names.code(frame.name) for frame in shown],
+        "instance": [-1 if frame.instance is None else frame.instance for frame in shown],
+        "shapes": [names.code(frame.shapes) for frame in shown],
+        "left_out": [frame.left_out for frame in shown],
+        "work": [[_scaled(frame.work[k], scale) for frame in shown] for k in range(sides)],
+        "host": [[_scaled(frame.host[k], scale) for frame in shown] for k in range(sides)],
+        "count": [[_scaled(frame.count[k], scale) for frame in shown] for k in range(sides)],
+    }
+    return {"least": least, "frames": columns}
+
+
+def _scaled(numerator: int, scale: int) -> float:
+    """A number of ns or events, rounded to a thousandth to shorten the JSON."""
+    amount = round(numerator / scale, 3)
+    return int(amount) if amount == int(amount) else amount
