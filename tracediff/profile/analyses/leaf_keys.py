@@ -12,7 +12,7 @@ from tracediff.arrays import Int64, combined, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.work import KEY, WorkKeys
+from tracediff.profile.events.work import KEY, WorkKeys, chosen
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
 from tracediff.profile.placement.scopes import outside_torch
@@ -104,7 +104,7 @@ class Sources(Struct, frozen=True, dict=True):
         events = np.arange(len(gpu.rows))
         kinds = [
             (ops.rows, self._of_operators(work)),
-            (self.event + events, {"kind": np.full(len(events), GPU), **work.columns(events)} if len(events) else {}),
+            (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
         leaf_of, found, columns = np.zeros(self.end, np.int64), 0, []
@@ -128,7 +128,7 @@ class Sources(Struct, frozen=True, dict=True):
         out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):
             here = np.flatnonzero(operator)
-            for column, values in work.columns(here).items():
+            for column, values in chosen(work, here).items():
                 out[column] = out[column] if column in out else np.full(len(name), -1)
                 out[column][here] = values
         return out
