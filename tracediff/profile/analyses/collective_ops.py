@@ -22,7 +22,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, message_dtype
-from tracediff.profile.placement.nesting import Lane, innermost_scopes, threads_of
+from tracediff.profile.placement.nesting import Lane, pieces, threads_of
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
 UNKNOWN = "unknown"
@@ -321,13 +321,11 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     if not len(rows):
         return np.zeros(0, np.int64)
     speaks = trace.named(lambda name: context.families.of_name(name) == COMMUNICATION)
-    busy = [_computing(context, None)]
-    for thread in distinct(ops.thread):
-        times, inner = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        works = np.flatnonzero((inner[:-1] >= 0) & ~speaks[ops.rows[inner[:-1]]])
-        busy.append(union(times[works], times[works + 1]))
-    covered = union(np.concatenate([b.start for b in busy]), np.concatenate([b.end for b in busy]))
-    return _outside(covered, trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+    computing = _computing(context, None)
+    start, end, position = pieces(ops)
+    works = np.flatnonzero(~speaks[ops.rows[position]])
+    busy = union(np.append(computing.start, start[works]), np.append(computing.end, end[works]))
+    return _outside(busy, trace.ts[rows], trace.ts[rows] + trace.dur[rows])
 
 
 def _computing(context: Context, device: int | None) -> Intervals:

@@ -32,7 +32,6 @@ from tracediff.profile.placement.nesting import (
     NOTHING,
     Lane,
     Painting,
-    lengths_between,
     overlaid,
     painted,
     part_of,
@@ -293,8 +292,8 @@ def _on_host(host: Host, what: Int64, owner: Int64, start: Int64, end: Int64) ->
     for thread in distinct(owner[spans]).tolist():
         mine = spans[owner[spans] == thread]
         painting = host.painting(thread, union(start[mine], end[mine]))
-        span, held, ns = lengths_between(start[mine], end[mine], painting.times)
-        parts.append((mine[span], painting.rows[held], np.maximum(start[mine][span], painting.times[held]), ns))
+        which, row, low, high = painting.cut(start[mine], end[mine])
+        parts.append((mine[which], row, low, high - low))
     columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
     return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
 

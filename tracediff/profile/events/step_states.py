@@ -13,7 +13,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, innermost_scopes, thread_number
+from tracediff.profile.placement.nesting import Lane, pieces, thread_number, threads_of
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_communication, is_synchronising
 
@@ -165,23 +165,23 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     """
     used, name = np.unique(trace.name[ops.rows], return_inverse=True)
     place, known = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
-    family = place[name]
+    start, end, position = pieces(ops)
+    family, thread_of = place[name][position], ops.thread[position]
     for thread in thread_order(trace, steps, ops):
-        times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        family_at = np.where(innermost >= 0, family[innermost], -1)
-        for code in distinct(family_at[family_at >= 0]).tolist():
+        on_thread = thread_of == thread
+        for code in distinct(family[on_thread]).tolist():
             state = f"op:{known[code]}"
             if state not in names:
                 names.append(state)
-            some = np.flatnonzero(family_at[:-1] == code)
-            yield Layer(names.index(state), times[some], times[some + 1])
+            some = np.flatnonzero(on_thread & (family == code))
+            yield Layer(names.index(state), start[some], end[some])
 
 
 def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
     starts = annotations[np.isin(trace.ts[annotations], steps.start)]
-    step_threads = trace.pid[starts].astype(np.int64) * (len(trace.ids) + 1) + trace.tid[starts]
+    step_threads = threads_of(trace)[starts]
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
     firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
 

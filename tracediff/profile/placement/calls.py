@@ -23,7 +23,7 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.profile import CallTable
-from tracediff.profile.placement.nesting import Lane, by_depth
+from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
 from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 
@@ -83,7 +83,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
-    around = _operator_around(ops, in_step)  # an operator that began before the step has no node to be below
+    around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below
     scopes = scopes_of(trace, ops, lanes["annotations"])
     scope, tree = _scope_nodes(ops, scopes)
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
@@ -172,22 +172,8 @@ class _Nodes(Struct):
 
 def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int64]:
     """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
-    inner = np.where(operator, np.arange(len(ops.rows)), -1)
-    outer = inner.copy()
-    for positions in by_depth(ops)[1:]:
-        parent = ops.parent[positions]
-        inner[positions] = np.where(operator[positions], positions, inner[parent])
-        outer[positions] = np.where(outer[parent] >= 0, outer[parent], outer[positions])
-    return inner, outer
-
-
-def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
-    """int64[n]: position of the nearest scope of ``operator`` around each scope, −1 for none."""
-    around = np.full(len(ops.rows), -1, np.int64)
-    for positions in by_depth(ops)[1:]:
-        parent = ops.parent[positions]
-        around[positions] = np.where(operator[parent], parent, around[parent])
-    return around
+    inner = nearest(ops, operator)
+    return inner, nearest(ops, operator & (np.append(inner, -1)[ops.parent] < 0))
 
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, _Nodes]:

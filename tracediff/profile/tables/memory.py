@@ -18,7 +18,7 @@ from tracediff.profile.analyses.allocations import Allocations, allocations, blo
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import MODULE, module_labels
-from tracediff.profile.placement.nesting import threads_of
+from tracediff.profile.placement.nesting import nearest, threads_of
 from tracediff.profile.placement.scopes import PHASES, enclosing
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
@@ -175,9 +175,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
     tells = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
-    position = innermost.copy()
-    while len(climbing := np.flatnonzero((position >= 0) & ~tells[position])):
-        position[climbing] = ops.parent[position[climbing]]
+    position = np.append(nearest(ops, tells), -1)[innermost]
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))
 
