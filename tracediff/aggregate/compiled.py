@@ -35,7 +35,7 @@ def add_torch_logs(traces: TraceSet, files: Sequence[TraceFile]) -> None:
     """Give ``traces`` what the logs of its ranks say, with health notes on it; nothing of logs of another run."""
     if not files:
         return
-    notes = Notes({(n.code, n.message): n.count for n in traces.notes if n.code != TORCH_LOG})
+    notes = Notes.of(note for note in traces.notes if note.code != TORCH_LOG)
     logs = [log for file in files if (log := read_log(file, notes)) and log.rank in (None, *traces.ranks)]
     traces.torch_log = _joined(traces, logs, notes)
     traces.notes = tuple(notes.list())

@@ -172,8 +172,7 @@ def read_snapshot(
         recorded=first.recorded,
     )
     for found, _ in parts:
-        for note in found.notes:
-            notes.add(note.code, note.message, note.count)
+        notes.update(found.notes)
     complete(traces, ranks, {rank for run in runs for rank in run.ranks}, notes)
     return traces
 

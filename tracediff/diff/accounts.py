@@ -4,7 +4,7 @@ kernels (every GPU event in one group); and further tables, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,9 +12,9 @@ import numpy as np
 
 from tracediff.aggregate.averages import KernelAverage, StepAverage
 from tracediff.aggregate.summary import SetTable
-from tracediff.diff.groups import Matched, WorkTime
+from tracediff.diff.groups import WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
-from tracediff.pair import NONE, Pair, total
+from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
@@ -53,10 +53,6 @@ class StepTime:
     def delta(self) -> int:
         """test − control."""
         return self.period.delta
-
-    def within(self, names: Collection[str]) -> Pair[int]:
-        """Time in the states called ``names``."""
-        return total(s.time for s in self.states if s.name in names)
 
     @property
     def residual(self) -> int:
@@ -129,11 +125,11 @@ class GpuTime(WorkTime):
         return Pair(*shares) if shares else None
 
 
-def compare_gpu_time(matched: Matched, kernels: Pair[KernelAverage], scale: int) -> GpuTime:
-    """The kernel account made of what was matched, on one ``scale`` (a multiple of both denominators)."""
+def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -> GpuTime:
+    """The kernel account made of the matched ``work``, on one ``scale`` (a multiple of both denominators)."""
     return GpuTime(
-        matched.groups,
-        matched.unattributed,
+        work.groups,
+        work.unattributed,
         kernels.map(lambda side: scale // side.denominator * side.busy),
         Outside(*map(Pair, *kernels.map(lambda side: side.spilled))),
         Outside(*map(Pair, *kernels.map(lambda side: side.outside))),

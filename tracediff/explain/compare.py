@@ -17,7 +17,7 @@ from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Matched, WorkTime, match_work
+from tracediff.diff.groups import WorkTime, match_work
 from tracediff.diff.matching.items import PLACED_AS
 from tracediff.diff.ops import compare_families, compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
@@ -36,7 +36,7 @@ from tracediff.explain.explanation import Compared, Explanation, explain
 from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
-from tracediff.pair import NONE, Pair
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 from tracediff.runtimes import vendors_of
 
@@ -265,8 +265,7 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     scale = lcm(*control.denominators, *test.denominators)
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
-    matched = match_work(trees, scale, work_family, both.map(lambda side: side.side))
-    on_gpu_or_nothing = matched if on_gpu else Matched((), NONE, matched.pairing)
+    work, pairing = match_work(trees, scale, work_family, both.map(lambda side: side.side))
     samples = both.map(lambda side: side.op_samples())
     averages = both.map(lambda side: side.ops)
     ops, common = compare_ops(averages, samples, scale, families.of_event, judging.noise_floor)
@@ -291,11 +290,11 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         verdict=believing(verdict, unprofiled, test.side.label) if unprofiled and unprofiled.believed else verdict,
         unprofiled=unprofiled,
         step_time=step_time,
-        gpu_time=compare_gpu_time(on_gpu_or_nothing, both.map(lambda side: side.kernels), scale),
-        host_time=WorkTime(() if on_gpu else matched.groups),
+        gpu_time=compare_gpu_time(work if on_gpu else WorkTime(()), both.map(lambda side: side.kernels), scale),
+        host_time=WorkTime(() if on_gpu else work.groups),
         ops=ops,
         trees=trees,
-        pairing=matched.pairing,
+        pairing=pairing,
         families=compare_families(by_family, judging.noise_floor),
         common_change=common,
         tables=compare_tables(control.tables, test.tables, scale),

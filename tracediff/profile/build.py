@@ -63,7 +63,7 @@ def build_profile(
     Raises:
         TracediffError: the marker is not a regular expression, or matches no annotation.
     """
-    notes = Notes({(n.code, n.message): n.count for n in trace.notes})
+    notes = Notes.of(trace.notes)
     context = build_context(trace, step_marker, families, notes, captures)
     steps, account = context.steps, context.account
     calls, texts = _with_own_texts(context)

@@ -56,7 +56,6 @@ class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
         versions: of vendors' runtimes and drivers, by their key in the file.
     """
 
-    schema_version: Number | None = None
     distributed_info: Distributed | None = None
     device_properties: tuple[Device, ...] = ()
     base_time_nanoseconds: Nanoseconds | None = None

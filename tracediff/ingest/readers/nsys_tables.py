@@ -173,10 +173,8 @@ def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
     _add_overhead(builder, database, process, notes)
     add_ranges(builder, database, _of_thread(process), notes)
     _note_unread(database, notes)
-    trace = builder.trace(file, TraceMeta(device_properties=_devices(database)), notes)
-    if not len(trace):
-        raise NotATrace(str(file), "contains no events", "record with nsys profile --trace cuda,nvtx")
-    return trace
+    meta = TraceMeta(device_properties=_devices(database))
+    return builder.trace(file, meta, notes, "record with nsys profile --trace cuda,nvtx")
 
 
 def _check(database: Database) -> None:
@@ -310,7 +308,7 @@ def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -
     found = _columns(database, SYNCS, _of_process(database, SYNCS, process), place)
     names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in found["syncType"].tolist()]
     ints = _place(found) | {ARGUMENT.sync_kind: found["syncType"], ARGUMENT.awaited_event: found["eventId"]}
-    builder.add(builder.category(CUDA.syncs), distinct(names), found["start"], found["end"], ints=ints)
+    builder.add(builder.categories[CUDA.syncs], distinct(names), found["start"], found["end"], ints=ints)
 
 
 def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
@@ -319,7 +317,7 @@ def _add_overhead(builder: TraceBuilder, database: Database, process: int | None
     names = by_key(found["nameId"], texts, "unnamed work")
     is_timed = (found["start"] > 0) & (found["end"] > found["start"])
     note_overhead(notes, (found["end"] - found["start"])[is_timed])
-    builder.add(builder.category(cat.OVERHEAD), names, found["start"], found["end"], thread=found["globalTid"])
+    builder.add(builder.categories[cat.OVERHEAD], names, found["start"], found["end"], thread=found["globalTid"])
 
 
 def _devices(database: Database) -> tuple[Device, ...]:

@@ -33,17 +33,9 @@ KERNEL_ARGUMENT = "kernel"
 
 
 PathNode = tuple[int, str, str, str, str, str, int]
-
-
-class CallPath(Struct, frozen=True):
-    """Where a launch is in the call tree of its capture: nodes from the outermost on.
-
-    Attributes:
-        nodes: (kind of `calls.KINDS`, name, shapes, dtypes, strides, line, ordinal) of each; texts are empty where not
-            recorded.
-    """
-
-    nodes: tuple[PathNode, ...]
+"""Kind of `calls.KINDS`, name, shapes, dtypes, strides, line, ordinal; texts are empty where not recorded."""
+CallPath = tuple[PathNode, ...]
+"""Where a launch is in the call tree of its capture: nodes from the outermost on."""
 
 
 class Capture(Struct, frozen=True):
@@ -128,7 +120,7 @@ class _Paths:
 
     def __init__(self, trace: Trace, table: CallTable) -> None:
         self._trace, self._table = trace, table
-        self._known: dict[int, CallPath] = {-1: CallPath(())}
+        self._known: dict[int, CallPath] = {-1: ()}
 
     def of(self, node: int) -> CallPath:
         """The path of ``node``."""
@@ -149,7 +141,7 @@ class _Paths:
         codes = (column[node] for column in (table.shapes, table.types, table.strides, table.line))
         shapes, types, strides, line = (trace.texts[c] if c >= 0 else "" for c in codes)
         own = (kind, trace.names[table.name[node]], shapes, types, strides, line, int(table.ordinal[node]))
-        return CallPath((*path.nodes, own))
+        return *path, own
 
 
 TEXTS = ("name", "str", "annotation")
@@ -202,4 +194,4 @@ def _path(arguments: dict[str, str]) -> CallPath:
     scopes += [(ANNOTATION, text) for name in TEXTS if (text := arguments[name])][:1]
     modules = PART.findall(arguments[QUALIFIED_NAME])
     scopes += [(MODULE, part) for part in (modules if len(modules) <= bounds.MODULES else [arguments[QUALIFIED_NAME]])]
-    return CallPath(tuple((kind, name, "", "", "", "", 0) for kind, name in scopes))
+    return tuple((kind, name, "", "", "", "", 0) for kind, name in scopes)

@@ -168,7 +168,7 @@ class _Grafts:
         """The node of ``path`` below ``root``."""
         if (root, path) not in self._paths:
             here = root
-            for own in path.nodes:
+            for own in path:
                 here = self._child(here, own)
             self._paths[root, path] = here
         return self._paths[root, path]
