@@ -18,8 +18,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tracediff.aggregate.averages import call_tree
 from tracediff.aggregate.call_tree import CallTree, Work
-from tracediff.aggregate.summary import summarise
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, inherited, items_of
@@ -88,7 +88,7 @@ def main() -> None:
 def replay(folder: Path) -> CallTree:
     """The call tree of a trace with graph replays."""
     (traces,) = load_sets([str(folder)])
-    return summarise(traces).tree(True)
+    return call_tree(traces, True)
 
 
 def score(tree: CallTree, seed: int) -> Score:

@@ -196,9 +196,7 @@ def test_what_ran_before_the_capture_is_no_part_of_it(tmp_path):
 
 
 def graph_of(names):
-    return Capture(
-        tuple(names), ("",) * len(names), tuple(((3, f"op{i}", "", "", "", 0),) for i in range(len(names)))
-    )
+    return Capture(tuple(names), ("",) * len(names), tuple(((3, f"op{i}", "", "", "", 0),) for i in range(len(names))))
 
 
 KERNELS = st.lists(st.sampled_from("abc"), max_size=12)

@@ -51,15 +51,10 @@ Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
 
-def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[MergedCall]:
-    """The merged tree, parents before children. Where the children of a node differ, its own numbers still compare: it
-    is their lowest shared call.
-    """
-    return merge_calls(trees, pairing, scale)[0]
-
-
 def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> tuple[list[MergedCall], Positions]:
-    """The nodes of `merge_trees`, and where the calls of both trees are among them."""
+    """The merged tree, parents before children, and where the calls of both trees are in it. Where the children of a
+    node differ, its own numbers still compare: it is their lowest shared call.
+    """
     nodes: list[MergedCall] = []
     positions: Positions = ({}, {})
     children = [tree.children() for tree in trees]

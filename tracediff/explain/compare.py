@@ -12,7 +12,9 @@ from math import lcm
 from typing import TYPE_CHECKING
 
 from tracediff import thresholds
+from tracediff.aggregate.averages import call_tree
 from tracediff.aggregate.leaves import set_leaves
+from tracediff.aggregate.samples import family_samples, op_samples
 from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
@@ -261,16 +263,16 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     """The comparison without preflight and explanation."""
     on_gpu = control.side.has_gpu or test.side.has_gpu
     both = Pair(control, test)
-    trees = both.map(lambda side: side.tree(on_gpu))
+    trees = both.map(lambda side: call_tree(side.traces, on_gpu))
     scale = lcm(*control.denominators, *test.denominators)
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
     work, pairing = match_work(trees, scale, work_family, both.map(lambda side: side.side))
-    samples = both.map(lambda side: side.op_samples())
+    samples = both.map(lambda side: op_samples(side.traces))
     averages = both.map(lambda side: side.ops)
     ops, common = compare_ops(averages, samples, scale, families.of_event, judging.noise_floor)
     step_time = compare_step_time(both.map(lambda side: side.steps), scale, judging.noise_floor)
-    by_family = both.map(lambda side: side.family_samples(on_gpu, work_family))
+    by_family = both.map(lambda side: family_samples(side.traces, on_gpu, work_family))
     manifests = control.side.manifest, test.side.manifest
     verdict = judge(
         (control.side.label, test.side.label),

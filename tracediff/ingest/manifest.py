@@ -175,10 +175,14 @@ class Manifest(msgspec.Struct, frozen=True):
     fx_nodes: dict[str, str] = {}
 
     @property
+    def run_medians_us(self) -> list[float]:
+        """The median step without the profiler of each run that has such steps."""
+        return [median(step.wall_us for step in run.unprofiled_steps) for run in self.runs if run.unprofiled_steps]
+
+    @property
     def unprofiled_us(self) -> float | None:
         """Median over runs of the median step without the profiler, in µs."""
-        runs = [median(s.wall_us for s in r.unprofiled_steps) for r in self.runs if r.unprofiled_steps]
-        return median(runs) if runs else None
+        return median(self.run_medians_us) if self.run_medians_us else None
 
 
 class Collected(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from tracediff.diff.call_trees import folded, merge_trees
+from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Sum, WorkChange
 from tracediff.errors import printable
@@ -166,7 +166,7 @@ def tree(comparison: Comparison) -> OutputTable:
             *node.host.map(us),
             *(*node.work.map(us), us(node.work.delta)),
         )
-        for node in merge_trees(comparison.trees, comparison.pairing, comparison.scale)
+        for node in merge_calls(comparison.trees, comparison.pairing, comparison.scale)[0]
     ]
     return OutputTable((*call, *NUMBERS[:2], "control_host_us", "test_host_us", *NUMBERS[2:]), rows)
 
