@@ -117,7 +117,6 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
         trace.file,
         rank=distributed.rank if distributed else None,
         world_size=distributed.world_size if distributed else None,
-        backend=distributed.backend if distributed else None,
         gpus=tuple(dict.fromkeys(names)),
         flags=tuple(f for f in flags if getattr(meta, f)),
         driver=str(driver) if driver else None,

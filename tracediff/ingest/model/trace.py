@@ -38,7 +38,6 @@ class Distributed(msgspec.Struct, frozen=True):
 
     rank: Rank | None = None
     world_size: Rank | None = None
-    backend: str | None = None
     pg_config: Any = None
 
 

@@ -26,7 +26,7 @@ LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.recor
 """In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
 
 
-class Sources(Struct, frozen=True, dict=True):
+class Sources(Struct, dict=True):
     """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
     recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, and a
     scope.
@@ -35,35 +35,14 @@ class Sources(Struct, frozen=True, dict=True):
     context: Context
     blocked: Int64
 
-    @property
-    def nothing(self) -> int:
-        """Of the host where nothing is recorded."""
-        return len(self.context.trace)
-
-    @property
-    def event(self) -> int:
-        """Of the first GPU event."""
-        return self.nothing + 1
-
-    @property
-    def queue(self) -> int:
-        """Of the queue of the first GPU event."""
-        return self.event + len(self.context.gpu.rows)
-
-    @property
-    def between(self) -> int:
-        """Of the time from the end of what the first GPU event waited for to its start."""
-        return self.queue + len(self.context.gpu.rows)
-
-    @property
-    def unknown(self) -> int:
-        """Of time before a GPU event whose launch is not in the file."""
-        return self.between + len(self.context.gpu.rows)
-
-    @property
-    def scope(self) -> int:
-        """Of the first of `scopes`."""
-        return self.unknown + 1
+    def __post_init__(self) -> None:
+        events = len(self.context.gpu.rows)
+        self.nothing = len(self.context.trace)
+        self.event = self.nothing + 1
+        self.queue = self.event + events
+        self.between = self.queue + events
+        self.unknown = self.between + events
+        self.scope = self.unknown + 1
 
     @cached_property
     def end(self) -> int:
