@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracediff import bounds
 from tracediff.arrays import Int64, group_rows
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Codes, Trace
+from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
@@ -252,17 +252,11 @@ def follow(context: Context, event: int) -> list[Linked]:
 
 def _linked(context: Context, row: int, what: str) -> Linked:
     trace = context.trace
-    pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
-    place = (
-        f"GPU {pid} {tid if str(tid).startswith('stream') else f'stream {tid}'}"
-        if int(trace.category[row]) in cat.GPU
-        else f"thread {tid}"
-    )
     return Linked(
         event=row,
         what=what,
         name=trace.names[int(trace.name[row])],
-        place=place,
+        place=place_of(trace, row),
         start=int(trace.ts[row]),
         dur=int(trace.dur[row]),
     )

@@ -127,6 +127,19 @@ class Trace(Struct, kw_only=True):
         """The name of each of the events at ``rows``."""
         return [self.names[code] for code in self.name[rows].tolist()]
 
+    @property
+    def thread(self) -> Int64:
+        """int64[n] code of each event's (process, thread)."""
+        return self.pid.astype(np.int64) * (len(self.ids) + 1) + self.tid
+
+    def complete(self, categories: Sequence[int]) -> Int64:
+        """Rows of the complete events of ``categories``."""
+        return np.flatnonzero(self.is_of(categories) & (self.dur >= 0))
+
+    def spans(self, rows: Int64) -> tuple[Int64, Int64]:
+        """(start, end) in ns of the complete events at ``rows``."""
+        return self.ts[rows], self.ts[rows] + self.dur[rows]
+
     def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> NDArray[np.bool_]:
         """bool[n]: whether each event is of one of ``categories``, or bool[m] for the m events at ``rows``."""
         chosen = np.zeros(len(self.categories), bool)
@@ -316,6 +329,16 @@ class Found(Struct, frozen=True, kw_only=True):
     place: str
 
 
+def place_of(trace: Trace, row: int) -> str:
+    """Where the event at ``row`` ran: ``GPU 0 stream 7`` or ``thread 1234``."""
+    pid, tid = trace.ids[trace.pid[row]], trace.ids[trace.tid[row]]
+    if int(trace.category[row]) not in cat.GPU:
+        return f"thread {tid}"
+    arguments = trace.arguments_of(row)
+    stream = str(arguments.get("stream", tid)).removeprefix("stream ")
+    return f"GPU {arguments.get('device', pid)} stream {stream}"
+
+
 def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
     """The ``most`` longest complete events called ``name``; if there are none, those whose name contains it,
     ignoring case.
@@ -331,21 +354,13 @@ def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
 
 
 def _found(trace: Trace, row: int, first: int) -> Found:
-    code = int(trace.category[row])
-    pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
-    arguments = trace.arguments_of(row)
-    place = (
-        f"GPU {arguments.get('device', pid)} stream {arguments.get('stream', tid)}"
-        if code in cat.GPU
-        else f"thread {tid}"
-    )
     ts = int(trace.ts[row])
     return Found(
         file=trace.file,
         name=trace.names[int(trace.name[row])],
-        category=trace.categories[code],
+        category=trace.categories[int(trace.category[row])],
         at_ns=ts - first,
         ts_ns=ts,
         dur_ns=int(trace.dur[row]),
-        place=place,
+        place=place_of(trace, row),
     )

@@ -37,7 +37,6 @@ from tracediff.profile.placement.nesting import (
     part_of,
     pieces,
     thread_number,
-    threads_of,
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.profile.placement.steps import Steps
@@ -349,9 +348,9 @@ def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], en
     """
     if not steps.whole_file:
         some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
-        some = some[np.isin(trace.ts[some] + trace.dur[some], steps.end)]
+        some = some[np.isin(trace.spans(some)[1], steps.end)]
         if len(some):
-            threads, counts = np.unique(threads_of(trace)[some], return_counts=True)
+            threads, counts = np.unique(trace.thread[some], return_counts=True)
             found = dict(zip(threads.tolist(), counts.tolist(), strict=True))
             return int(min(found, key=lambda t: (-found[t], rank[t])))
     roots = np.flatnonzero(ops.depth == 0)

@@ -117,8 +117,9 @@ class Sources(Struct, dict=True):
         """Rows of the annotations but those of steps."""
         trace, steps = self.context.trace, self.context.steps
         rows = self.context.lanes["annotations"].rows
-        step = np.minimum(np.searchsorted(steps.start, trace.ts[rows]), len(steps) - 1)
-        is_step = (trace.ts[rows] == steps.start[step]) & (trace.ts[rows] + trace.dur[rows] == steps.end[step])
+        start, end = trace.spans(rows)
+        step = np.minimum(np.searchsorted(steps.start, start), len(steps) - 1)
+        is_step = (start == steps.start[step]) & (end == steps.end[step])
         annotated: Int64 = rows[~is_step]
         return annotated
 
@@ -158,7 +159,7 @@ def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
     painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]
-        spans = union(trace.ts[some], trace.ts[some] + trace.dur[some])
+        spans = union(*trace.spans(some))
         outermost = some[np.searchsorted(trace.ts[some], spans.start, side="left")]
         number = first + sum(map(len, names)) + np.arange(len(outermost))
         painting = overlaid(painting, painted(spans.start, spans.end, number))

@@ -13,7 +13,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, pieces, thread_number, threads_of
+from tracediff.profile.placement.nesting import Lane, pieces, thread_number
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_communication, is_synchronising
 
@@ -133,7 +133,7 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
     communicates = trace.named(is_communication)[gpu.rows]
     kernel = trace.category[gpu.rows] == cat.KERNEL
-    launch_end = np.where(gpu.launch >= 0, trace.ts[gpu.launch] + trace.dur[gpu.launch], gpu.start)
+    launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
     for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
         yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
     yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
@@ -141,7 +141,7 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
     loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
-    calls = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
+    calls = trace.complete(cat.CALLS)
     waits = trace.named(is_synchronising)[calls]
     launching = calls[np.isin(calls, gpu.launch)]
     return [
@@ -152,7 +152,7 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(STATES.index(state), trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+    return Layer(STATES.index(state), *trace.spans(rows))
 
 
 def _covered_by(trace: Trace, ops: Lane) -> Layer:
@@ -181,7 +181,7 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
     starts = annotations[np.isin(trace.ts[annotations], steps.start)]
-    step_threads = threads_of(trace)[starts]
+    step_threads = trace.thread[starts]
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
     firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
 

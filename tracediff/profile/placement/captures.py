@@ -73,7 +73,7 @@ def captures_of(trace: Trace) -> list[Capture]:
 
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
-    rows = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
+    rows = trace.complete(cat.CALLS)
     rows = rows[trace.named_among(rows, lambda name: is_launch(name) or is_captured_copy(name))]
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
@@ -85,7 +85,7 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
 
 def _begins(trace: Trace) -> Int64:
     """int64 times in ns at which a graph's capture begins, ascending."""
-    rows = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
+    rows = trace.complete(cat.CALLS)
     return np.sort(trace.ts[rows[trace.named_among(rows, is_capture_begin)]])
 
 

@@ -40,11 +40,6 @@ class Lane(Struct, frozen=True, kw_only=True):
     self_ns: Int64
 
 
-def threads_of(trace: Trace) -> Int64:
-    """int64[n] code of each event's (process, thread)."""
-    return trace.pid.astype(np.int64) * (len(trace.ids) + 1) + trace.tid
-
-
 def thread_number(identity: int | str | None) -> int | None:
     """The number that the id of a process or thread is or spells; None for any other."""
     if isinstance(identity, str):
@@ -54,15 +49,13 @@ def thread_number(identity: int | str | None) -> int | None:
 
 def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
     """The lane made of the complete events of ``categories``."""
-    return lane_of(trace, np.flatnonzero(trace.is_of(categories) & (trace.dur >= 0)), notes)
+    return lane_of(trace, trace.complete(categories), notes)
 
 
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     """The lane made of the complete events ``rows``."""
-    thread = threads_of(trace)[rows]
-    rows, thread = _outer_first(trace, rows, thread)
-    start = trace.ts[rows]
-    recorded = start + trace.dur[rows]
+    rows, thread = _outer_first(trace, rows, trace.thread[rows])
+    start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
     kept = depth < bounds.SCOPES
     if not kept.all():  # what is in a scope that is left out is deeper still

@@ -94,8 +94,8 @@ def _is_users(annotation: str) -> bool:
 
 def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
-    scope = trace.is_of((cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
-    return lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), Notes())
+    rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
+    return lane_of(trace, rows[trace.named(MODULE_SCOPE.match, rows)], Notes())
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:

@@ -131,7 +131,7 @@ def loading_rows(context: Context) -> TableRows:
     trace, lane, account = context.trace, context.lanes["annotations"], context.account
     loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
-    start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+    start, end = trace.spans(rows)
     taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
     held = np.flatnonzero(account.painted == STATES.index("data_loading"))
     waiting = Intervals(account.edges[held], account.edges[held + 1])
