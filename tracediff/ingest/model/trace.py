@@ -148,15 +148,14 @@ class Trace(Struct, kw_only=True):
 
     def named(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
-        called once per name.
+        called once per name, of events at ``rows`` for theirs only.
         """
-        codes = self.name if rows is None else self.name[rows]
-        return np.array([bool(matches(name)) for name in self.names], bool)[codes]
-
-    def named_among(self, rows: Int64, matches: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[m]: the same for the m events at ``rows``; faster if these are few."""
-        codes, inverse = np.unique(self.name[rows], return_inverse=True)
-        return np.array([bool(matches(self.names[code])) for code in codes.tolist()], bool)[inverse]
+        if rows is None:
+            return np.array([bool(matches(name)) for name in self.names], bool)[self.name]
+        codes, does_match = self.name[rows], np.zeros(len(self.names), bool)
+        for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist():
+            does_match[code] = bool(matches(self.names[code]))
+        return does_match[codes]
 
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
         """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""

@@ -56,7 +56,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     category = trace.category.copy()
     category[rows[np.isin(where, ASCEND.processes)]] = category_code(trace, MARKS)
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
-    whole = collectives[trace.named_among(collectives, WHOLE.match)]
+    whole = collectives[trace.named(WHOLE.match, collectives)]
     category[whole] = cat.KERNEL
     category[tasks] = _of_tasks(trace, tasks, whole, category_code(trace, MARKS))
     refile(trace, category)

@@ -53,8 +53,8 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     contains = _contain_others(trace, ops)
     work = ops[~contains]
     host = rows[np.array([device_of_process(names) == "" for names in labels], bool)[trace.pid[rows]]]
-    is_call = trace.named_among(host, CALL.match)
-    is_python = trace.named_among(host, lambda name: name.startswith("$"))
+    is_call = trace.named(CALL.match, host)
+    is_python = trace.named(lambda name: name.startswith("$"), host)
 
     category = trace.category.copy()
     category[rows] = category_code(trace, MARKS)

@@ -101,7 +101,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
 
     check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
     rows = trace.complete((cat.ANNOTATION,))
-    rows = rows[trace.named_among(rows, lambda name: first_found((marker,), name, "--step-marker") is not None)]
+    rows = rows[trace.named(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
