@@ -82,18 +82,16 @@ def step_account(
     trace: Trace,
     steps: Steps,
     completions: Int64,
-    *,
     gpu: GpuEvents,
-    ops: Lane,
-    annotations: Lane,
+    lanes: dict[str, Lane],
     families: Families = DEFAULT,
 ) -> StepAccount:
     """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
     without a GPU.
     """
-    names = list(STATES)
+    names, ops = list(STATES), lanes["ops"]
     layers = list(_gpu_layers(trace, gpu))
-    layers += _host_layers(trace, gpu, annotations)
+    layers += _host_layers(trace, gpu, lanes["annotations"])
     layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
     return _summed(names, completions, *_painted(layers, completions))
 

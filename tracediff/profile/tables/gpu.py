@@ -162,14 +162,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     account = (
         context.account
         if whole
-        else step_account(
-            context.trace,
-            context.steps,
-            context.completions,
-            gpu=gpu,
-            ops=context.lanes["ops"],
-            annotations=context.lanes["annotations"],
-        )
+        else step_account(context.trace, context.steps, context.completions, gpu, context.lanes)
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
