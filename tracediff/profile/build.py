@@ -111,14 +111,13 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
     distributed = meta.distributed_info
     used = set(gpu.device.tolist())
     names = [d.name for d in meta.device_properties if d.id in used] or [d.name for d in meta.device_properties]
-    flags = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops")
     driver = next((number for key in DRIVER_VERSIONS if (number := meta.versions.get(key))), None)
     return Origin(
         trace.file,
         rank=distributed.rank if distributed else None,
         world_size=distributed.world_size if distributed else None,
         gpus=tuple(dict.fromkeys(names)),
-        flags=tuple(f for f in flags if getattr(meta, f)),
+        flags=meta.flags,
         driver=str(driver) if driver else None,
         torch=meta.torch_version,
         gpu_count=len(used),

@@ -29,6 +29,10 @@ Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_US * 1000)]
 """Numbers of the metadata; one outside of these ranges is dropped."""
 
 
+FLAGS = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops")
+"""Options of the profiler, as the metadata spells them."""
+
+
 class Distributed(msgspec.Struct, frozen=True):
     """The ``distributedInfo`` of this process.
 
@@ -52,19 +56,15 @@ class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
     """The allow-listed top-level metadata: no other metadata is read, kept or shown.
 
     Attributes:
-        versions: of vendors' runtimes and drivers, by their key in the file.
+        versions: of vendors' runtimes and drivers, by their key in the file. flags: those of FLAGS that were on.
     """
 
     distributed_info: Distributed | None = None
     device_properties: tuple[Device, ...] = ()
     base_time_nanoseconds: Nanoseconds | None = None
-    with_stack: Number | bool | None = msgspec.field(default=None, name="with_stack")
-    record_shapes: Number | bool | None = msgspec.field(default=None, name="record_shapes")
-    profile_memory: Number | bool | None = msgspec.field(default=None, name="profile_memory")
-    with_modules: Number | bool | None = msgspec.field(default=None, name="with_modules")
-    with_flops: Number | bool | None = msgspec.field(default=None, name="with_flops")
     torch_version: str | None = msgspec.field(default=None, name="torch_version")
     versions: dict[str, Number] = {}
+    flags: tuple[str, ...] = ()
 
 
 class Arguments(Struct):
