@@ -90,7 +90,8 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     shown = str(components.step_table(comparison))
     assert f", {unit} per step" in shown
     assert f"'{plain}'" in shown
-    column = changes.column(OF_TABS["groups"]["control_us"], time_unit([ns / 1000]), View())  # what the grid's script rounds by
+    shown_times = OF_TABS["groups"]["control_us"]
+    column = changes.column(shown_times, time_unit([ns / 1000]), View())  # what the grid's script rounds by
     assert column["headerName"].endswith(f"({unit})")
     decimals = len(plain.partition(".")[2])
     assert column["valueFormatter"]["function"] == f"number(params.value, {decimals})"

@@ -6,9 +6,9 @@ import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
 from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.pages.rows import table_rows
-from tracediff_dashboards.state.view import OF_TABS
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
+from tracediff_dashboards.state.view import OF_TABS
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
