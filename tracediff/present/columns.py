@@ -61,12 +61,15 @@ class RowColumn:
     width: int = 92
     hidden: Collection[str] = ()
 
-    def of(self, comparison: Comparison, row: Any) -> Any:
-        """The value of ``row``."""
+    @cached_property
+    def of(self) -> Value:
+        """What reads the value of a row."""
         if callable(self.value):
-            return self.value(comparison, row)
-        found = attrgetter(self.value or self.name)(row)
-        return {TIME: comparison.us, COUNT: comparison.number}.get(self.kind, lambda value: value)(found)
+            return self.value
+        read, kind = attrgetter(self.value or self.name), self.kind
+        if kind == TIME:
+            return lambda comparison, row: comparison.us(read(row))
+        return lambda comparison, row: comparison.number(read(row)) if kind == COUNT else read(row)
 
     @property
     def kind(self) -> str:
@@ -91,20 +94,21 @@ class RowSchema:
     name: str = ""
     about: str = ""
 
-    def of(self, output: str) -> tuple[RowColumn, ...]:
-        """The columns of ``output``."""
-        return tuple(column for column in self.columns if output in column.outputs)
+    @cached_property
+    def of(self) -> dict[str, tuple[RowColumn, ...]]:
+        """Output → the columns that it has."""
+        return {o: tuple(column for column in self.columns if o in column.outputs) for o in (*FILES, *SCREENS)}
 
     def values(self, output: str, comparison: Comparison, row: Any) -> list[Any]:
         """The values of ``row`` in the columns of ``output``; a screen leaves untested cells empty."""
-        found = [column.of(comparison, row) for column in self.of(output)]
+        found = [column.of(comparison, row) for column in self.of[output]]
         return ["" if value == UNTESTED.time_change else value for value in found] if output in SCREENS else found
 
     @cached_property
     def json_type(self) -> type[msgspec.Struct]:
         """The type of its objects in JSON documents."""
         fields = []
-        for column in self.of(JSON):
+        for column in self.of[JSON]:
             enum = {"enum": list(column.one_of)} if column.one_of else None
             meta = Meta(description=column.help, extra_json_schema=enum)
             fields.append((column.name, Annotated[column.type or TYPES[column.kind], meta]))

@@ -39,7 +39,7 @@ def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> OutputTabl
 
 def output_table(schema: RowSchema, output: str, comparison: Comparison, rows: Iterable[Any]) -> OutputTable:
     """The columns that ``output`` has of ``rows``."""
-    names = tuple(column.name for column in schema.of(output))
+    names = tuple(column.name for column in schema.of[output])
     return OutputTable(names, [tuple(schema.values(output, comparison, row)) for row in rows])
 
 
