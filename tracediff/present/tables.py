@@ -139,8 +139,8 @@ def report_table(
         columns = [list(map(form.text, values)) for form, *values in zip(formats, *sides, strict=True)]
         change = [first.change(sides[1][0] - sides[0][0])] if has_both else []
         rates = (_quotient_texts(schema, quotients(schema, key, *side)) for side in zip(sides, gpus, strict=True))
-        texts = [*columns[0], *change, *(_of_sides(*values) for values in columns[1:])]
-        quotient_texts = [_of_sides(*values) for values in zip(*rates, strict=True)]
+        texts = [*columns[0], *change, *(control_and_test(*values) for values in columns[1:])]
+        quotient_texts = [control_and_test(*values) for values in zip(*rates, strict=True)]
         lines.append((*_display_key(schema, key), *_with_rates(texts, quotient_texts, beside)))
     titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     return Table(
@@ -168,7 +168,7 @@ def sides_of(comparison: Comparison, row: TableRowDiff) -> Sides:
     return list(zip(*(pair.map(comparison.number) for pair in row.values), strict=True))
 
 
-def _of_sides(*texts: str) -> str:
+def control_and_test(*texts: str) -> str:
     """``3`` or ``3 → 5``; see `from_to`."""
     return texts[0] if len(set(texts)) == 1 else from_to(*texts)
 
