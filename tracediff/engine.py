@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from tracediff.aggregate.assemble import arrange, check_one_program
 from tracediff.aggregate.snapshot import SUFFIX, is_snapshot
@@ -33,8 +34,7 @@ from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
 
 
-@dataclass(frozen=True)
-class SetOptions:
+class SetOptions(Struct, frozen=True):
     """The label, ranks and steps used of one set.
 
     Attributes:
@@ -52,8 +52,7 @@ class SetOptions:
     torch_trace: str | None = None
 
 
-@dataclass(frozen=True)
-class LoadOptions:
+class LoadOptions(Struct, frozen=True):
     """How sets are read.
 
     Attributes:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.aggregate.averages import used_steps
@@ -25,8 +26,7 @@ from tracediff.ingest.files.source import TraceFile, shown, unreadable, url_erro
 from tracediff.write import make_folder, write_bytes
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(Struct, frozen=True):
     """What the user states of a set; None for what the set and the repository say.
 
     Attributes:
@@ -114,8 +114,7 @@ def _configuration(traces: TraceSet) -> str | None:
 COMMIT = re.compile(r"[0-9a-f]{12}")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One set of a history."""
 
     file: str
@@ -123,8 +122,7 @@ class Entry:
     traces: TraceSet
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """All entries that can be read, and one line for each that cannot."""
 
     entries: tuple[Entry, ...]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
@@ -32,8 +31,7 @@ OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer in sentences; parts that do not apply are empty."""
 
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]

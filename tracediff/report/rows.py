@@ -7,9 +7,10 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff.diff.call_trees import folded, merge_trees
 from tracediff.diff.comparison import Comparison
@@ -30,8 +31,7 @@ OF_CALL = ("operator", "shapes", "control_kernels", "test_kernels")
 """What a group of work is a call of, and the kernels of both sides; in files its members have them."""
 
 
-@dataclass(frozen=True)
-class OutputTable:
+class OutputTable(Struct, frozen=True):
     """A table. Attributes: columns: their names, which are those of the JSON document. values: of each row."""
 
     columns: tuple[str, ...]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import asdict
 
 from tracediff import thresholds
 from tracediff.aggregate.summary import Side
@@ -50,7 +51,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         ops=[op_of(comparison, op) for op in comparison.ops],
         common_change=comparison.common_change,
         families=[
-            filled(json_types.FamilyChange, f, **both("*_us", f.us), **vars(f.significance))
+            filled(json_types.FamilyChange, f, **both("*_us", f.us), **asdict(f.significance))
             for f in comparison.families
         ],
         tables=tables_of(comparison),
@@ -105,7 +106,7 @@ def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
 
 def _state(comparison: Comparison, state: State) -> json_types.StateRow:
     times = both("*_us", state.time.map(comparison.us))
-    return per_step(json_types.StateRow, state, comparison, **times, **vars(state.significance))
+    return per_step(json_types.StateRow, state, comparison, **times, **asdict(state.significance))
 
 
 def _work_time(kind: type[Work], comparison: Comparison, work: WorkTime, **more: Any) -> Work:
@@ -187,7 +188,7 @@ def op_of(comparison: Comparison, op: Op) -> json_types.OpRow:
         **both("*_self_us", op.self_time.map(us)),
         delta_count=number(op.count.delta),
         delta_us=us(op.total.delta),
-        **vars(op.significance),
+        **asdict(op.significance),
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import OPERATOR, Comparison
@@ -30,8 +31,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """One row of a tab.
 
     Attributes:
