@@ -17,11 +17,12 @@ from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.aggregate.averages import used_steps
-from tracediff.aggregate.snapshot import SUFFIX, read_snapshot, to_bytes
+from tracediff.aggregate.snapshot import read_snapshot, to_bytes
 from tracediff.aggregate.traceset import Recorded, TraceSet
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import plural
 from tracediff.git import CHANGES, Commit, Repository
+from tracediff.ingest.discover import SNAPSHOT_SUFFIX
 from tracediff.ingest.files.source import TraceFile, shown, unreadable, url_errors
 from tracediff.write import make_folder, write_bytes
 
@@ -138,7 +139,7 @@ def add(traces: TraceSet, recorded: Recorded, where: str) -> tuple[str, int]:
     traces.recorded = recorded
     data = to_bytes(traces)
     commit = COMMIT.match(recorded.commit)
-    name = f"{commit[0] if commit else 'commit'}-{hashlib.sha256(data).hexdigest()[:24]}{SUFFIX}"
+    name = f"{commit[0] if commit else 'commit'}-{hashlib.sha256(data).hexdigest()[:24]}{SNAPSHOT_SUFFIX}"
     if "://" not in where:
         path = make_folder(where) / name
         write_bytes(path, data)
@@ -189,9 +190,12 @@ def _files(where: str) -> list[str]:
 
             system, folder = fsspec.core.url_to_fs(where)
             names = [path.rstrip("/").rpartition("/")[2] for path in system.ls(folder, detail=False)]
-        return [f"{where.rstrip('/')}/{name}" for name in sorted(names) if name.endswith(SUFFIX)]
+        return [f"{where.rstrip('/')}/{name}" for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX)]
     try:
         names = os.listdir(where)
     except OSError as error:
         raise unreadable(shown(where), error) from None
-    return [str(Path(where, name)) for name in sorted(names) if name.endswith(SUFFIX) and not name.startswith(".")]
+    ours = [name for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX) and not name.startswith(".")]
+    return [str(Path(where, name)) for name in ours]
+        str(Path(where, name)) for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX) and not name.startswith(".")
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
@@ -24,7 +24,9 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.runtimes import call_role
-from tracediff.source.changed_code import ChangedCode, Touching
+
+if TYPE_CHECKING:  # source imports git
+    from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
 OF_FACTS = ("operators", "workload")
