@@ -39,7 +39,7 @@ def plant(tmp_path, monkeypatch):
         entry = write_set(tmp_path / "entry", 100, load=1.5)
         monkeypatch.chdir(models.folder)
         names = ("--commit", models.commits[0], *MACHINE)
-        assert invoke("history", "add", entry, "--to", tmp_path / "history", *names).return_value == 0
+        assert invoke("history", "add", entry, "-o", tmp_path / "history", *names).return_value == 0
         return models
 
     return make

@@ -208,6 +208,12 @@ def test_code_that_cannot_be_parsed(tmp_path):
     assert code.touching == ()
 
 
+def commit_options(commits):
+    return [
+        word for side, name in zip(("ctrl", "test"), commits, strict=False) for word in ("--commit", f"{side}={name}")
+    ]
+
+
 def test_the_command(tmp_path):
     (tmp_path / "code").mkdir()
     code = Code(tmp_path / "code", FILES, {"model.py": MODEL.replace("x @ x", "x @ x @ x")})
@@ -217,19 +223,22 @@ def test_the_command(tmp_path):
     ]
     run = CliRunner(env={"COLUMNS": "160"})
     given = ["compare", *paths, "--source", str(code.folder)]
-    printed = run.invoke(cli, [*given, "--commits", *code.commits])
+    printed = run.invoke(cli, [*given, *commit_options(code.commits)])
     assert printed.exit_code == 0
     assert "model.py:17 in layer (1 line changed in " in printed.output
     for commits, words in (
         ((), "do not say which commit"),
         (("main", "no-such-commit"), "is no commit of the repository"),
     ):
-        failed = run.invoke(cli, [*given, *(("--commits", *commits) if commits else ())], standalone_mode=False)
+        failed = run.invoke(cli, [*given, *commit_options(commits)], standalone_mode=False)
         assert isinstance(failed.exception, TracediffError)
         assert words in str(failed.exception)
-    alone = run.invoke(cli, ["compare", *paths, "--commits", *code.commits])
+    alone = run.invoke(cli, ["compare", *paths, *commit_options(code.commits)])
     assert alone.exit_code == 2
-    assert "--commits needs --source" in alone.output
+    assert "--commit needs --source" in alone.output
+    half = run.invoke(cli, [*given, "--commit", f"ctrl={code.commits[0]}"])
+    assert half.exit_code == 2
+    assert "--commit needs both sides" in half.output
 
 
 IMAGES = """from torch.utils.data import DataLoader, Dataset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
@@ -20,7 +21,7 @@ from tracediff.diff.ops import GPU_WORK, Op, TestedFamily, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import Unprofiled, Verdict
-from tracediff.diff.views import WorkChange, work_changes
+from tracediff.diff.views import UNKNOWN, WorkChange, every_instance, work_changes
 from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -94,6 +95,29 @@ class Comparison(Struct, frozen=True, dict=True):
     def work_changes(self) -> tuple[WorkChange, ...]:
         """The work with its instances merged, the largest change first."""
         return tuple(work_changes(self.work))
+
+    @cached_property
+    def module_instances(self) -> Counter[str]:
+        """Path of a module with ``[*]`` → how many instances it has."""
+        members = (m for group in self.work.groups for side in group.members for m in side)
+        return Counter(map(every_instance, {m.module or UNKNOWN for m in members}))
+
+    @cached_property
+    def gpu_below(self) -> dict[str, Pair[int]]:
+        """Table name of an operator → GPU time of the work that its calls launched, also through others; empty without
+        a GPU.
+        """
+        below: dict[str, Pair[int]] = {}
+        for side, tree in enumerate(self.trees if self.gpu_time.groups else ()):
+            factor = self.scale // tree.denominator
+            names: list[frozenset[str]] = []  # of the operators from the root to each call, each once
+            for call in tree.calls:
+                above = names[call.parent] if call.parent >= 0 else frozenset()
+                names.append(above | {table_name(call.name)} if call.kind == "op" else above)
+            for work in tree.work:
+                for name in names[work.node] if work.node >= 0 else ():
+                    below[name] = below.get(name, NONE).plus(side, factor * work.ns)
+        return below
 
     @property
     def was_refused(self) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
@@ -57,11 +57,14 @@ class Op(Struct, frozen=True, kw_only=True, dict=True):
         return display_name(self.counted_as)
 
     @property
+    def time(self) -> Pair[int]:
+        """The time that its change is of: its self time, since totals hold those of its children."""
+        return self.self_time
+
+    @property
     def delta(self) -> int:
-        """test − control self time on the CPU, where totals hold their children; total on the GPU, where the two are
-        the same.
-        """
-        return self.self_time.delta
+        """test − control."""
+        return self.time.delta
 
     @property
     def count_change(self) -> str:
@@ -110,6 +113,11 @@ def compare_ops(
             )
         )
     return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
+
+
+def largest_first(ops: Iterable[Op]) -> list[Op]:
+    """``ops`` by the size of their change; those that did not change by their time."""
+    return sorted(ops, key=lambda op: (-abs(op.delta), -sum(op.self_time), op.raw_name))
 
 
 def _counterparts(averages: Pair[OpAverage]) -> dict[str, str]:

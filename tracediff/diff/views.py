@@ -193,7 +193,7 @@ class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
             where unknown or several.
         family: what kind of work. level: how it was matched, the weakest of its groups.
         kernel_names: match names of what ran, the longest time first; of operators without GPU work empty.
-        groups: positions in the work's groups.
+        groups: those that it merges.
     """
 
     operator: str
@@ -203,12 +203,17 @@ class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
     kernel_names: Pair[tuple[str, ...]]
     count: Pair[int]
     time: Pair[int]
-    groups: tuple[int, ...]
+    groups: tuple[Group, ...]
 
     @property
     def delta(self) -> int:
         """test − control time."""
         return self.time.delta
+
+    @cached_property
+    def group(self) -> Group:
+        """Its groups as one."""
+        return one_group(self.groups)
 
     @cached_property
     def short_names(self) -> Pair[tuple[str, ...]]:
@@ -235,11 +240,10 @@ def _some(names: tuple[str, ...]) -> str:
 
 def work_changes(work: WorkTime) -> list[WorkChange]:
     """All of ``work``, each group in one row, the largest change first; the rows add up to the groups."""
-    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    for position, group in enumerate(work.groups):
-        alike[_key(group)].append(position)
-    rows = [_merged(work, positions) for positions in alike.values()]
-    return sorted(rows, key=_place)
+    alike: dict[tuple[object, ...], list[Group]] = defaultdict(list)
+    for group in work.groups:
+        alike[_key(group)].append(group)
+    return sorted(map(_merged, alike.values()), key=_place)
 
 
 def _place(row: WorkChange) -> tuple[object, ...]:
@@ -280,8 +284,7 @@ def _key(group: Group) -> tuple[object, ...]:
     return _operator(group), _shapes(group), every_instance(group.module or ""), kernels
 
 
-def _merged(work: WorkTime, positions: list[int]) -> WorkChange:
-    groups = [work.groups[p] for p in positions]
+def _merged(groups: list[Group]) -> WorkChange:
     first = max(groups, key=lambda g: sum(g.time))
     modules = {every_instance(g.module or "") for g in groups}
     placed = first.level in PLACED
@@ -293,7 +296,7 @@ def _merged(work: WorkTime, positions: list[int]) -> WorkChange:
         kernel_names=_members(groups).map(_kernels),
         count=total(g.count for g in groups),
         time=total(g.time for g in groups),
-        groups=tuple(positions),
+        groups=tuple(groups),
     )
 
 

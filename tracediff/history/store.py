@@ -87,7 +87,7 @@ def _commit(traces: TraceSet, given: Given, repository: Repository) -> Commit:
         return Commit(found.name if found else name, given.committed)
     if found is None:
         reason = f"{quoted(name)} is no commit of the repository in the working directory, so its time is unknown"
-        raise TracediffError("--commit", reason, "run this in the repository, or give --commit-time TIME")
+        raise TracediffError("--commit", reason, "run this in the repository, or give --commit NAME,TIME")
     return found
 
 
@@ -178,7 +178,7 @@ def read(where: str) -> Entries:
             unread.append(str(error))
     if not entries:
         reason = f"no entry can be read ({unread[0]})" if unread else "has no entries"
-        raise TracediffError(shown(where), reason, "add sets with `tracediff history add SET --to HIST`")
+        raise TracediffError(shown(where), reason, "add sets with `tracediff history add SET --output HIST`")
     return Entries(tuple(entries), tuple(unread))
 
 
@@ -197,5 +197,3 @@ def _files(where: str) -> list[str]:
         raise unreadable(shown(where), error) from None
     ours = [name for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX) and not name.startswith(".")]
     return [str(Path(where, name)) for name in ours]
-        str(Path(where, name)) for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX) and not name.startswith(".")
-    ]

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
 from tracediff.diff.verdict import Verdict, change_text
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NOT_STEADY
@@ -343,7 +344,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if not rows:
         return None
     inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
-    return f"{explain} {shlex.quote(_member(comparison, tuple(inside) or rows[0].groups))}"
+    groups = [comparison.work.groups[position] for position in inside] or rows[0].groups
+    return f"{explain} {shlex.quote(_largest(groups))}"
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:
@@ -355,8 +357,8 @@ def _event(comparison: Comparison, cause: Cause) -> str:
     return max(called, key=lambda op: abs(op.delta)).name if called else ""
 
 
-def _member(comparison: Comparison, positions: tuple[int, ...]) -> str:
-    """The operator, or else the kernel, of the largest of the groups at ``positions``."""
-    largest = max((comparison.work.groups[p] for p in positions), key=lambda g: (abs(g.delta), g.name))
+def _largest(groups: Sequence[Group]) -> str:
+    """The operator, or else the kernel, of the largest of ``groups``."""
+    largest = max(groups, key=lambda g: (abs(g.delta), g.name))
     member = (largest.members.control or largest.members.test)[0]
     return member.op or largest.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group, WorkTime
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
@@ -19,6 +18,7 @@ from tracediff.diff.views import Modules, Sum, WorkChange, summed, summed_by
 from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
 from tracediff.ingest.model.health import Note
 from tracediff.pair import Pair, total
+from tracediff.present.columns import numbers
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.kernels.match_names import match_name
 
@@ -64,16 +64,6 @@ class Sums(Struct, frozen=True, kw_only=True):
     rows: list[ReportRow]
     whole: ReportRow
     unit: Unit
-
-
-NUMBERS = ("control_count", "test_count", "control_us", "test_us", "delta_us")
-"""The columns of numbers that every table of work has."""
-
-
-def numbers(comparison: Comparison, work: Group | WorkChange | Sum | WorkTime) -> dict[str, Any]:
-    """`NUMBERS` of ``work``: counts and µs per step."""
-    values = *work.count.map(comparison.number), *work.time.map(comparison.us), comparison.us(work.time.delta)
-    return dict(zip(NUMBERS, values, strict=True))
 
 
 SORTS: dict[str, Callable[[ReportRow], float]] = {
@@ -161,18 +151,9 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
 
 def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
     """The ``top`` changes of self time on the host, and how many more there are."""
-    us, number = comparison.us, comparison.number
 
     def unnamed(op: Op) -> ReportRow:
-        return ReportRow(
-            name="",
-            control_us=us(op.self_time.control),
-            test_us=us(op.self_time.test),
-            delta_us=us(op.delta),
-            control_count=number(op.count.control),
-            test_count=number(op.count.test),
-            time_change=op.significance.word,
-        )
+        return ReportRow(name="", time_change=op.significance.word, **numbers(comparison, op))
 
     def named(op: Op, row: ReportRow) -> ReportRow:
         return replace(row, name=op.name, kernels=op.name)

@@ -279,7 +279,7 @@ def _nearest(start: Iterable[Key], wanted: set[Key], near: Mapping[Key, set[Key]
     return set(), distance
 
 
-REMEDY = "give the commits of both sides: --source REPO --commits BEFORE AFTER"
+REMEDY = "give the commits of both sides: --source REPO --commit ctrl=BEFORE --commit test=AFTER"
 
 
 def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, str] | None = None) -> Comparison:

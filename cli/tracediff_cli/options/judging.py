@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
-from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, option
+from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, former, option
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Source(Struct, frozen=True):
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--source`` and ``--commits``; the command gets them as ``code``."""
+    """Add ``--source`` and ``--commit``; the command gets them as ``code``."""
 
     @option(
         "--source",
@@ -167,11 +167,21 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="REPO",
         help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
     )
-    @option("--commits", nargs=2, metavar="BEFORE AFTER", help="With --source: the commits [default: those recorded].")
+    @option(
+        "--commit",
+        "commits",
+        multiple=True,
+        metavar="ctrl=NAME|test=NAME",
+        help="With --source: the commit of a side, given for both [default: those recorded].",
+    )
+    @former("--commits", "--commit ctrl=BEFORE --commit test=AFTER", nargs=2)
     @wraps(command)
-    def with_source(source: Path | None, commits: tuple[str, str] | None, **others: Any) -> Any:
+    def with_source(source: Path | None, commits: tuple[str, ...], **others: Any) -> Any:
         if commits and not source:
-            raise click.UsageError("--commits needs --source REPO")
-        return command(code=Source(source, commits), **others)
+            raise click.UsageError("--commit needs --source REPO")
+        by_side = {side: name for side, _, name in (commit.partition("=") for commit in commits)}
+        if commits and (by_side.keys() != set(SIDES) or len(commits) != len(SIDES)):
+            raise click.UsageError("--commit needs both sides: --commit ctrl=BEFORE --commit test=AFTER")
+        return command(code=Source(source, (by_side["ctrl"], by_side["test"]) if commits else None), **others)
 
     return with_source

@@ -14,58 +14,43 @@ from msgspec.structs import asdict, replace
 
 from tracediff import bounds
 from tracediff.diff.comparison import Part
+from tracediff.present.columns import (
+    CHANGES,
+    COUNT,
+    GRID,
+    HOST_OPS,
+    MODULES,
+    OPS,
+    SUMS,
+    TEXT,
+    TIME,
+    P,
+    RowColumn,
+)
 from tracediff.profile.model.selection import Selection
 
-TEXT, TIME, COUNT = "text", "time", "count"
-
-
-class TableColumn(Struct, frozen=True):
-    """A column of the table.
-
-    Attributes:
-        head: its heading. width: in pixels. kind: TEXT, TIME or COUNT. hidden: whether it is by default.
-    """
-
-    head: str
-    width: int = 92
-    kind: str = TIME
-    hidden: bool = False
-
-
-COLUMNS = {
-    "name": TableColumn("name", 230, TEXT),
-    "delta_us": TableColumn("change"),
-    "control_us": TableColumn("control"),
-    "test_us": TableColumn("test"),
-    "gpu_delta_us": TableColumn("GPU below, change"),
-    "gpu_control_us": TableColumn("GPU below, control"),
-    "gpu_test_us": TableColumn("GPU below, test"),
-    "instances": TableColumn("instances", 105, COUNT),
-    "control_count": TableColumn("count, control", kind=COUNT),
-    "test_count": TableColumn("count, test", kind=COUNT),
-    "family": TableColumn("family", 105, TEXT),
-    "level": TableColumn("match level", 105, TEXT),
-    "module": TableColumn("module", 220, TEXT),
-    "word": TableColumn("significance", 95, TEXT),
-    "category": TableColumn("category", 110, TEXT, hidden=True),
-    "phase": TableColumn("phase", 100, TEXT, hidden=True),
-    "call": TableColumn("operator", 220, TEXT, hidden=True),
-    "control_total": TableColumn("total, control", hidden=True),
-    "test_total": TableColumn("total, test", hidden=True),
+SCHEMAS = {
+    "groups": CHANGES,
+    "ops": HOST_OPS,
+    "kernels": OPS,
+    "scopes": OPS,
+    "modules": MODULES,
+    "families": SUMS,
 }
-"""The columns of all tabs, in order; the keys are those of a row's cells."""
-TIMES = ("delta_us", "control_us", "test_us")
-COUNTS = ("control_count", "test_count")
-OF_OPS = ("family", "word", "category", "control_total", "test_total")
+"""Tab → its rows."""
+
+
+def _place(column: RowColumn) -> tuple[bool, bool, int]:
+    """The name first, then changes, other times, counts and texts."""
+    return column.name != "name", not column.is_change, (TIME, COUNT, P, TEXT).index(column.kind)
+
+
 OF_TABS = {
-    "groups": ("name", *TIMES, *COUNTS, "instances", "family", "level", "module", "phase", "call"),
-    "ops": ("name", *TIMES, "gpu_delta_us", "gpu_control_us", "gpu_test_us", *COUNTS, *OF_OPS),
-    "kernels": ("name", *TIMES, *COUNTS, *OF_OPS),
-    "scopes": ("name", *TIMES, *COUNTS, *OF_OPS),
-    "modules": ("name", *TIMES, *COUNTS, "instances"),
-    "families": ("name", *TIMES, *COUNTS),
+    tab: {column.name: column for column in sorted(schema.of(GRID), key=_place)} for tab, schema in SCHEMAS.items()
 }
-"""Tab → its columns, in order."""
+"""Tab → its columns by name, in order."""
+COLUMNS = {name: column for columns in OF_TABS.values() for name, column in columns.items()}
+"""The columns of all tabs."""
 PINNED = ("name",)
 
 ORDERS = ("asc", "desc")
@@ -76,7 +61,7 @@ CONDITIONS = frozenset((*TEXT_CONDITIONS, *NUMBER_CONDITIONS))
 
 def default_columns(tab: str) -> tuple[str, ...]:
     """The columns that a tab shows by default."""
-    return tuple(column for column in OF_TABS[tab] if not COLUMNS[column].hidden)
+    return tuple(name for name, column in OF_TABS[tab].items() if GRID not in column.hidden)
 
 
 class TableLayout(Struct, frozen=True):

@@ -97,7 +97,7 @@ def limit_of(subject: str, relative: str, absolute: str, source: str = "") -> Li
     kind, mark, name = subject.partition(":")
     where = f"{source}limit on {quoted(subject)}"
     if kind == "step":
-        raise TracediffError(where, "the step has its own limit", "set it with --max-regression and --min-delta")
+        raise TracediffError(where, "the step has its own limit", "set it with --max-regression")
     if kind not in UNIT_OF or bool(mark) != (kind in NAMED) or (mark and not name):
         hint = did_you_mean(kind, UNIT_OF, "") if kind not in UNIT_OF else ""
         subjects = "valid subjects: state:NAME, family:NAME, op:PATTERN, kernels, memory, graph-breaks"
