@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
 
@@ -141,6 +141,21 @@ def by_line(work: WorkTime) -> list[Sum]:
     moved = moved_lines(*map(set, lines))
     named = Pair([moved.get(line, line) for line in lines.control], lines.test)
     return _sums(Pair(*map(zip, named, items)))
+
+
+def by_operator(work: WorkTime) -> list[Sum]:
+    """All of ``work`` by operator, GPU work without one by family, whatever it is matched with; the lines add up to the
+    account.
+    """
+
+    def named(group: Group, side: int) -> Iterator[tuple[str, Member]]:
+        known = {other.op for other in group.members[1 - side]}
+        partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
+        for member in group.members[side]:
+            op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
+            yield match_name(op) if op else f"{member.family} kernels", member
+
+    return _sums(Pair(*([pair for group in work.groups for pair in named(group, side)] for side in (0, 1))))
 
 
 def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:

@@ -47,7 +47,7 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
     keys: set[str] = set()
     rows = []
     schema = SCHEMAS[tab]
-    names = [column.name for column in schema.of(GRID)]
+    names = [column.name for column in schema.of[GRID]]
     items = islice(_items(comparison, tab), bounds.SEARCHED_ROWS)
     for item in sorted(items, key=lambda item: -item.delta):
         key = _key(_identity(item, tab))

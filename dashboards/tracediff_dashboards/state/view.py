@@ -46,7 +46,7 @@ def _place(column: RowColumn) -> tuple[bool, bool, int]:
 
 
 OF_TABS = {
-    tab: {column.name: column for column in sorted(schema.of(GRID), key=_place)} for tab, schema in SCHEMAS.items()
+    tab: {column.name: column for column in sorted(schema.of[GRID], key=_place)} for tab, schema in SCHEMAS.items()
 }
 """Tab → its columns by name, in order."""
 COLUMNS = {name: column for columns in OF_TABS.values() for name, column in columns.items()}

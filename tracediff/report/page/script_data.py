@@ -113,7 +113,7 @@ def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[An
 
 def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names: Names, room: int) -> dict[str, Any]:
     """The first of ``rows``; the columns that the script shows, and those whose words it searches."""
-    columns = schema.of(PAGE)
+    columns = schema.of[PAGE]
     every = ([_cell(value, names) for value in schema.values(PAGE, comparison, row)] for row in rows)
     shown = [c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"]  # counts share a column
     return {
