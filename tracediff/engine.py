@@ -85,7 +85,7 @@ Found = list[Profile] | TracediffError
 Attempt = Callable[[Wanted, OnRead | None], Found]
 
 TRACE_NAME = ".pt.trace.json"
-"""In the names that torch.profiler gives its files: such a file that is no trace is damaged."""
+"""In the names that torch.profiler gives its files: such a file that is not a trace is damaged."""
 PROCESS_BYTES, PART_OF_JSON, UNPACKED = 60_000_000, 0.7, 35
 """Memory of a process that reads: at the start, and as a part of the JSON, which has so many times the bytes of .gz."""
 WORTH_A_PROCESS = 4 << 20
@@ -321,7 +321,7 @@ def _profiles(
 def _as_they_come(
     files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> Iterator[tuple[int, Found]]:
-    """(position, what became of it) of each file."""
+    """(position, result) of each file."""
     sizes = stored_sizes([wanted[0] for wanted in files])
     if options.executor is not None:
         from tracediff.process.workers import in_executor

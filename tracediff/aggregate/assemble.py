@@ -156,7 +156,7 @@ def _world_sizes(profiles: list[Profile]) -> str | None:
 
 
 def _difference(rank: int, profiles: list[Profile]) -> str | None:
-    """What tells that the files of one rank are of different programs."""
+    """What shows that the files of one rank are of different programs."""
     if len({p.origin.gpus for p in profiles if p.has_gpu and any(p.origin.gpus)}) > 1:
         return f"different GPUs of rank {rank}"
     if len(profiles) == 1:

@@ -22,8 +22,8 @@ UNKNOWN = "unknown"
 RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
 """Columns of a `CallTable` by node."""
 Key = tuple[int, str, str, str | None, int]
-"""What tells a call from others below its parent (its position, kind, name, shapes, ordinal), and work from other work
-(see `work_keys`).
+"""What distinguishes a call from others below its parent (its position, kind, name, shapes, ordinal), and work from
+other work (see `work_keys`).
 """
 
 
@@ -200,7 +200,7 @@ def _text(profile: Profile, code: int) -> str | None:
 
 
 def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> list[Key]:
-    """What tells equal work of a set apart: its node in the set's tree, category, name, launch shape and ordinal.
+    """What identifies equal work of a set: its node in the set's tree, category, name, launch shape and ordinal.
 
     Args:
         places: see `CallTree`. columns: node, category, name, launch_shape and ordinal of rows of a `WorkTable`.

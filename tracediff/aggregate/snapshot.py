@@ -50,7 +50,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What the file holds.
 
     Attributes:
-        label: the set's own. notes: those of the set that are no file's. manifest: without what only its machine
+        label: the set's own. notes: those of the set that are not of a file. manifest: without what only its machine
             concerns. selection: the steps that are used where nothing else is asked for. recorded: of what,
             in a history. torch_log: what logs of torch.compile say.
     """

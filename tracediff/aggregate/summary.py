@@ -130,7 +130,7 @@ class SetTable(Struct, frozen=True):
     """A table of a set, as that of a schema.
 
     Attributes:
-        schema: what it tells. denominator: of all numerators.
+        schema: of its rows. denominator: of all numerators.
         rows: key → numerators of the columns, per step.
     """
 

@@ -165,7 +165,7 @@ def _merged(table: T, how: str) -> list[str]:
 
 
 def _equal(table: T) -> list[str]:
-    """The fields in which tables that are added up agree: the keys of a further table are no column."""
+    """The fields in which tables that are added up agree: the keys of a further table are not a column."""
     columns = columns_of(table)
     return [name for name in table.__struct_fields__ if name not in columns or columns[name].merged == "equal"]
 

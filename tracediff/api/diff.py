@@ -67,7 +67,7 @@ class Diff(Charted):
 
     @property
     def verdict(self) -> Verdict:
-        """How the step time differs, in µs, and what can be said of it; what was not tested is NaN."""
+        """How the step time differs, in µs, and its significance; what was not tested is NaN."""
         return with_numbers(self.comparison.verdict)
 
     @cached_property

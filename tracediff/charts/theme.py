@@ -104,7 +104,7 @@ PALETTES = {
 
 
 def readable(background: str) -> str:
-    """Black or white, whichever stands out from ``background`` (#RRGGBB): at least 4.5 to 1."""
+    """Black or white, whichever contrasts with ``background`` (#RRGGBB): at least 4.5 to 1."""
     return "#000000" if luminance(background) > 0.179 else "#FFFFFF"
 
 

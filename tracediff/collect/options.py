@@ -249,7 +249,7 @@ def _prepare(out: Path, overwrite: bool, target: str | None) -> None:
     """Make ``out`` an empty folder.
 
     Raises:
-        TracediffError: it is none, and ``overwrite`` is not given, or it is no collection, contains the code of
+        TracediffError: it is none, and ``overwrite`` is not given, or it is not a collection, contains the code of
             ``target`` or cannot be written.
     """
     program = Path((target or "").partition(".py")[0] + ".py").resolve()

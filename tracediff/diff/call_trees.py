@@ -1,4 +1,4 @@
-"""The call trees of both sides as one: calls that are the same and stand below the same call are one node, others stand
+"""The call trees of both sides as one: calls that are the same and lie below the same call are one node, others are
 on one side only. And as a flame graph, with the kernels below the calls that launched them.
 
 A frame has only its own amounts; a frame with everything below it is their sum, so that the numbers of a flame graph
@@ -162,7 +162,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         shapes: input shapes as recorded, None where there are none.
         work: GPU time, without a GPU self time of operators. host: self time of an operator on the host.
         count: calls of an operator, events of a kernel; 0 for others.
-        left_out: of a rest, how many frames it stands for.
+        left_out: of a rest, how many frames it sums.
     """
 
     parent: int
@@ -287,7 +287,7 @@ def _kernels(
     trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame], scale: int
 ) -> dict[int, Kernels]:
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
-    of an operator is no kernel: it is added to its frame.
+    of an operator is not a kernel: it is added to its frame.
     """
     found: dict[int, Kernels] = {}
     for which, tree in enumerate(trees):

@@ -224,7 +224,7 @@ def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:
 
 
 def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """What tells two trees apart."""
+    """What distinguishes two trees."""
     calls: list[tuple[object, ...]] = [
         (c.parent, c.kind, c.name, c.shapes or "", c.ordinal, c.count, c.total) for c in tree.calls
     ]

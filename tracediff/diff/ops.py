@@ -89,7 +89,7 @@ def compare_ops(
     ones have in common).
 
     Args:
-        family_of: tells the family of an event by its category and name. noise_floor: see `compare_many`.
+        family_of: the family of an event by its category and name. noise_floor: see `compare_many`.
     """
     calls = _counterparts(averages)
     of_name = by_name(averages, scale, calls)

@@ -1,4 +1,4 @@
-"""Views: the same work summed by family, phase, module, operator or kernel, and by what became of it; and the matched
+"""Views: the same work summed by family, phase, module, operator or kernel, and by its kind of change; and the matched
 work as one row for an operator with its kernels on both sides.
 """
 
@@ -23,7 +23,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 
 NUMBER = re.compile(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
-"""What tells instances apart: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
+"""What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
 
 
 def every_instance(path: str) -> str:
@@ -73,8 +73,8 @@ class Modules(Struct, frozen=True):
     """How modules are summed.
 
     Attributes:
-        depth: modules from the outermost on that are told apart, None for all. instances: whether the instances of a
-            module are told apart.
+        depth: modules from the outermost on that are separate, None for all. instances: whether the instances of a
+            module are separate.
     """
 
     depth: int | None = None

@@ -25,12 +25,12 @@ from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 
 NEVER = ("loading", "compiling", "queue", "unknown")
-"""Kinds of leaves that are no events."""
+"""Kinds of leaves that are not events."""
 
 
 def name_singles(leaves: Leaves, change: float) -> None:
     """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
-    ns: its time is no rate of the leaf, and its parent's other leaves did not change like it.
+    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it.
     """
     for side in (0, 1):
         names = _by_name(leaves, side)

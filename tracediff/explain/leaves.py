@@ -238,7 +238,7 @@ class _Labels:
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
         families = {members[0].family for members in group.members if members}
-        if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # its kernels are no counterparts
+        if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # not counterparts
             if "module" in group.level and group.module:
                 return self._top, UNPAIRED, group.module.split("/")[-1], g
             return self._top, group.family, UNPAIRED, g

@@ -137,7 +137,7 @@ def _together(nodes: list[Node], parent: Node) -> Node:
 
 
 def label_of(line: Line) -> str:
-    """What changed, in words that stand for themselves."""
+    """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
     if not trail or SINGLES in trail:
         return label
@@ -203,7 +203,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
         much = "as many calls" if amount.unit == "calls" else f"as much work{known}"
         return much + (f" in {times(longer)} × the time" if abs(log(longer)) > thresholds.SAME_RATIO else "")
-    if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
+    if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
     return f"{times(amount.ratio)} × the work{known}{per_unit}"

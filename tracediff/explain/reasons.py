@@ -24,7 +24,7 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
-"""Types of inputs that are no tensors."""
+"""Types of inputs that are not tensors."""
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
@@ -72,7 +72,7 @@ def of_single(single: Single) -> Reason:
 
 
 def largest_parts(node: Node) -> Reason | None:
-    """Which of a node's parts changed most in its direction; None where it stands for one thing."""
+    """Which of a node's parts changed most in its direction; None where it has one part."""
     sign = 1 if node.work >= 0 else -1
     parts = [
         child

@@ -169,7 +169,7 @@ class Node(Struct, eq=False):
     @property
     def agrees(self) -> bool:
         """Whether its own time changed in the direction of what it accounts for; its parts may differ in how much of
-        them the step waits for. What is less than the resolution of traces, 1 ns, is no change.
+        them the step waits for. What is less than the resolution of traces, 1 ns, is not a change.
         """
         changed = float(self.total[1] - self.total[0])
         return min(abs(self.work), abs(changed)) >= 1 and self.work * changed > 0

@@ -185,7 +185,7 @@ def bisect(
     """Find the first commit after ``good``, up to ``bad``, whose step is slower.
 
     Args:
-        series: has an entry of ``good``, which tells what ``arguments``, the command that records a set into ``{out}``,
+        series: has an entry of ``good``, which names what ``arguments``, the command that records a set into ``{out}``,
             have to record. Its times are not used.
         on_line: called with what each decision rests on; None to write it to standard error.
 
@@ -214,7 +214,7 @@ def _commit(repository: Repository, option: str, name: str) -> str:
     found = repository.commit(name)
     if found is None:
         raise TracediffError(
-            option, f"{quoted(name)} is no commit of the repository here", "give a hash, branch or tag"
+            option, f"{quoted(name)} is not a commit of the repository here", "give a hash, branch or tag"
         )
     return found.name
 
@@ -347,7 +347,7 @@ class Bisection(Struct, frozen=True):
 
 
 def _no_difference(start: Difference) -> str:
-    """Why nothing tells the bad commit from the good one; empty if something does."""
+    """Why nothing distinguishes the bad commit from the good one; empty if something does."""
     if start.stopping:
         return f"bad is not comparable with good ({start.stopping}): accept it by --allow"
     if start.slower or (start.slower is None and start.other_counts):

@@ -149,7 +149,7 @@ def _local_spread(series: CommitMeans) -> float:
 
 def _noise(series: CommitMeans, firsts: Sequence[int]) -> Noise:
     """The noise around the levels between ``firsts``. It is that of commits, not of runs, where they are enough: what
-    differs between commits, such as the state of the machine, is no change of level.
+    differs between commits, such as the state of the machine, is not a change of level.
     """
     means, counts, n = series.means, series.counts, len(series.means)
     rest = np.empty(n)

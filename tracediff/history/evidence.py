@@ -1,4 +1,4 @@
-"""What tells a slower step from one that is not: counts of operators and GPU events, which are exact, and step times of
+"""What distinguishes a slower step from others: counts of operators and GPU events, which are exact, and step times of
 sets that were recorded beside each other.
 """
 
@@ -23,7 +23,7 @@ from tracediff.history.series import pooled
 from tracediff.history.store import medians_us
 
 COUNTED = ("cpu_op", *GPU_WORK)
-"""Categories of operators and GPU events: how often the host polls is no count of work."""
+"""Categories of operators and GPU events: how often the host polls is not a count of work."""
 GOOD, BAD, SKIPPED, INCONCLUSIVE = "good", "bad", "skipped", "inconclusive"
 Round = tuple[TraceSet, ...]
 """One set of each of several commits, recorded after each other."""

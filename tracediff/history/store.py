@@ -86,7 +86,7 @@ def _commit(traces: TraceSet, given: Given, repository: Repository) -> Commit:
     if given.committed is not None:
         return Commit(found.name if found else name, given.committed)
     if found is None:
-        reason = f"{quoted(name)} is no commit of the repository in the working directory, so its time is unknown"
+        reason = f"{quoted(name)} is not a commit of the repository in the working directory, so its time is unknown"
         raise TracediffError("--commit", reason, "run this in the repository, or give --commit NAME,TIME")
     return found
 
@@ -101,7 +101,7 @@ def _machine(traces: TraceSet) -> str | None:
 
 
 def _configuration(traces: TraceSet) -> str | None:
-    """What was collected; versions are no part of it, since a change of them should be seen."""
+    """What was collected; versions are not part of it, since a change of them should be seen."""
     manifest = traces.manifest
     if manifest is None:
         return None

@@ -189,7 +189,7 @@ def _last_equal(wanted: Int64, among: Int64) -> Int64:
 
 
 def _ids(trace: Trace, codes: Codes) -> Int64:
-    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are no number
+    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are not numbers
     get negative ones of their own.
     """
     ids = [number(i.encode()) if isinstance(i, str) else i for i in trace.ids]

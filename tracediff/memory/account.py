@@ -55,7 +55,7 @@ class Holder(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing tells which line allocated it."""
+        """Whether the line that allocated it is unknown."""
         return self.origin == FREED or (self.origin in (RECORDED, BEFORE) and self.site == NO_SITE)
 
     @property

@@ -20,7 +20,7 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import Unit, change, percent, percents, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
-from tracediff.present.explanation_lines import is_told, sentence, told, unit_of
+from tracediff.present.explanation_lines import is_visible, sentence, unit_of, visible_causes
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.profile.kernels.match_names import is_generated
@@ -79,13 +79,13 @@ def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
     unit = unit_of(found)
     sign = 1 if found.change_us >= 0 else -1
-    along = [cause for cause in told(found) if sign * cause.delta_us > 0]
-    against = sorted((c for c in told(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
+    along = [cause for cause in visible_causes(found) if sign * cause.delta_us > 0]
+    against = sorted((c for c in visible_causes(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
     if not along:
         return "", "", ""
     because = f"{'Because of' if _has_changed(comparison) else 'Largest changes:'} {_list(along, unit)}"
     offset = f"offset by {_list(against, unit)}" if against else ""
-    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_told(found.rest_us, unit) else ""
+    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_visible(found.rest_us, unit) else ""
     return because, offset, rest
 
 

@@ -1,4 +1,4 @@
-"""A history → its tables, and what is said of its changes, the same for every output."""
+"""A history → its tables, and sentences about its changes, the same for every output."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tu
 
 
 def change_texts(series: Series, explanations: tuple[ExplainedChange, ...]) -> list[ChangeText]:
-    """What is said of each change, in order."""
+    """The sentences about each change, in order."""
     return [_change_text(series, explanation) for explanation in explanations]
 
 

@@ -32,7 +32,7 @@ class Table(Struct, frozen=True):
 
 
 def no_rows_shown(more: int, otherwise: str) -> str:
-    """What stands for a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
+    """What replaces a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
     return f"{plural(more, 'row')} (--top)" if more else otherwise
 
 

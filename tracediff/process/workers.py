@@ -28,7 +28,7 @@ from tracediff.progress import INTERVAL_S, Meter, OnProgress
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Attempt = Callable[[Item, Callable[[int], None] | None], Result]
-"""What is done with an item; it tells the function that it gets how many bytes it has read so far."""
+"""What is done with an item; it passes the number of bytes that it has read so far to the function."""
 
 OPTION = "--executor"
 ADDRESS = re.compile(r"dask(?:://(?P<host>[\w.-]+):(?P<port>\d{1,5}))?")
@@ -92,11 +92,11 @@ class Processes(Generic[Item, Result]):
     def _give(self, pipe: Connection, doing: dict[Connection, int]) -> None:
         if self._left:
             doing[pipe] = k = self._left.pop()
-            with suppress(OSError):  # it was killed, which the end of the pipe tells
+            with suppress(OSError):  # it was killed, which the end of the pipe shows
                 pipe.send(k)
 
     def _take(self, pipe: Connection, doing: dict[Connection, int]) -> Iterator[tuple[int, Result | TracediffError]]:
-        """What became of the item of the process at ``pipe``; nothing if it is tried again."""
+        """The result of the item that the worker at ``pipe`` was doing; nothing if it is tried again."""
         k = doing.pop(pipe)
         try:
             result = pipe.recv()
@@ -133,7 +133,7 @@ def killed(item: object, remedy: str = KILLED_REMEDY) -> TracediffError:
 def _work(
     pipe: Connection, attempt: Attempt[Item, Result], items: Sequence[Item], bytes_read: MutableSequence[int]
 ) -> None:
-    """Run in a process: do the items whose positions come through ``pipe``, and send back what became of them."""
+    """Run in a process: do the items whose positions come through ``pipe``, and send back their results."""
     end_with_parent()
     leave_interrupts_to_parent()
     while True:
@@ -165,7 +165,7 @@ def in_executor(
     Dask gives the items of a worker that was lost to others, as often as its ``allowed-failures`` says.
 
     Raises:
-        TracediffError: it is no executor. Exception: any that ``attempt`` raised.
+        TracediffError: it is not an executor. Exception: any that ``attempt`` raised.
     """
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         remedy = "pass an executor of concurrent.futures, or a Dask Client"
@@ -194,7 +194,7 @@ def in_executor(
 
 
 def compressed(attempt: Attempt[Item, Result], item: Item) -> bytes:
-    """Run by a worker: what becomes of ``item``, a fifth of its size or less."""
+    """Run by a worker: the result of ``item``, a fifth of its size or less."""
     return zlib.compress(pickle.dumps(attempt(item, None), pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED)
 
 

@@ -131,7 +131,7 @@ def screen_console() -> Console:
 
 def print_screen(console: Console, screen: RenderableType) -> None:
     """Print ``screen`` without the blanks that rich puts at the ends of lines, and without workflow commands: names are
-    untrusted, and any may come to stand at the start of a line.
+    untrusted, and any may begin a line.
     """
     with console.capture() as captured:
         console.print(screen, highlight=False, soft_wrap=False)
@@ -245,7 +245,7 @@ def _place(row: ReportRow, alike: list[ReportRow]) -> str:
 
 
 def _with_place(row: ReportRow, place: str, width: int) -> str:
-    """Kernels and where they run: the end of a module's path tells more than its beginning."""
+    """Kernels and where they run: the end of a module's path is more specific than its beginning."""
     if not place:
         return shortened_pairs([row.kernels], width)[0]
     room = min(len(place), max(LEAST_PLACE, width - len(row.kernels) - GAP, int(LARGEST_PLACE * width)))

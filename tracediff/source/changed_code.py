@@ -51,7 +51,7 @@ class ChangedCode(Struct, frozen=True, kw_only=True):
     unplaced: Annotated[
         Part, Meta(description="of the change of all changed work, the part whose line is not known")
     ] = 0.0
-    note: Annotated[str, Meta(description="why nothing can be told; empty otherwise")] = ""
+    note: Annotated[str, Meta(description="why the changed lines are unknown; empty otherwise")] = ""
 
 
 Key = tuple[str, str]
@@ -61,7 +61,7 @@ Keys = tuple[Key, ...] | None
 SETTINGS = frozenset(
     ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
 )
-"""What sets how all operators run, wherever it stands."""
+"""What sets how all operators run, in any place."""
 
 
 def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
@@ -314,5 +314,5 @@ def _commit(repository: Repository, name: str) -> str:
         raise TracediffError("changed lines", "the traces do not say which commit they were recorded from", REMEDY)
     found = repository.commit(name)
     if found is None:
-        raise TracediffError(quoted(name), "is no commit of the repository", REMEDY)
+        raise TracediffError(quoted(name), "is not a commit of the repository", REMEDY)
     return found.name

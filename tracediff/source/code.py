@@ -93,7 +93,7 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 
 def _strip(tree: ast.Module) -> None:
-    """Take out what has no effect on what runs: strings that stand alone, and annotations."""
+    """Take out what has no effect on what runs: strings that are statements, and annotations."""
     for node in ast.walk(tree):
         if isinstance(node, Block | ast.Module):
             left = [inner for inner in node.body if not _is_text(inner)]
@@ -166,7 +166,7 @@ def _dump(nodes: list[ast.AST]) -> str:
 
 
 def _meaning(code: CodeType) -> Hashable:
-    """What the code does, wherever it stands and whatever its local variables are called."""
+    """What the code does, independent of its place and of the names of its local variables."""
     constants = tuple(_meaning(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts)
     return code.co_code, constants, code.co_names, len(code.co_freevars), code.co_argcount, code.co_flags
 

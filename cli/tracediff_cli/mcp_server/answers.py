@@ -162,7 +162,7 @@ WIDTH = 160
 MOST_BYTES = 4 << 20
 """Largest output, in bytes."""
 PREFIX = re.compile(r"(?:tracediff: )?(?:error: |Error: )?")
-"""What stands before the line of an error."""
+"""The beginning of the line of an error."""
 ANSWERED = (0, 3)
 """Exit codes of a command that answered; 3 if the sides are not comparable."""
 
@@ -234,7 +234,7 @@ def _environment() -> dict[str, str]:
         "PYTHONIOENCODING": "utf-8",
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "PYTHONSAFEPATH": "1",
-        PROJECT: os.getcwd(),  # not the folder, whose files are no settings
+        PROJECT: os.getcwd(),  # not the folder, whose files are not settings
     }
 
 

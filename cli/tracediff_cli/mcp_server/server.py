@@ -286,5 +286,5 @@ def _schema(option: click.Option) -> dict[str, Any]:
 
 
 def _positional(name: str) -> str:
-    """A set's name that is no option."""
+    """A set's name that is not an option."""
     return f"./{name}" if name.startswith("-") else name

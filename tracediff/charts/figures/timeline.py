@@ -218,12 +218,12 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=[0, longest / 1000 / unit.size])
     figure.update_yaxes(categoryorder="array", categoryarray=SIDES[::-1], showgrid=False)
     figure.update_layout(barmode="overlay")
-    told = [
+    captions = [
         f"{plural(len(side.start), 'event')}, {time(int((side.end - side.start).sum()) / 1000)}" if side else "unknown"
         for side in sides
     ]
     where = "; ".join(f"{name}: {side.where}" for name, side in zip(SIDES, sides, strict=True) if side)
-    return finish(figure, theme, f"{told[0]} in the control, {told[1]} in the test", where, 200)
+    return finish(figure, theme, f"{captions[0]} in the control, {captions[1]} in the test", where, 200)
 
 
 def name_steps(

@@ -44,7 +44,7 @@ SCALED = ("scaled",)
 
 @lru_cache(maxsize=1 << 16)
 def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
-    """Shapes to compare: without arguments that are no tensors, and without an output that is one more operand."""
+    """Shapes to compare: without arguments that are not tensors, and without an output that is one more operand."""
     if not shapes:
         return ()
     try:

@@ -164,7 +164,7 @@ def items_of(
     """The items of ``tree`` in the order in which they ran.
 
     Args:
-        family_of: tells the family of a kernel.
+        family_of: the family of a kernel.
         factor: brings the tree's numerators to the comparison's scale.
         qualified: the profiler's module names (``Linear_7``) → the model's own (``blocks.3.fc1``), which are used
             instead where known.

@@ -158,7 +158,7 @@ def _adjusted(p: Floats) -> Floats:
 
 
 def _word(effect: float, q: float, reach: float, floor: float) -> str:
-    """faster or slower where that is no accident and no trifle; same where the whole interval is a trifle; else
+    """faster or slower where that is neither chance nor trivial; same where the whole interval is a trifle; else
     unclear.
     """
     if q <= thresholds.SIGNIFICANCE and abs(effect) > np.log1p(floor):

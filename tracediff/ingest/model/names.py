@@ -19,7 +19,7 @@ FRAMES = (
 )
 """One frame, as torch's profiler and as Python writes it."""
 TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
-"""Of torch, and of the recorder, which is no part of what is recorded."""
+"""Of torch, and of the recorder, which is not part of what is recorded."""
 GENERATED = re.compile(r"[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{49}\.py\b")
 """Of Inductor, in whatever folder it keeps its code: a hash, in a folder of two of its letters."""
 LINE_OF_CODE = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)

@@ -234,7 +234,7 @@ def _signature(name: str) -> str:
 
 
 def _plain_parameters(plain: str, parameters: str | None) -> str:
-    """What to show of the parameters of a function that is no template, since they alone tell two overloads apart.
+    """What to show of the parameters of a function that is not a template, since only they distinguish two overloads.
 
     A single struct of parameters belongs to the name, and NCCL's change with its version only.
     """
