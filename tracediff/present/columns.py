@@ -40,7 +40,7 @@ Value = Callable[[Any, Any], Any]
 """(comparison or analysis, row) → the value of a column."""
 
 
-class RowColumn(Struct, frozen=True):
+class RowColumn(Struct, frozen=True, dict=True):
     """One column.
 
     Attributes:
