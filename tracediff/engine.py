@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from tracediff.aggregate.assemble import arrange, check_one_program
-from tracediff.aggregate.snapshot import SUFFIX, is_snapshot
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.discover import captures_beside, find_traces, is_capture, labels_for
+from tracediff.ingest.discover import SNAPSHOT_SUFFIX, captures_beside, find_traces, is_capture, is_snapshot, labels_for
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
 from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.manifest import Manifest, read_manifest
@@ -33,8 +33,7 @@ from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
 
 
-@dataclass(frozen=True)
-class SetOptions:
+class SetOptions(Struct, frozen=True):
     """The label, ranks and steps used of one set.
 
     Attributes:
@@ -52,8 +51,7 @@ class SetOptions:
     torch_trace: str | None = None
 
 
-@dataclass(frozen=True)
-class LoadOptions:
+class LoadOptions(Struct, frozen=True):
     """How sets are read.
 
     Attributes:
@@ -261,7 +259,7 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
     """
     if len(files) == 1:
         return files if is_snapshot(files[0]) else []
-    found = [file for file in files if file.name.endswith(SUFFIX)]
+    found = [file for file in files if file.name.endswith(SNAPSHOT_SUFFIX)]
     if found and len(found) < len(files):
         raise TracediffError(str(found[0]), "a snapshot cannot be combined with traces", "give it as a set of its own")
     return found
@@ -278,7 +276,7 @@ def _make_labels_distinct(sets: list[TraceSet], names: list[str | None]) -> None
     labels = [traces.label for traces in sets]
     for traces, name in zip(sets, names, strict=True):
         if name and labels.count(traces.label) > 1:
-            traces.label = name.removesuffix(SUFFIX)
+            traces.label = name.removesuffix(SNAPSHOT_SUFFIX)
 
 
 def _manifest(where: Where) -> Manifest | None:

@@ -20,12 +20,13 @@ from properties import examples
 from random_traces import scattered_events, trace_events
 
 from tracediff.aggregate import snapshot
-from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
+from tracediff.aggregate.snapshot import to_bytes, write_snapshot
 from tracediff.aggregate.snapshot_columns import with_used_names
 from tracediff.analysis import analyze_set
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
+from tracediff.ingest.discover import is_snapshot
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.model.profile import Profile, TableRows
 from tracediff.profile.model.selection import Selection

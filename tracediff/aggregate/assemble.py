@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from statistics import median_low
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import Run, TraceSet, world_size

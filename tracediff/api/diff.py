@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from io import StringIO
 from math import nan
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.comparison import Comparison

@@ -8,10 +8,11 @@ import argparse
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
+
+from msgspec import Struct
 
 from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
@@ -35,8 +36,7 @@ examples:
 SEE = "see tracediff collect --help"
 
 
-@dataclass(frozen=True)
-class ShowRequest:
+class ShowRequest(Struct, frozen=True):
     """A request to show the table of a collection.
 
     Attributes:

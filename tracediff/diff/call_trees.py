@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -21,8 +23,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
 
-@dataclass(kw_only=True)
-class MergedCall:
+class MergedCall(Struct, kw_only=True):
     """One call of either side; numerators over the comparison's scale.
 
     Attributes:
@@ -150,8 +151,7 @@ CALL_UNKNOWN = "(call unknown)"
 INSTANCE = re.compile(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Frame:
+class Frame(Struct, frozen=True, kw_only=True):
     """One box, with amounts that its children do not have; numerators over the comparison's scale.
 
     Attributes:
@@ -219,8 +219,7 @@ def _call(node: MergedCall) -> Frame:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
+class _Row(Struct, frozen=True, kw_only=True):
     """An operator, or a kernel below one, with the line that it runs for; numerators over the comparison's scale."""
 
     line: str | None

@@ -7,9 +7,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.groups import Group, Member, WorkTime
@@ -54,8 +56,7 @@ def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
 UNKNOWN = "(unknown)"
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """One line of a view: numerators over the comparison's scale."""
 
     name: str
@@ -68,8 +69,7 @@ class Sum:
         return self.time.delta
 
 
-@dataclass(frozen=True)
-class Modules:
+class Modules(Struct, frozen=True):
     """How modules are summed.
 
     Attributes:
@@ -199,8 +199,7 @@ def _sorted(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkChange:
+class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -31,8 +31,7 @@ NO_MEASURE = ("calls", "events", "")
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """Something that differs between the recordings, not within the step.
 
     Attributes:

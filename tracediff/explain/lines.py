@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
+
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.explain.facts import times
@@ -24,8 +25,7 @@ from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import counts, percent
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """How much more work the test side does."""
 
     ratio: float
@@ -39,16 +39,14 @@ class Amount:
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line: a node, and the labels around it."""
 
     trail: tuple[str, ...]
     node: Node
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """What accounts for the step's change, in ns per step: the lines' work, the exposure and the rest.
 
     Attributes:

@@ -6,8 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -27,16 +28,14 @@ NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason: a stable short name, listed in docs/explanation.md, and what the data says."""
 
     code: str
     text: str
 
 
-@dataclass(frozen=True)
-class NodeWork:
+class NodeWork(Struct, frozen=True):
     """The work below one node.
 
     Attributes:

@@ -10,9 +10,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import TraceSet
@@ -79,8 +80,7 @@ class NotRecordedError(Exception):
     """The command failed in a commit, or wrote no set; the message names the commit, and why."""
 
 
-@dataclass(frozen=True)
-class CommitRecorder:
+class CommitRecorder(Struct, frozen=True):
     """Records sets of commits.
 
     Attributes:
@@ -136,8 +136,7 @@ def _variant(out: Path) -> Path:
 OnLine = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Bisected:
+class Bisected(Struct, frozen=True):
     """The result of a bisection.
 
     Attributes:
@@ -153,8 +152,7 @@ class Bisected:
     comparison: Comparison | None = None
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True):
     """A commit and its worktree."""
 
     commit: str
@@ -225,8 +223,7 @@ def _write(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True)
-class Bisection:
+class Bisection(Struct, frozen=True):
     """One bisection: where it records, and what it asks."""
 
     repository: Repository

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.arrays import Int64
@@ -39,8 +39,7 @@ class Argument(NamedTuple):
     default: Any
 
 
-@dataclass(kw_only=True)
-class HtaEvents:
+class HtaEvents(Struct, kw_only=True):
     """The complete events of one rank in columns of equal length n, in the file's order.
 
     Attributes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
@@ -26,15 +25,16 @@ from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.runtimes import call_role
-from tracediff.source.changed_code import ChangedCode, Touching
+
+if TYPE_CHECKING:  # source imports git
+    from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer in sentences; parts that do not apply are empty."""
 
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]

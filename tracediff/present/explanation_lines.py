@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import accumulate
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.explain.explanation import Cause, Explanation
@@ -17,8 +19,7 @@ IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplanationLine:
+class ExplanationLine(Struct, frozen=True, kw_only=True):
     """One line.
 
     Attributes:
@@ -46,8 +47,7 @@ class ExplanationLine:
         return direction(self.delta_us)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplanationTable:
+class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:

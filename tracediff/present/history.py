@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -32,8 +33,7 @@ BY = ("step", "family", "memory")
 TITLES = {"step": "Step time by commit", "family": "Families by commit", "memory": "Peak memory by commit"}
 
 
-@dataclass(frozen=True)
-class ChangeText:
+class ChangeText(Struct, frozen=True):
     """One change point.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
@@ -24,8 +26,7 @@ T = TypeVar("T", Op, WorkChange)
 ALL_MODULES = Modules()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportRow:
+class ReportRow(Struct, frozen=True, kw_only=True):
     """One line of a table; times in µs per step, counts per step.
 
     Attributes:
@@ -55,8 +56,7 @@ class ReportRow:
         return [counts(self.control_count, self.test_count), *self.times(unit)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sums:
+class Sums(Struct, frozen=True, kw_only=True):
     """A table of rows that add up to `whole`, in one unit."""
 
     title: str
@@ -122,8 +122,7 @@ def _with_small_in_one(
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str

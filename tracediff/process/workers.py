@@ -14,7 +14,6 @@ import traceback
 import zlib
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from queue import Empty, SimpleQueue
@@ -40,26 +39,24 @@ OF_EXECUTOR = "it may have run out of memory; where processes are spawned, guard
 KILLED_REMEDY = "it may have run out of memory: try --jobs 1, or --rank"
 
 
-@dataclass
 class Processes(Generic[Item, Result]):
-    """Processes of this machine that each have a pipe of their own, which ends when they do.
+    """Processes of this machine that each have a pipe of their own, which ends when they do."""
 
-    Attributes:
-        items: what there is to do. sizes: its bytes. attempt: what is done with each; its errors are results.
-    """
-
-    items: Sequence[Item]
-    sizes: Sequence[int]
-    attempt: Attempt[Item, Result]
-    progress: OnProgress | None = None
-    _workers: dict[Connection, BaseProcess] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        items: Sequence[Item],
+        sizes: Sequence[int],
+        attempt: Attempt[Item, Result],
+        progress: OnProgress | None = None,
+    ) -> None:
+        """Of ``items``, each of so many bytes, with each of which ``attempt`` is made; its errors are results."""
+        self.items, self.attempt = items, attempt
+        self._workers: dict[Connection, BaseProcess] = {}
         self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-        self._bytes_read = self._context.RawArray("q", len(self.items))  # each entry has one writer: it needs no lock
-        self._meter = Meter(self.sizes, self._bytes_read, self.progress) if self.progress else None
-        self._left = sorted(range(len(self.items)), key=lambda k: self.sizes[k])  # the largest first, from the end
-        self._tries = [0] * len(self.items)
+        self._bytes_read = self._context.RawArray("q", len(items))  # each entry has one writer: it needs no lock
+        self._meter = Meter(sizes, self._bytes_read, progress) if progress else None
+        self._left = sorted(range(len(items)), key=lambda k: sizes[k])  # the largest first, from the end
+        self._tries = [0] * len(items)
 
     def run(self, jobs: int) -> Iterator[tuple[int, Result | TracediffError]]:
         """(position, result) of each item as they come, from ``jobs`` processes at a time.

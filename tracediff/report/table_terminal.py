@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -26,8 +27,7 @@ WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A table as wide as the terminal: names are cut where they must be, numbers never; columns without a value are
     left out, columns that do not fit are omitted with a note.
     """
@@ -149,8 +149,7 @@ LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
 """Parts of the room that operators and places may take."""
 
 
-@dataclass(frozen=True)
-class SumsTable:
+class SumsTable(Struct, frozen=True):
     """The work by operator: rows that add up to all of it."""
 
     work: Sums
@@ -168,8 +167,7 @@ class SumsTable:
         yield Text()
 
 
-@dataclass(frozen=True)
-class WorkRows:
+class WorkRows(Struct, frozen=True):
     """``rows`` under ``title``: operator, kernels and, where there is room or rows look alike, module and shapes."""
 
     title: str

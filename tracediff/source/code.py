@@ -8,10 +8,11 @@ import ast
 import builtins
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from types import CodeType
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.ingest.model.names import LINE_OF_CODE
@@ -26,8 +27,7 @@ RUNS_BY_ITSELF = ("forward", "setup_context", "backward")
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-@dataclass(frozen=True, eq=False)
-class Definition:
+class Definition(Struct, frozen=True, eq=False):
     """A function or method, the body of a class, or a statement of a file.
 
     Attributes:
@@ -54,8 +54,7 @@ class Definition:
         return self.name.rpartition(".")[2]
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A Python file.
 
     Attributes:
@@ -64,7 +63,7 @@ class SourceFile:
     """
 
     path: str
-    text: str = field(repr=False)
+    text: str
     definitions: tuple[Definition, ...]
     imports: tuple[str, ...]
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process
 from cachetools import LRUCache
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, printable, quoted
@@ -30,8 +30,7 @@ MOST_KEPT = 32 << 20
 CURSOR = re.compile(r"(?P<key>[0-9a-f]{16})-(?P<page>[1-9][0-9]{0,5})")
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """What a tool was asked.
 
     Attributes:
@@ -42,8 +41,7 @@ class Question:
     sets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class KeptAnswer:
+class KeptAnswer(Struct, frozen=True):
     """The answer to a question, page by page."""
 
     question: Question

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.aggregate.samples import StepSum
@@ -170,8 +170,7 @@ NARROWEST = 1 / 1000
 """Part of the longer step that a mark is wide at least; marks that touch are one."""
 
 
-@dataclass(frozen=True)
-class StepSpans:
+class StepSpans(Struct, frozen=True):
     """What ran in one step.
 
     Attributes:

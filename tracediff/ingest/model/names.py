@@ -4,7 +4,6 @@ of code in the stacks that torch and Python write.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 
@@ -72,6 +71,8 @@ def bounded(name: str) -> str:
     """``name``; of one that is longer than is kept the beginning and a digest, so that two stay two."""
     if len(name) <= bounds.KEPT_NAME:
         return name
+    import hashlib  # which loads OpenSSL
+
     digest = hashlib.blake2s(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
     return f"{name[: bounds.KEPT_NAME - len(digest) - 2]}…#{digest}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import lru_cache
 
@@ -133,6 +132,8 @@ def display_name(raw: str) -> str:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # which loads OpenSSL
+
     return f"…#{hashlib.blake2s(text.encode(errors='surrogatepass'), digest_size=3).hexdigest()}"
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from tracediff import bounds, thresholds
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 
-@dataclass
-class Names:
+class Names(Struct):
     """Every text once; rows hold its number.
 
     Attributes:
@@ -140,8 +139,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-@dataclass(frozen=True)
-class FlameGraph:
+class FlameGraph(Struct, frozen=True):
     """A flame graph of a page.
 
     Attributes:
