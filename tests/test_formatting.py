@@ -7,7 +7,7 @@ import pytest
 from build_trace import annotation, document, op, step, write
 from rich.console import Console
 from tracediff_dashboards.pages import changes, components
-from tracediff_dashboards.state.view import View
+from tracediff_dashboards.state.view import OF_TABS, View
 
 from tracediff import charts
 from tracediff.engine import load_sets
@@ -90,7 +90,8 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     shown = str(components.step_table(comparison))
     assert f", {unit} per step" in shown
     assert f"'{plain}'" in shown
-    column = changes.column("control_us", time_unit([ns / 1000]), View())  # what the grid's script rounds by
+    shown_times = OF_TABS["groups"]["control_us"]
+    column = changes.column(shown_times, time_unit([ns / 1000]), View())  # what the grid's script rounds by
     assert column["headerName"].endswith(f"({unit})")
     decimals = len(plain.partition(".")[2])
     assert column["valueFormatter"]["function"] == f"number(params.value, {decimals})"

@@ -29,6 +29,8 @@ DECIMALS = ((999.5, 0), (9.995, 1), (0.0, 2))
 """The amount in a unit from which a number is shown with so many decimals."""
 PERCENT_DECIMALS = ((0.0995, 0), (0.00095, 1), (0.0, 2))
 """The share from which a percentage is shown with so many decimals."""
+LEAST_P = 0.001
+"""A p-value below this is shown as less than it."""
 INTEGRAL = 1e-6
 """A count that lies nearer to an integer is one: means of counts are not exact."""
 
@@ -207,6 +209,13 @@ def plural(n: float, noun: str) -> str:
     return f"{count(n)} {noun}" + ("" if n == 1 else "s")
 
 
+def p_value(p: float | None) -> str:
+    """A p-value, as it is or corrected: ``0.012``, ``< 0.001``; a dash where nothing was tested."""
+    if p is None:
+        return "–"
+    return f"< {LEAST_P}" if p < LEAST_P else Unit("", 1, 3).plain(p)
+
+
 def rose(control: float, test: float) -> str:
     """The verb of a change: ``rose`` or ``fell``."""
     return "rose" if test > control else "fell"
@@ -216,7 +225,7 @@ def browser_format() -> str:
     """The tables of this module as JSON, by which `report/page/numbers.js` writes numbers in the browser."""
     tables = {
         "minus": MINUS, "times": TIMES, "next_unit": NEXT_UNIT, "integral": INTEGRAL,
-        "decimals": DECIMALS, "percent_decimals": PERCENT_DECIMALS,
+        "decimals": DECIMALS, "percent_decimals": PERCENT_DECIMALS, "least_p": LEAST_P,
     }  # fmt: skip
     return json.dumps(tables)
 

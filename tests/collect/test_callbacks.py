@@ -99,10 +99,15 @@ def test_a_training_becomes_runs_of_a_set_whose_steps_are_those_of_the_optimizer
         train(TracediffCallback(out / "four", wait=0, warmup=1, active=3), 6, {ACCUMULATION[framework]}=4)
     """
     lines = training(tmp_path, framework, code)
-    assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
-        "recorded steps 2–4",
-        "recorded steps 1–3",
-    ] * 2
+    recorded = [line.split(": ")[1].partition(" (disturbed")[0] for line in lines]  # this machine may be busy
+    assert (
+        recorded
+        == [
+            "recorded steps 2–4",
+            "recorded steps 1–3",
+        ]
+        * 2
+    )
     one, four = load_sets([str(tmp_path / "one"), str(tmp_path / "four")])
     for traces, wait in ((one, 1), (four, 0)):
         assert [run.name for run in traces.runs] == ["run 1", "run 2"]

@@ -280,21 +280,29 @@ def test_operators_that_lose_channels_last_are_found():
     assert losing_format(flat.clone) == {}
 
 
-BUSY = "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+PINNED = """
+import os, subprocess, sys
+import torch._inductor  # as the profiler would, slowly
+from train import make_step
+
+FIRST = min(os.sched_getaffinity(0))
+BUSY = f"import os\\nos.sched_setaffinity(0, {{{FIRST}}})\\nwhile os.getppid() == {os.getpid()}: pass"
+
+def disturbed(variant, size):
+    for _ in range(3):
+        subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True)
+    os.sched_setaffinity(0, {FIRST})
+    return make_step(variant, size)
+"""
+"""Others take the processor from its steps, until its process ends, and not from the import of torch."""
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long a process waits for a processor")
 def test_a_run_that_another_process_disturbs_is_collected_again_and_marked(tmp_path):
-    (tmp_path / "pinned.py").write_text(
-        "import os\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nfrom train import make_step\n"
-    )
-    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(3)]
-    try:
-        long = (*SHORT, "--timed", "30")  # many times as long as the system lets a process run at a time
-        result = collect(tmp_path, "pinned.py", "-o", "out", "--repeats", "1", "--attempts", "2", *long, "--", "512")
-    finally:
-        for other in others:
-            other.kill()
+    (tmp_path / "pinned.py").write_text(PINNED)
+    long = (*SHORT, "--timed", "30")  # many times as long as the system lets a process run at a time
+    options = ["-o", "out", "--repeats", "1", "--attempts", "2", *long, "--", "512"]
+    result = collect(tmp_path, "pinned.py:disturbed", *options)
     assert result.returncode == 0, result.stderr
     (run,) = read_manifest(tmp_path / "out" / "eager").runs
     assert (run.attempts, run.contended) == (2, True)

@@ -141,12 +141,12 @@ def test_the_table_sorts_filters_hides_pins_and_is_downloaded(tab, tmp_path):
     app.page.click(".ag-header-cell[col-id=name] .ag-header-cell-label")
     app.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
     assert app.rows() == sorted(app.rows())
-    shown = app.page.locator(".ag-center-cols-container .ag-row [col-id=control_us]").all_inner_texts()
+    shown = app.page.locator(".ag-center-cols-container .ag-row [col-id=control_self_us]").all_inner_texts()
     assert shown == ["42.0"] * 3
     app.choose("columns", "family")
     app.page.wait_for_selector(".ag-header-cell[col-id=family]", state="detached")
     app.choose("pinned", "change")
-    app.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_us]")
+    app.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_self_us]")
     with app.page.expect_download() as download:
         app.page.click("#csv")
     download.value.save_as(tmp_path / "t.csv")
@@ -173,7 +173,7 @@ def test_a_link_restores_how_the_table_is_arranged(tab):
     assert app.rows() == ["relu_kernel"]
     other = tab().go(app.page.url.removeprefix(app.url), ".ag-row")
     other.page.wait_for_selector(".ag-header-cell[col-id=name][aria-sort=ascending]")
-    other.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_us]")
+    other.page.wait_for_selector(".ag-pinned-left-header .ag-header-cell[col-id=delta_self_us]")
     other.settle()
     assert other.rows() == ["relu_kernel"]
     assert not other.page.query_selector(".ag-header-cell[col-id=family]")

@@ -63,6 +63,7 @@ def page(browser):
             "numbers.signed(x, numbers.plain(x, { size: 1000, decimals: 2 }))",
             formatting.Unit("ms", 1000, 2).signed,
         ),
+        ("numbers.p(x)", formatting.p_value),
         ("numbers.digits(x, 0)", formatting.Unit("", 1, 0).plain),
         ("numbers.digits(x, 1)", formatting.Unit("", 1, 1).plain),
         ("numbers.digits(x, 2)", formatting.Unit("", 1, 2).plain),

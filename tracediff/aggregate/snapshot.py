@@ -31,25 +31,6 @@ from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.write import write_bytes
 
-SUFFIX = ".tdprof.gz"
-OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
-
-
-def is_snapshot(file: TraceFile) -> bool:
-    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
-    read are none.
-    """
-    if file.name.partition("?")[0].endswith((SUFFIX, SUFFIX.removesuffix(".gz"))):
-        return True
-    if "://" in file.path:
-        return False
-    try:
-        with open_trace(file) as stream:
-            return bool(OPENING.match(stream.read(200)))
-    except TracediffError:
-        return False
-
-
 VERSION = 4
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from io import StringIO
 from math import nan
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.comparison import Comparison
@@ -19,9 +20,10 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.explain.tree import Node
 from tracediff.present.answer import answer_of
+from tracediff.present.columns import CHANGES, FRAME, FUSIONS, GROUPS, OPS, STATES, SUMS, RowSchema
 from tracediff.report import rows
 from tracediff.report.explain import explain
-from tracediff.report.json_types import DiffDocument, StateRow
+from tracediff.report.json_types import DiffDocument
 from tracediff.report.rows import to_folded
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
@@ -60,9 +62,12 @@ class Diff(Charted):
     def _document(self) -> DiffDocument:
         return document(self.comparison)
 
+    def _frame(self, schema: RowSchema, items: Iterable[Any]) -> pd.DataFrame:
+        return frame_of(rows.output_table(schema, FRAME, self.comparison, items))
+
     @property
     def verdict(self) -> Verdict:
-        """How the step time differs, in µs, and what can be said of it; what was not tested is NaN."""
+        """How the step time differs, in µs, and its significance; what was not tested is NaN."""
         return with_numbers(self.comparison.verdict)
 
     @cached_property
@@ -83,7 +88,7 @@ class Diff(Charted):
     @cached_property
     def step_time(self) -> pd.DataFrame:
         """One row per state (index ``name``): control_us, test_us, delta_us. Columns add up to the step."""
-        return frame_of(rows.rows_of(StateRow, self._document.step_time.states)).set_index("name")
+        return self._frame(STATES, self.comparison.step_time.states).set_index("name")
 
     @cached_property
     def gpu_time(self) -> pd.Series:
@@ -103,7 +108,7 @@ class Diff(Charted):
 
         The work is GPU events; if neither side has a GPU, the self time of operators.
         """
-        return frame_of(rows.groups(self.comparison, self._document))
+        return self._frame(GROUPS, self.comparison.work.groups)
 
     def top(self, n: int = 10, *, slower: bool = False) -> pd.DataFrame:
         """The ``n`` largest changes of matched work, its instances merged, one row each: operator, shapes, module,
@@ -112,7 +117,7 @@ class Diff(Charted):
         changes = self.comparison.work_changes
         if slower:
             changes = tuple(sorted(changes, key=lambda change: -change.delta))
-        return frame_of(rows.changes(self.comparison, changes[:n]))
+        return self._frame(CHANGES, changes[:n])
 
     def by(self, view: str, *, depth: int | None = None, instances: bool = False) -> pd.DataFrame:
         """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel``, ``line`` (of code outside of
@@ -128,7 +133,7 @@ class Diff(Charted):
         known_view(view, (*VIEWS, "line", "cause"))
         work = self.comparison.work
         lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
-        return frame_of(rows.sums(self.comparison, lines)).set_index("name")
+        return self._frame(SUMS, lines).set_index("name")
 
     def explain(self, name: str, most: int = 10) -> str:
         """How and why the work of kernels or operators called ``name``, or a part of it, was matched, as text: the
@@ -145,7 +150,7 @@ class Diff(Charted):
         step
         on both sides, delta_us.
         """
-        return frame_of(rows.fusions(self.comparison))
+        return self._frame(FUSIONS, [g for g in self.comparison.work.groups if g.level == "fusion"])
 
     @cached_property
     def tree(self) -> pd.DataFrame:
@@ -169,7 +174,7 @@ class Diff(Charted):
     @cached_property
     def ops(self) -> pd.DataFrame:
         """One row an operation by category and name, largest change of self time first."""
-        return frame_of(rows.ops(self._document))
+        return self._frame(OPS, self.comparison.ops)
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -179,7 +184,7 @@ class Diff(Charted):
     @cached_property
     def health(self) -> pd.DataFrame:
         """One row per health note: side, code, message, count."""
-        return frame_of(rows.health(self._document))
+        return frame_of(rows.health(self.comparison))
 
     @cached_property
     def explanation(self) -> Why | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.summary import Side
@@ -18,7 +21,7 @@ from tracediff.diff.ops import GPU_WORK, Op, TestedFamily, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import Unprofiled, Verdict
-from tracediff.diff.views import WorkChange, work_changes
+from tracediff.diff.views import UNKNOWN, WorkChange, every_instance, work_changes
 from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -28,8 +31,7 @@ if TYPE_CHECKING:
     from tracediff.source.changed_code import ChangedCode
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True, dict=True):
     """Control and test side by side. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
 
     Attributes:
@@ -94,6 +96,29 @@ class Comparison:
         """The work with its instances merged, the largest change first."""
         return tuple(work_changes(self.work))
 
+    @cached_property
+    def module_instances(self) -> Counter[str]:
+        """Path of a module with ``[*]`` → how many instances it has."""
+        members = (m for group in self.work.groups for side in group.members for m in side)
+        return Counter(map(every_instance, {m.module or UNKNOWN for m in members}))
+
+    @cached_property
+    def gpu_below(self) -> dict[str, Pair[int]]:
+        """Table name of an operator → GPU time of the work that its calls launched, also through others; empty without
+        a GPU.
+        """
+        below: dict[str, Pair[int]] = {}
+        for side, tree in enumerate(self.trees if self.gpu_time.groups else ()):
+            factor = self.scale // tree.denominator
+            names: list[frozenset[str]] = []  # of the operators from the root to each call, each once
+            for call in tree.calls:
+                above = names[call.parent] if call.parent >= 0 else frozenset()
+                names.append(above | {table_name(call.name)} if call.kind == "op" else above)
+            for work in tree.work:
+                for name in names[work.node] if work.node >= 0 else ():
+                    below[name] = below.get(name, NONE).plus(side, factor * work.ns)
+        return below
+
     @property
     def was_refused(self) -> bool:
         """Whether the sides were not compared."""
@@ -103,8 +128,7 @@ class Comparison:
 OPERATOR = "cpu_op"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """The selected work; an empty attribute selects all.
 
     Attributes:
@@ -265,8 +289,7 @@ def _uncounted(call: Call) -> Call:
     return replace(call, count=0, total=0, self_ns=0)
 
 
-@dataclass(kw_only=True)
-class CallPlace:
+class CallPlace(Struct, kw_only=True):
     """One stack; counts and times are numerators over the comparison's scale. The time of an operator includes
     everything below it; else it is that of the GPU work.
 

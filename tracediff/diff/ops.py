@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff.aggregate.averages import OpAverage
 from tracediff.aggregate.samples import Samples
@@ -28,8 +28,7 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Op:
+class Op(Struct, frozen=True, kw_only=True, dict=True):
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
@@ -58,11 +57,14 @@ class Op:
         return display_name(self.counted_as)
 
     @property
+    def time(self) -> Pair[int]:
+        """The time that its change is of: its self time, since totals hold those of its children."""
+        return self.self_time
+
+    @property
     def delta(self) -> int:
-        """test − control self time on the CPU, where totals hold their children; total on the GPU, where the two are
-        the same.
-        """
-        return self.self_time.delta
+        """test − control."""
+        return self.time.delta
 
     @property
     def count_change(self) -> str:
@@ -87,7 +89,7 @@ def compare_ops(
     ones have in common).
 
     Args:
-        family_of: tells the family of an event by its category and name. noise_floor: see `compare_many`.
+        family_of: the family of an event by its category and name. noise_floor: see `compare_many`.
     """
     calls = _counterparts(averages)
     of_name = by_name(averages, scale, calls)
@@ -111,6 +113,11 @@ def compare_ops(
             )
         )
     return tuple(sorted(ops, key=lambda op: (-abs(op.delta), op.category, op.raw_name))), math.expm1(tested.common)
+
+
+def largest_first(ops: Iterable[Op]) -> list[Op]:
+    """``ops`` by the size of their change; those that did not change by their time."""
+    return sorted(ops, key=lambda op: (-abs(op.delta), -sum(op.self_time), op.raw_name))
 
 
 def _counterparts(averages: Pair[OpAverage]) -> dict[str, str]:
@@ -162,8 +169,7 @@ def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floo
     return compare_many(control, test, noise_floor)
 
 
-@dataclass(frozen=True)
-class TestedFamily:
+class TestedFamily(Struct, frozen=True):
     """One family; times are medians over steps, means over runs, in µs per step."""
 
     name: str

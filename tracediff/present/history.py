@@ -1,10 +1,11 @@
-"""A history → its tables, and what is said of its changes, the same for every output."""
+"""A history → its tables, and sentences about its changes, the same for every output."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -15,6 +16,7 @@ from tracediff.formatting import (
     PERCENT,
     byte_unit,
     change,
+    p_value,
     plural,
     signed_percent,
     signed_time,
@@ -31,8 +33,7 @@ BY = ("step", "family", "memory")
 TITLES = {"step": "Step time by commit", "family": "Families by commit", "memory": "Peak memory by commit"}
 
 
-@dataclass(frozen=True)
-class ChangeText:
+class ChangeText(Struct, frozen=True):
     """One change point.
 
     Attributes:
@@ -132,7 +133,7 @@ def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tu
 
 
 def change_texts(series: Series, explanations: tuple[ExplainedChange, ...]) -> list[ChangeText]:
-    """What is said of each change, in order."""
+    """The sentences about each change, in order."""
     return [_change_text(series, explanation) for explanation in explanations]
 
 
@@ -143,7 +144,7 @@ def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:
     interval = f"{_percent(found.low)} to {_percent(found.high)}" if found.low is not None else "unknown"
     return ChangeText(
         title=f"{change_text(math.expm1(found.effect))} from {short(series.points[point.first].commit)} on",
-        significance=f"95 % interval {interval}; p {_p(point.p)}, corrected for the search; "
+        significance=f"95 % interval {interval}; p {p_value(point.p)}, corrected for the search; "
         f"{runs[0]} runs before, {runs[1]} after",
         commits=_commits(explained),
         cause=cause_text(explained.cause) if explained.cause else "",
@@ -171,10 +172,6 @@ def cause_text(cause: Cause) -> str:
     """``gemm kernels: 12.0 → 15.0 ms; as much work in 1.25 × the time``."""
     why = because(cause)
     return f"{cause.label}: {change(cause.control_us, cause.test_us)}" + (f"; {why}" if why else "")
-
-
-def _p(p: float) -> str:
-    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def _sides(explained: ExplainedChange) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -18,6 +18,7 @@ import msgspec
 from tracediff.diff.gate.limits import Waiver
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
+from tracediff.present.columns import First
 from tracediff.present.tables import column_key
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
@@ -50,7 +51,7 @@ SIDES = {
 """Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
-SHARED: tuple[type, ...] = (Amount, Note, Waiver)
+SHARED: tuple[type, ...] = (Amount, First, Note, Waiver)
 """Objects of documents that are not made for them."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 

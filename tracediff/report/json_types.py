@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
 from tracediff.present.answer import Answer
+from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
 from tracediff.report.json_text import JsonObject, one_of
 from tracediff.source.changed_code import ChangedCode
 
@@ -33,11 +33,8 @@ TimeChange = Annotated[
     Meta(description="significance of the change of time between runs"),
     one_of("faster", "slower", "same", "unclear", "untested"),
 ]
-DisplayName = Annotated[str, Meta(description="name for people: without addresses, hashes, ids and namespaces")]
-RawName = Annotated[str, Meta(description="name as recorded")]
-Category = Annotated[str, Meta(description="category of the trace: cpu_op, kernel, gpu_memcpy, …")]
-Family = Annotated[str, Meta(description="kind of work: gemm, conv, attention, … (docs/families.md)")]
 Row = dict[str, str | float | None]
+StateRow, GroupRow, OpRow, FamilyChange = (schema.json_type for schema in (STATES, GROUPS, OPS, FAMILIES))
 
 
 class Set(JsonObject):
@@ -137,20 +134,6 @@ class DiffUnprofiled(JsonObject):
     """
 
 
-class StateRow(JsonObject):
-    """One state of the step; the states add up to the step."""
-
-    name: str
-    """state of the step account (docs/concepts.md)"""
-    control_us: Microseconds
-    test_us: Microseconds
-    delta_us: float
-    """test − control, µs per step"""
-    time_change: TimeChange
-    p_value: PValue
-    q_value: QValue
-
-
 class BothSides(JsonObject):
     """A time of both sides, in µs."""
 
@@ -165,7 +148,7 @@ class DiffStepTime(JsonObject):
     test_us: Microseconds
     delta_us: float
     """test − control, µs per step"""
-    states: list[StateRow]
+    states: list[StateRow]  # type: ignore[valid-type]
     """states in order of precedence"""
     foreign_gpu_us: BothSides
     """part of the GPU states in which all work was launched outside the used steps, µs per step"""
@@ -173,63 +156,6 @@ class DiffStepTime(JsonObject):
     """how long the GPU ran earlier work before the first used step, per run; in no period"""
     residual_us: float
     """part of the change that the states do not explain: 0"""
-
-
-class First(JsonObject):
-    """One event, to be found in the file; stream of a GPU event, thread of an operator, null where not recorded."""
-
-    file: str
-    """name of the file"""
-    ts: float
-    """the number as it is in the file, in µs"""
-    stream: int | None
-    thread: str | None
-
-
-class MemberRow(JsonObject):
-    """Work of one kind on one side of a group."""
-
-    name: DisplayName
-    raw_name: RawName
-    op: str | None
-    """operator that launched it; null if none did"""
-    family: Family
-    count: Count
-    us: Microseconds
-    first: First
-    """its first event in the first used step of the first file that has it"""
-
-
-class GroupRow(JsonObject):
-    """Work of both sides that is the same, or work of one side without a counterpart; every GPU event (without a GPU:
-    every operator) is in exactly one group.
-    """
-
-    level: Annotated[str, one_of(*LEVELS)]
-    """how the sides were matched (docs/matching.md)"""
-    name: str
-    """name of the largest member, for people"""
-    family: Family
-    module: str | None
-    """path of the nn.Module; null where unknown or several"""
-    phase: str
-    """forward, backward, optimizer, other or unknown"""
-    lines: list[str]
-    """lines of code outside of torch that it runs for, file.py(12): function; the largest first"""
-    control: list[MemberRow]
-    """members of control, the largest first"""
-    test: list[MemberRow]
-    """members of test, the largest first"""
-    control_ops: float | None
-    """occurrences per step of the operator that all members share; null where they share none"""
-    test_ops: float | None
-    """the same on the test side"""
-    delta_us: float
-    """test − control, µs per step: count_part_us + mean_part_us"""
-    count_part_us: float
-    """part of the change by count, µs per step"""
-    mean_part_us: float
-    """part of the change by mean duration, µs per step"""
 
 
 class DiffWorkTime(JsonObject):
@@ -241,7 +167,7 @@ class DiffWorkTime(JsonObject):
     """test − control, µs per step"""
     count_control: Count
     count_test: Count
-    groups: list[GroupRow]
+    groups: list[GroupRow]  # type: ignore[valid-type]
     """all work, the largest change first"""
     matched_us: float
     """change within matched groups with members on both sides, µs per step"""
@@ -289,57 +215,6 @@ class DiffGpuTime(DiffWorkTime):
     """events whose launch is not in the file"""
     outside: OtherEvents
     """events launched outside every step"""
-
-
-class OpRow(JsonObject):
-    """One operation by category and name."""
-
-    name: DisplayName
-    raw_name: RawName
-    device: Annotated[str, one_of("cpu", "gpu")]
-    """where it runs"""
-    category: Category
-    family: Family
-    control_count: Count
-    test_count: Count
-    control_total_us: float
-    """total time; a recursive call counts at each level. µs per step"""
-    test_total_us: float
-    """the same on the test side"""
-    control_self_us: float
-    """self time: without children in the same lane, µs per step"""
-    test_self_us: float
-    """the same on the test side"""
-    delta_count: float
-    """test − control, occurrences per step"""
-    delta_us: float
-    """test − control of the total time, µs per step"""
-    count_change: Annotated[str, one_of("added", "deleted", "increased", "decreased", "unchanged")]
-    """class of the change of count"""
-    time_change: TimeChange
-    p_value: PValue
-    q_value: QValue
-    relative: float | None
-    """relative change of self time beyond common_change; null where untested"""
-    counts_vary: bool
-    """whether the count differs from step to step on a side"""
-
-
-class FamilyChange(JsonObject):
-    """Work of one family, tested over runs."""
-
-    name: Family
-    control_us: float
-    """mean over runs of the median over steps, µs per step"""
-    test_us: float
-    """the same on the test side"""
-    time_change: TimeChange
-    p_value: PValue
-    q_value: QValue
-    relative: float | None
-    """relative change beyond what all families have in common; null where untested"""
-    interval: tuple[float, float] | None
-    """95 % confidence interval of the relative change; null where untested"""
 
 
 class FactRow(JsonObject):
@@ -494,11 +369,11 @@ class DiffDocument(JsonObject):
     gpu_time: DiffGpuTime
     host_time: DiffWorkTime | None
     """self time of operators if neither side has a GPU, else null"""
-    ops: list[OpRow]
+    ops: list[OpRow]  # type: ignore[valid-type]
     """all operations, the largest change of self time first"""
     common_change: float
     """relative change that all tested operations have in common; 0 where none was tested"""
-    families: list[FamilyChange]
+    families: list[FamilyChange]  # type: ignore[valid-type]
     """work by family, the largest change first"""
     tables: dict[str, list[Row]]
     """tables that both sets were loaded with (docs/analysis.md), the largest change first"""

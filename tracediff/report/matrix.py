@@ -18,7 +18,7 @@ from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
 from tracediff.errors import printable
 from tracediff.explain.compare import Cell
-from tracediff.formatting import PERCENT, time_unit
+from tracediff.formatting import PERCENT, p_value, time_unit
 from tracediff.present.plain_text import shortened
 from tracediff.report import json_types
 from tracediff.report.escape import escaped
@@ -32,8 +32,6 @@ BESIDE_NAMES = 66
 """Columns of text beside the names."""
 UNPROFILED = "times without the profiler"
 """Remark where the verdict believes these."""
-LEAST_P = 0.001
-"""Below which p is not told apart."""
 
 
 def text_rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
@@ -55,7 +53,7 @@ def _row(cell: Cell, plain: Any) -> list[str]:
         plain(test),
         _percent(change) if change is not None else "–",
         interval,
-        "–" if cell.p_adjusted is None else f"{cell.p_adjusted:.3f}" if cell.p_adjusted >= LEAST_P else f"< {LEAST_P}",
+        p_value(cell.p_adjusted),
         "not comparable" if c.was_refused else cell.result,
         ", ".join(dict.fromkeys(remarks)),
     ]

@@ -1,46 +1,34 @@
-"""The tables of a comparison as rows, the same for CSV files and DataFrames; times in µs and counts per step. The CSV
-files, and folded stacks, one line per path of calls.
+"""The tables of a comparison for CSV files and DataFrames; times in µs and counts per step. The CSV files, and folded
+stacks, one line per path of calls.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.views import Sum, WorkChange
 from tracediff.errors import printable
-from tracediff.present.sections import NUMBERS, numbers
+from tracediff.pair import SIDES
+from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES, RowSchema, Scaled, members
 from tracediff.present.tables import table_columns
-from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import is_generated
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
 from tracediff.report.json_text import JsonObject
-from tracediff.report.json_types import DiffDocument, GroupRow, MemberRow, OpRow, Row, StateRow
-from tracediff.report.to_json import document
-
-SIDES = ("control", "test")
-OF_CALL = ("operator", "shapes", "control_kernels", "test_kernels")
-"""What a group of work is a call of, and the kernels of both sides; in files its members have them."""
+from tracediff.report.json_types import Row
+from tracediff.report.to_json import tables_of
 
 
-@dataclass(frozen=True)
-class OutputTable:
-    """A table. Attributes: columns: their names, which are those of the JSON document. values: of each row."""
+class OutputTable(Struct, frozen=True):
+    """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]
     values: list[tuple[Any, ...]]
-
-    def without(self, columns: Collection[str]) -> OutputTable:
-        """The table without these columns."""
-        kept = [k for k, name in enumerate(self.columns) if name not in columns]
-        return OutputTable(tuple(self.columns[k] for k in kept), [tuple(row[k] for k in kept) for row in self.values])
 
 
 def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> OutputTable:
@@ -49,23 +37,10 @@ def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> OutputTabl
     return OutputTable(columns, [tuple(getattr(one, name) for name in columns) for one in objects])
 
 
-def states(document: DiffDocument) -> OutputTable:
-    """The states of the step, without their significance."""
-    return rows_of(StateRow, document.step_time.states).without(("time_change", "p_value", "q_value"))
-
-
-def ops(document: DiffDocument) -> OutputTable:
-    """The operations."""
-    return rows_of(OpRow, document.ops).without(("relative", "counts_vary"))
-
-
-def health(document: DiffDocument) -> OutputTable:
-    """The health notes of both sides."""
-    notes = {"control": document.health.control, "test": document.health.test}
-    return OutputTable(
-        ("side", "code", "message", "count"),
-        [(side, note.code, note.message, note.count) for side in SIDES for note in notes[side]],
-    )
+def output_table(schema: RowSchema, output: str, scaled: Scaled, rows: Iterable[Any]) -> OutputTable:
+    """The columns that ``output`` has of ``rows``."""
+    names = tuple(column.name for column in schema.of[output])
+    return OutputTable(names, [tuple(schema.values(output, scaled, row)) for row in rows])
 
 
 def table(schema: TableSchema, rows: Sequence[Row], prefixes: Sequence[str] = ("control_", "test_")) -> OutputTable:
@@ -74,85 +49,19 @@ def table(schema: TableSchema, rows: Sequence[Row], prefixes: Sequence[str] = ("
     return OutputTable(columns, [tuple(row[name] for name in columns) for row in rows])
 
 
-def groups(comparison: Comparison, document: DiffDocument) -> OutputTable:
-    """The groups of work, with the sums of their members."""
-    columns = (
-        "level",
-        "name",
-        *OF_CALL,
-        "family",
-        "module",
-        "phase",
-        "lines",
-        *NUMBERS,
-        "count_part_us",
-        "mean_part_us",
-    )
-    rows = []
-    for group, written in zip(comparison.work.groups, _groups(document), strict=True):
-        operator, _, shapes = (group.call or "").partition("(")
-        control, test = written.control, written.test
-        own: dict[str, Any] = {
-            "operator": operator or None,
-            "shapes": f"({shapes}" if shapes else None,
-            "control_kernels": [member.name for member in control],
-            "test_kernels": [member.name for member in test],
-            "lines": ", ".join(written.lines),
-            "control_count": sum(member.count for member in control),
-            "test_count": sum(member.count for member in test),
-            "control_us": sum(member.us for member in control),
-            "test_us": sum(member.us for member in test),
-        }
-        rows.append(tuple(own[name] if name in own else getattr(written, name) for name in columns))
-    return OutputTable(columns, rows)
+def _members(comparison: Comparison) -> OutputTable:
+    """The members of all groups; group k is row k of their table."""
+    every = [(k, row) for k, group in enumerate(comparison.work.groups) for side in members(group) for row in side]
+    found = output_table(MEMBERS, CSV, comparison, [row for _, row in every])
+    rows = [(k, *values) for (k, _), values in zip(every, found.values, strict=True)]
+    return OutputTable(("group", *found.columns), rows)
 
 
-def _groups(document: DiffDocument) -> list[GroupRow]:
-    return (document.host_time or document.gpu_time).groups
-
-
-def members(document: DiffDocument) -> OutputTable:
-    """The members of all groups; group k is row k of `groups`."""
-    whose = [
-        (k, side, member)
-        for k, group in enumerate(_groups(document))
-        for side, found in zip(SIDES, (group.control, group.test), strict=True)
-        for member in found
-    ]
-    found = rows_of(MemberRow, [member for *_, member in whose]).without(("first",))
-    rows = [(k, side, *values) for (k, side, _), values in zip(whose, found.values, strict=True)]
-    return OutputTable(("group", "side", *found.columns), rows)
-
-
-def fusions(comparison: Comparison) -> OutputTable:
-    """The groups of level fusion: operators one by one on one side, fused kernels on the other."""
-    rows = []
-    for group in comparison.work.groups:
-        if group.level == "fusion":
-            every = list(chain(*group.members))
-            separate = dict.fromkeys(m.op or display_name(m.name) for m in every if not is_generated(m.name))
-            fused = dict.fromkeys(display_name(m.name) for m in every if is_generated(m.name))
-            what = ", ".join(separate), ", ".join(fused), group.module, group.phase
-            rows.append((*what, *numbers(comparison, group).values()))
-    return OutputTable(("ops", "kernels", "module", "phase", *NUMBERS), rows)
-
-
-def changes(comparison: Comparison, found: Iterable[WorkChange]) -> OutputTable:
-    """Matched work with its instances merged."""
-    rows = [
-        (
-            *(change.operator or None, change.shapes or None, change.module or None),
-            *change.short_names.map(list),
-            *numbers(comparison, change).values(),
-        )
-        for change in found
-    ]
-    return OutputTable(("operator", "shapes", "module", "control_kernels", "test_kernels", *NUMBERS), rows)
-
-
-def sums(comparison: Comparison, found: Iterable[Sum]) -> OutputTable:
-    """The lines of a view of the work."""
-    return OutputTable(("name", *NUMBERS), [(line.name, *numbers(comparison, line).values()) for line in found])
+def health(comparison: Comparison) -> OutputTable:
+    """The health notes of both sides."""
+    sides = zip(SIDES, (comparison.control.notes, comparison.test.notes), strict=True)
+    rows = [(side, note.code, note.message, note.count) for side, notes in sides for note in notes]
+    return OutputTable(("side", "code", "message", "count"), rows)
 
 
 def tree(comparison: Comparison) -> OutputTable:
@@ -168,7 +77,8 @@ def tree(comparison: Comparison) -> OutputTable:
         )
         for node in merge_calls(comparison.trees, comparison.pairing, comparison.scale)[0]
     ]
-    return OutputTable((*call, *NUMBERS[:2], "control_host_us", "test_host_us", *NUMBERS[2:]), rows)
+    counts, times = ([column.name for column in columns] for columns in (NUMBERS[:2], NUMBERS[2:]))
+    return OutputTable((*call, *counts, "control_host_us", "test_host_us", *times), rows)
 
 
 def steps(comparison: Comparison) -> OutputTable:
@@ -184,19 +94,16 @@ def steps(comparison: Comparison) -> OutputTable:
 
 def to_csv(comparison: Comparison) -> dict[str, str]:
     """File name → content. Line k of groups.csv (from 0) is the group that members.csv numbers k."""
-    whole = document(comparison)
+    further = zip(comparison.tables, tables_of(comparison).values(), strict=True)
     tables = {
-        "step_time": states(whole),
-        "groups": groups(comparison, whole).without(OF_CALL),
-        "members": members(whole),
+        "step_time": output_table(STATES, CSV, comparison, comparison.step_time.states),
+        "groups": output_table(GROUPS, CSV, comparison, comparison.work.groups),
+        "members": _members(comparison),
         "tree": tree(comparison),
-        "ops": ops(whole),
+        "ops": output_table(OPS, CSV, comparison, comparison.ops),
         "steps": steps(comparison),
-        "health": health(whole),
-        **{
-            f"table_{found.schema.name}": table(found.schema, whole.tables[found.schema.name])
-            for found in comparison.tables
-        },
+        "health": health(comparison),
+        **{f"table_{found.schema.name}": table(found.schema, rows) for found, rows in further},
     }
     return {f"{name}.csv": _csv_text(found) for name, found in tables.items()}
 

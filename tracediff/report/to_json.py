@@ -9,22 +9,20 @@ import msgspec
 
 from tracediff import thresholds
 from tracediff.aggregate.summary import Side
-from tracediff.diff.accounts import Outside, State, TableDiff
+from tracediff.diff.accounts import Outside, TableDiff
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.ops import Op
+from tracediff.diff.groups import WorkTime
 from tracediff.diff.preflight import Reason
 from tracediff.diff.verdict import Unprofiled, Verdict
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
-from tracediff.pair import SIDES, Pair
+from tracediff.pair import SIDES
 from tracediff.present.answer import answer_of
-from tracediff.present.tables import row_object
-from tracediff.profile.kernels.display_names import display_name
+from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
+from tracediff.present.tables import row_object, sides_of
 from tracediff.report import json_types
 from tracediff.report.json_text import both, filled, json_text, per_step
-from tracediff.runtimes import DEVICE_CATEGORIES
 
 Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 
@@ -47,12 +45,9 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,
-        ops=[op_of(comparison, op) for op in comparison.ops],
+        ops=OPS.json(comparison, comparison.ops),
         common_change=comparison.common_change,
-        families=[
-            filled(json_types.FamilyChange, f, **both("*_us", f.us), **vars(f.significance))
-            for f in comparison.families
-        ],
+        families=FAMILIES.json(comparison, comparison.families),
         tables=tables_of(comparison),
         changed_code=comparison.changed_code,
         explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
@@ -97,15 +92,10 @@ def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
         step,
         comparison,
         **both("*_us", step.period.map(us)),
-        states=[_state(comparison, state) for state in step.states],
+        states=STATES.json(comparison, step.states),
         foreign_gpu_us=json_types.BothSides(*step.foreign.map(us)),
         draining_us=json_types.BothSides(*map(us, step.draining)),
     )
-
-
-def _state(comparison: Comparison, state: State) -> json_types.StateRow:
-    times = both("*_us", state.time.map(comparison.us))
-    return per_step(json_types.StateRow, state, comparison, **times, **vars(state.significance))
 
 
 def _work_time(kind: type[Work], comparison: Comparison, work: WorkTime, **more: Any) -> Work:
@@ -117,7 +107,7 @@ def _work_time(kind: type[Work], comparison: Comparison, work: WorkTime, **more:
         **both("*_us", work.time.map(comparison.us)),
         **both("count_*", work.count.map(comparison.number)),
         unattributed_us=comparison.us(work.unattributed.delta),
-        groups=[group_of(comparison, g) for g in work.groups],
+        groups=GROUPS.json(comparison, work.groups),
         residual_us=comparison.us(residual),
         **more,
     )
@@ -143,54 +133,6 @@ def _other_events(events: Outside) -> json_types.OtherEvents:
     return json_types.OtherEvents(**both("*_count", events.count), **times)
 
 
-def group_of(comparison: Comparison, group: Group) -> json_types.GroupRow:
-    """A group with its members."""
-    by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
-    return per_step(
-        json_types.GroupRow,
-        group,
-        comparison,
-        control=[_member(comparison, m, comparison.control) for m in group.members.control],
-        test=[_member(comparison, m, comparison.test) for m in group.members.test],
-        **both("*_ops", group.ops.map(comparison.number) if group.ops else Pair(None, None)),
-        count_part_us=by_count,
-        mean_part_us=by_mean,
-    )
-
-
-def _member(comparison: Comparison, member: Member, side: Side) -> json_types.MemberRow:
-    first, on_gpu = member.first, member.category in DEVICE_CATEGORIES
-    return per_step(
-        json_types.MemberRow,
-        member,
-        comparison,
-        name=display_name(member.name),
-        raw_name=member.name,
-        us=comparison.us(member.ns),
-        first=json_types.First(
-            file=side.files[first.file],
-            ts=first.ns / 1000,
-            stream=int(first.lane) if on_gpu and first.lane else None,
-            thread=first.lane if not on_gpu else None,
-        ),
-    )
-
-
-def op_of(comparison: Comparison, op: Op) -> json_types.OpRow:
-    """An operation; its change is that of its total time."""
-    us, number = comparison.us, comparison.number
-    return filled(
-        json_types.OpRow,
-        op,
-        **both("*_count", op.count.map(number)),
-        **both("*_total_us", op.total.map(us)),
-        **both("*_self_us", op.self_time.map(us)),
-        delta_count=number(op.count.delta),
-        delta_us=us(op.total.delta),
-        **vars(op.significance),
-    )
-
-
 def tables_of(comparison: Comparison) -> dict[str, list[json_types.Row]]:
     """Name → rows of the further tables that both sets were loaded with."""
     return {table_diff.schema.name: _table(comparison, table_diff) for table_diff in comparison.tables}
@@ -201,8 +143,8 @@ def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row
     out = []
     for row in table_diff.rows:
         line: json_types.Row = {}
-        values = zip(*(pair.map(comparison.number) for pair in row.values), strict=True)
-        for name, numbers, side in zip(SIDES, values, (comparison.control, comparison.test), strict=True):
+        both = sides_of(comparison, row), (comparison.control, comparison.test)
+        for name, numbers, side in zip(SIDES, *both, strict=True):
             line |= row_object(table_diff.schema, row.key, numbers, side.gpu, f"{name}_")
         out.append(line)
     return out
@@ -212,7 +154,7 @@ REST, GROUP, PART = "rest", "group", "part"
 KINDS = {REPLACED: "replaced", SINGLE: "event"}
 """Note of a node → its kind."""
 UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
-"""What a node says that is no line."""
+"""What a node says that is not a line."""
 Sides = tuple[Side, Side]
 
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
 from dash_ag_grid import AgGrid
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.formatting import Unit, time_unit
-from tracediff.present.terms import meaning
+from tracediff.present.columns import TEXT, TIME, RowColumn
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.rows import TITLES, TableRow, table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.state.view import (
     COLUMNS,
-    COUNT,
     OF_TABS,
     PINNED,
-    TEXT,
-    TIME,
     TableLayout,
     View,
     default_columns,
@@ -93,7 +90,7 @@ def _empty(context: PageContext) -> Any:
 
 
 def _tools(view: View, rows: list[TableRow]) -> Any:
-    options = [{"label": COLUMNS[key].head, "value": key} for key in OF_TABS[view.tab]]
+    options = [{"label": column.head, "value": key} for key, column in OF_TABS[view.tab].items()]
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = f", the {bounds.SEARCHED_ROWS:,} largest changes" if len(rows) == bounds.SEARCHED_ROWS else ""
@@ -117,14 +114,14 @@ def _column_choice(key: str, options: list[dict[str, str]], value: list[str]) ->
 def _unit(context: PageContext, rows: list[TableRow]) -> Unit:
     """The unit for all work, independent of filters, so that the numbers in column filters keep their meaning."""
     all_rows = table_rows(context.whole, context.view.tab) if context.is_filtered else rows
-    return time_unit(row.cells[key] for row in all_rows for key in ("control_us", "test_us"))
+    return time_unit(context.comparison.us(max(row.item.time)) for row in all_rows)
 
 
 def _grid(context: PageContext, rows: list[TableRow]) -> Any:
     view, unit = context.view, _unit(context, rows)
     return AgGrid(
         id="grid",
-        columnDefs=[column(key, unit, view) for key in OF_TABS[view.tab]],
+        columnDefs=[column(shown, unit, view) for shown in OF_TABS[view.tab].values()],
         filterModel=view.table.filters(),
         rowData=[
             {
@@ -159,36 +156,29 @@ def _grid(context: PageContext, rows: list[TableRow]) -> Any:
     )
 
 
-def column(key: str, unit: Unit, view: View) -> dict[str, Any]:
+def column(shown: RowColumn, unit: Unit, view: View) -> dict[str, Any]:
     """The definition of a column for the grid; times are in ``unit``."""
-    shown = COLUMNS[key]
-    hidden, pinned = key not in (view.table.visible or default_columns(view.tab)), key in (view.table.pinned or PINNED)
+    key = shown.name
+    order, rank = view.table.order().get(key, (None, None))
     definition: dict[str, Any] = {
         "field": key,
         "headerName": f"{shown.head} ({unit.name})" if shown.kind == TIME else shown.head,
-        "headerTooltip": meaning(shown.head) or None,
-        "hide": hidden,
-        "pinned": "left" if pinned else None,
+        "headerTooltip": shown.help,
+        "hide": key not in (view.table.visible or default_columns(view.tab)),
+        "pinned": "left" if key in (view.table.pinned or PINNED) else None,
+        "width": shown.width,
+        **({"initialSort": order, "initialSortIndex": rank} if order else {}),
     }
-    order, rank = view.table.order().get(key, (None, None))
-    if order:
-        definition |= {"initialSort": order, "initialSortIndex": rank}
-    if key == "name" and view.tab == "modules":  # paths differ at their ends
-        definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}}
     if shown.kind == TEXT:
-        return {
-            **definition,
-            "filter": "agTextColumnFilter",
-            "width": PATH_WIDTH if "valueFormatter" in definition else shown.width,
-            "tooltipField": key,
-            "cellDataType": "text",
-        }
-    formatter = "count(params.value)" if shown.kind == COUNT else f"number(params.value, {unit.decimals})"
-    number = {
+        if key == "name" and view.tab == "modules":  # paths differ at their ends
+            definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}, "width": PATH_WIDTH}
+        return {**definition, "filter": "agTextColumnFilter", "tooltipField": key, "cellDataType": "text"}
+    formatter = f"number(params.value, {unit.decimals})" if shown.kind == TIME else f"{shown.kind}(params.value)"
+    return {
+        **definition,
         "type": "rightAligned",
         "filter": "agNumberColumnFilter",
-        "width": shown.width,
         "cellDataType": "number",
         "valueFormatter": {"function": formatter},
+        "sortingOrder": ["desc", "asc", None],
     }
-    return {**definition, **number, "sortingOrder": ["desc", "asc", None]}

@@ -16,7 +16,7 @@ from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import Sum
 from tracediff.errors import printable
-from tracediff.formatting import change, count, counts, plural, signed_time, time, time_unit
+from tracediff.formatting import change, count, counts, p_value, plural, signed_time, time, time_unit
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
@@ -141,9 +141,9 @@ def _belongs_to(member: Member, op: Op) -> bool:
 
 def _significance(op: Op) -> str:
     significance = op.significance
-    if significance.p_value is None or significance.q_value is None:
+    if significance.p_value is None:
         return "not tested: needs at least three runs per side, and a time above the noise floor"
-    return f"{significance.time_change} (p = {significance.p_value:.2g}, q = {significance.q_value:.2g})"
+    return f"{significance.time_change} (p {p_value(significance.p_value)}, q {p_value(significance.q_value)})"
 
 
 def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:

@@ -6,65 +6,51 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
 from tracediff import bounds
 from tracediff.diff.comparison import Part
+from tracediff.present.columns import (
+    CHANGES,
+    COUNT,
+    GRID,
+    HOST_OPS,
+    MODULES,
+    OPS,
+    SUMS,
+    TEXT,
+    TIME,
+    P,
+    RowColumn,
+)
 from tracediff.profile.model.selection import Selection
 
-TEXT, TIME, COUNT = "text", "time", "count"
-
-
-@dataclass(frozen=True)
-class TableColumn:
-    """A column of the table.
-
-    Attributes:
-        head: its heading. width: in pixels. kind: TEXT, TIME or COUNT. hidden: whether it is by default.
-    """
-
-    head: str
-    width: int = 92
-    kind: str = TIME
-    hidden: bool = False
-
-
-COLUMNS = {
-    "name": TableColumn("name", 230, TEXT),
-    "delta_us": TableColumn("change"),
-    "control_us": TableColumn("control"),
-    "test_us": TableColumn("test"),
-    "gpu_delta_us": TableColumn("GPU below, change"),
-    "gpu_control_us": TableColumn("GPU below, control"),
-    "gpu_test_us": TableColumn("GPU below, test"),
-    "instances": TableColumn("instances", 105, COUNT),
-    "control_count": TableColumn("count, control", kind=COUNT),
-    "test_count": TableColumn("count, test", kind=COUNT),
-    "family": TableColumn("family", 105, TEXT),
-    "level": TableColumn("match level", 105, TEXT),
-    "module": TableColumn("module", 220, TEXT),
-    "word": TableColumn("significance", 95, TEXT),
-    "category": TableColumn("category", 110, TEXT, hidden=True),
-    "phase": TableColumn("phase", 100, TEXT, hidden=True),
-    "call": TableColumn("operator", 220, TEXT, hidden=True),
-    "control_total": TableColumn("total, control", hidden=True),
-    "test_total": TableColumn("total, test", hidden=True),
+SCHEMAS = {
+    "groups": CHANGES,
+    "ops": HOST_OPS,
+    "kernels": OPS,
+    "scopes": OPS,
+    "modules": MODULES,
+    "families": SUMS,
 }
-"""The columns of all tabs, in order; the keys are those of a row's cells."""
-TIMES = ("delta_us", "control_us", "test_us")
-COUNTS = ("control_count", "test_count")
-OF_OPS = ("family", "word", "category", "control_total", "test_total")
+"""Tab → its rows."""
+
+
+def _place(column: RowColumn) -> tuple[bool, bool, int]:
+    """The name first, then changes, other times, counts and texts."""
+    return column.name != "name", not column.is_change, (TIME, COUNT, P, TEXT).index(column.kind)
+
+
 OF_TABS = {
-    "groups": ("name", *TIMES, *COUNTS, "instances", "family", "level", "module", "phase", "call"),
-    "ops": ("name", *TIMES, "gpu_delta_us", "gpu_control_us", "gpu_test_us", *COUNTS, *OF_OPS),
-    "kernels": ("name", *TIMES, *COUNTS, *OF_OPS),
-    "scopes": ("name", *TIMES, *COUNTS, *OF_OPS),
-    "modules": ("name", *TIMES, *COUNTS, "instances"),
-    "families": ("name", *TIMES, *COUNTS),
+    tab: {column.name: column for column in sorted(schema.of[GRID], key=_place)} for tab, schema in SCHEMAS.items()
 }
-"""Tab → its columns, in order."""
+"""Tab → its columns by name, in order."""
+COLUMNS = {name: column for columns in OF_TABS.values() for name, column in columns.items()}
+"""The columns of all tabs."""
 PINNED = ("name",)
 
 ORDERS = ("asc", "desc")
@@ -75,11 +61,10 @@ CONDITIONS = frozenset((*TEXT_CONDITIONS, *NUMBER_CONDITIONS))
 
 def default_columns(tab: str) -> tuple[str, ...]:
     """The columns that a tab shows by default."""
-    return tuple(column for column in OF_TABS[tab] if not COLUMNS[column].hidden)
+    return tuple(name for name, column in OF_TABS[tab].items() if GRID not in column.hidden)
 
 
-@dataclass(frozen=True)
-class TableLayout:
+class TableLayout(Struct, frozen=True):
     """Sort order, columns and filters of the table; an empty attribute is the default.
 
     Attributes:
@@ -163,8 +148,7 @@ def _single(model: Any) -> dict[str, Any]:
 SIZES = ("work", "host", "count")
 
 
-@dataclass(frozen=True, kw_only=True)
-class FlameView:
+class FlameView(Struct, frozen=True, kw_only=True):
     """The state of the flame graph.
 
     Attributes:
@@ -217,8 +201,7 @@ LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
 
 
-@dataclass(frozen=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """The filters of a comparison, under the names that they have in the URL and as controls.
 
     Attributes:
@@ -228,7 +211,6 @@ class Filters:
     """
 
     device: str | None = None
-    _: KW_ONLY
     phase: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
     module: tuple[str, ...] = ()
@@ -251,8 +233,7 @@ class Filters:
         return Selection.parse(self.steps) if self.steps else None
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True):
     """The state in the query of a URL.
 
     Attributes:
@@ -266,7 +247,6 @@ class View:
     control: str = ""
     test: str = ""
     filters: Filters = field(default_factory=Filters)
-    _: KW_ONLY
     forced: bool = False
     tab: str = TABS[0]
     row: str = ""
@@ -288,7 +268,7 @@ class View:
         fields: dict[str, str | Sequence[object]] = {
             "control": self.control,
             "test": self.test,
-            **vars(self.filters),
+            **asdict(self.filters),
             "forced": "1" if self.forced else "",
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,

@@ -21,7 +21,7 @@ UNMATCHED = -1
 
 
 KEY = ("node", "category", "name", "launch_shape", "ordinal")
-"""What tells work apart, see `WorkTable`."""
+"""What identifies work, see `WorkTable`."""
 WorkKeys = dict[str, Int64]
 """Each of KEY as int64[n]: of GPU events or, in a file without, of the scopes of the ops lane."""
 

@@ -20,10 +20,11 @@ window.numbers = ((format) => {
   const counts = (a, b) => (a === b ? count(a) : `${count(a)} → ${count(b)}`);
   const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
   const percent = (share) => `${digits(100 * share, share ? decimalsOf(format.percent_decimals, share) : 0)} %`;
+  const p = (value) => (value === null ? "–" : value < format.least_p ? `< ${format.least_p}` : digits(value, 3));
   function time(us) {
     const [name, size, least] = format.times.find(([, unit, atLeast]) => Math.abs(us) >= format.next_unit * unit * atLeast);
     return `${digits(us / size, least ? decimalsOf(format.decimals, us / size) : 0)} ${name}`;
   }
   // `digits` and `plain` write a number with given decimals or in a given unit; `signed` puts a plus before its text.
-  return { digits, plain, signed, count, counts, plural, percent, time };
+  return { digits, plain, signed, count, counts, plural, percent, p, time };
 })(/*browser_format*/);

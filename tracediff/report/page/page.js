@@ -11,7 +11,7 @@
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
   const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 15;
-  const { count, counts, plain, signed } = window.numbers;
+  const { count, counts, p, plain, signed } = window.numbers;
   const signedIn = (us, unit) => signed(us, plain(us, unit));
   const PAPER = 680;  // pixels that A4 and Letter leave between the usual margins
 
@@ -96,22 +96,8 @@
   // Tables
 
   const TABLES = {
-    ops: {
-      columns: [["name", "name", 30], ["category", "kind", 12], ["family", "family", 10], ["count", "count", 13],
-        ["control_self_us", "control", 11], ["test_self_us", "test", 10], ["delta_self_us", "change", 12], ["time_change", "significance", 11]],
-      words: ["name", "raw_name", "family", "category", "time_change"],
-      sorted: "delta_self_us",
-      details: opDetails,
-      names: (table, row) => [row[table.position.raw_name]],
-    },
-    groups: {
-      columns: [["name", "name", 30], ["level", "match level", 11], ["family", "family", 9], ["module", "module", 18], ["count", "count", 11],
-        ["control_us", "control", 11], ["test_us", "test", 10], ["delta_us", "change", 12]],
-      words: ["name", "level", "family", "module", "phase", "lines", "call"],
-      sorted: "delta_us",
-      details: groupDetails,
-      names: (table, row) => table.members(row).flat().map((member) => member[1]),
-    },
+    ops: { details: opDetails, names: (table, row) => [row[table.position.raw_name]] },
+    groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member[1]) },
   };
   const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
   const isTime = (column) => column.endsWith("_us"), isChange = (column) => column.startsWith("delta");
@@ -121,9 +107,10 @@
   class Table {
     constructor(place) {
       const key = place.dataset.table;
-      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, sorted: TABLES[key].sorted, falling: true, focus: 0, open: -1 });
+      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, falling: true, focus: 0, open: -1 });
       this.position = Object.fromEntries(this.source.columns.map((name, k) => [name, k]));
-      this.columns = this.layout.columns.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
+      this.sorted = this.source.shown.map(([column]) => column).find(isChange);
+      this.columns = this.source.shown.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
       this.input = place.querySelector("input[type=search]");
       this.every = place.querySelector("input[type=checkbox]");
       this.box = place.querySelector(".rows");
@@ -142,7 +129,7 @@
     value(row, column) {
       if (column === "count") return row[this.position.test_count] - row[this.position.control_count];
       const value = row[this.position[column]];
-      return this.isText(column) ? data.names[value] : value;
+      return this.isText(column) ? data.names[value] ?? "" : value;
     }
 
     isText(column) { return !isNumber(column); }
@@ -152,8 +139,8 @@
     head() {
       const row = make("tr");
       const whole = this.columns.reduce((sum, [, , width]) => sum + width, 0);
-      for (const [column, title, width] of this.columns) {
-        const sort = make("button", { type: "button", textContent: title });
+      for (const [column, title, width, help] of this.columns) {
+        const sort = make("button", { type: "button", textContent: title, title: help });
         sort.addEventListener("click", () => this.sort(column));
         const cell = make("th", { scope: "col", className: isNumber(column) ? "number" : "" }, sort);
         cell.style.width = `${100 * width / whole}%`;
@@ -190,7 +177,7 @@
 
     texts() {
       this.haystack ??= this.source.rows.map((row) => {
-        const words = this.layout.words.map((column) => data.names[row[this.position[column]]] ?? "");
+        const words = this.source.words.map((column) => data.names[row[this.position[column]]] ?? "");
         if (this.key === "groups") {
           for (const member of this.members(row).flat()) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
         }
@@ -346,7 +333,7 @@
     const list = facts([["recorded name", value("raw_name")], ["kind", `${value("category")}, ${value("family")}`],
       ["count per step", counts(row[table.position.control_count], row[table.position.test_count])], ["self time per step", times(table, row, "control_self_us", "test_self_us")],
       ["total time per step", times(table, row, "control_total_us", "test_total_us")], ["significance", value("time_change")],
-      ["p, q", row[table.position.p_value] === null ? "" : `${row[table.position.p_value].toPrecision(2)}, ${row[table.position.q_value]?.toPrecision(2) ?? "–"}`]]);
+      ["p, q", row[table.position.p_value] === null ? "" : `${p(row[table.position.p_value])}, ${p(row[table.position.q_value])}`]]);
     return [list, make("h3", { textContent: "Matched groups" }), partners(row[table.position.raw_name])];
   }
 
@@ -369,8 +356,9 @@
 
   function groupDetails(table, row) {
     const value = (column) => table.value(row, column), position = table.position, unit = table.source.unit;
-    const why = (data.why[value("level")] ?? "").replace("{call}", value("call") || "an operator");
-    const list = facts([["match level", `${value("level")}: ${why}`], ["operator", value("call")], ["module", value("module")], ["phase", value("phase")], ["line of code", value("lines")],
+    const call = value("operator") + value("shapes");
+    const why = (data.why[value("level")] ?? "").replace("{call}", call || "an operator");
+    const list = facts([["match level", `${value("level")}: ${why}`], ["operator", call], ["module", value("module")], ["phase", value("phase")], ["line of code", value("lines")],
       ["change", `${signedIn(row[position.delta_us], unit)} ${unit.name}: ${signedIn(row[position.count_part_us], unit)} by count, ${signedIn(row[position.mean_part_us], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
     ["control", "test"].forEach((side, k) => {

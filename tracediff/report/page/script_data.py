@@ -6,45 +6,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.call_trees import Frame, flame_graph, largest, line_graph, of_one, pruned
-from tracediff.diff.views import UNKNOWN, one_group
+from tracediff.diff.ops import largest_first
+from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
 from tracediff.formatting import change, part, signed_time, time, time_unit
 from tracediff.pair import Pair, total
-from tracediff.present.sections import NUMBERS, numbers
+from tracediff.present.columns import CHANGES, OPS, PAGE, TEXT, RowSchema
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.explain import WHY
-from tracediff.report.to_json import group_of, op_of
 
 if TYPE_CHECKING:
     from tracediff.analysis import Analysis
     from tracediff.diff.comparison import Comparison
-    from tracediff.diff.groups import Group
-    from tracediff.diff.ops import Op
-    from tracediff.diff.views import WorkChange
 
 
-OP_COLUMNS = (
-    *("name", "raw_name", "category", "family", *NUMBERS[:2], "control_self_us", "test_self_us", "delta_self_us"),
-    *("control_total_us", "test_total_us", "time_change", "p_value", "q_value"),
-)
-GROUP_COLUMNS = (
-    *("name", "level", "family", "module", "phase", "lines", *NUMBERS, "call"),
-    *("count_part_us", "mean_part_us", "control", "test", "all_members"),
-)
-MEMBER_COLUMNS = ("name", "raw_name", "op", "count", "us")
-
-
-@dataclass
-class Names:
+class Names(Struct):
     """Every text once; rows hold its number.
 
     Attributes:
@@ -92,8 +77,8 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
     """
     names = Names()
-    ops = _ops(comparison, names, room // 2)
-    groups = _groups(comparison, names, room - names.size - _size(ops["rows"]))
+    ops = _table(OPS, comparison, largest_first(comparison.ops), names, room // 2)
+    groups = _table(CHANGES, comparison, comparison.work_changes, names, room - names.size - _size(ops["rows"]))
     spelled = names.by_match_name()
     marks = {f"{side}:{event}": spelled[name] for side, event, name in _marks(comparison) if name in spelled}
     spellings = {code: spelled[match_name(text)] for text, code in names.codes.items()}
@@ -126,60 +111,26 @@ def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[An
     return kept
 
 
-def _ops(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
-    ops = sorted(comparison.ops, key=lambda o: (-abs(o.delta), -sum(o.self_time), o.raw_name))
-    every = (_cells(OP_COLUMNS, _op(comparison, op), names) for op in ops)
-    largest = [comparison.us(max(o.self_time)) for o in ops]
-    return _table(OP_COLUMNS, _fitting(every, names, room), len(ops), largest)
-
-
-def _op(comparison: Comparison, op: Op) -> dict[str, Any]:
-    """The columns of the JSON document, and the change of self time."""
-    change = {"delta_self_us": comparison.us(op.delta), "time_change": op.significance.word}
-    return {**asdict(op_of(comparison, op)), **change}
-
-
-def _groups(comparison: Comparison, names: Names, room: int) -> dict[str, Any]:
-    changes = comparison.work_changes
-    groups = [one_group([comparison.work.groups[k] for k in change.groups]) for change in changes]
-    every = (
-        _cells(GROUP_COLUMNS, _group(comparison, change, group, names), names)
-        for change, group in zip(changes, groups, strict=True)
-    )
-    largest = [comparison.us(max(g.time)) for g in groups]
-    return _table(GROUP_COLUMNS, _fitting(every, names, room), len(groups), largest)
-
-
-def _group(comparison: Comparison, change: WorkChange, group: Group, names: Names) -> dict[str, Any]:
-    """The columns of the JSON document, of the instances of a module together, with what the group is called."""
-    written = group_of(comparison, group)
+def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names: Names, room: int) -> dict[str, Any]:
+    """The first of ``rows``; the columns that the script shows, and those whose words it searches."""
+    columns = schema.of[PAGE]
+    every = ([_cell(value, names) for value in schema.values(PAGE, comparison, row)] for row in rows)
+    shown = [c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"]  # counts share a column
     return {
-        **asdict(written),
-        **numbers(comparison, group),
-        "name": change.kernels or change.operator,
-        "module": change.module,
-        "call": f"{change.operator}{change.shapes}",
-        "lines": ", ".join(group.lines),
-        "control": [_cells(MEMBER_COLUMNS, asdict(m), names) for m in written.control[: bounds.MEMBERS]],
-        "test": [_cells(MEMBER_COLUMNS, asdict(m), names) for m in written.test[: bounds.MEMBERS]],
-        "all_members": [*group.members.map(len)],
+        "columns": [column.name for column in columns],
+        "shown": [[c.name.replace("control_count", "count"), c.head.split(",")[0], c.width, c.help] for c in shown],
+        "words": [column.name for column in columns if column.kind == TEXT and not column.type],
+        "rows": _fitting(every, names, room),
+        "all": len(rows),
+        "unit": asdict(time_unit(comparison.us(max(row.time)) for row in rows)),
     }
 
 
-def _cells(columns: Sequence[str], row: dict[str, Any], names: Names) -> list[Any]:
-    """The values of ``columns``: texts by their numbers, times rounded to the picosecond to shorten the JSON."""
-    values = ((name, row[name]) for name in columns)
-    return [names.code(v) if isinstance(v, str) else round(v, 6) if name.endswith("us") else v for name, v in values]
-
-
-def _table(columns: Sequence[str], rows: list[list[Any]], total: int, largest: list[float]) -> dict[str, Any]:
-    unit = time_unit(largest)
-    return {
-        "columns": columns,
-        "rows": rows,
-        "all": total,
-        "unit": {"name": unit.name, "size": unit.size, "decimals": unit.decimals},
-    }
+def _cell(value: Any, names: Names) -> Any:
+    """A value as the script reads it: a text by its number, a number rounded to shorten the JSON."""
+    if isinstance(value, list):
+        return [_cell(each, names) for each in value]
+    return names.code(value) if isinstance(value, str) else round(value, 6) if isinstance(value, float) else value
 
 
 KINDS = ("whole", "phase", "annotation", "module", "line", "op", "kernel", "rest")
@@ -188,8 +139,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-@dataclass(frozen=True)
-class FlameGraph:
+class FlameGraph(Struct, frozen=True):
     """A flame graph of a page.
 
     Attributes:
