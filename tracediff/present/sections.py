@@ -189,13 +189,16 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op for op in comparison.ops if op.significance.word}
     sums: dict[str, Both] = {}
+    launched: set[str] = set()
     for group in comparison.work.groups:
         for side, members in enumerate(group.members):
             known = {other.op for other in group.members[1 - side]}
             partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
             for member in members:
                 op = member.op or partner or ("" if has_gpu else member.name)
-                ns, events = sums.setdefault(match_name(op) if op else f"{member.family} kernels", ([0, 0], [0, 0]))
+                name = match_name(op) if op else kernels_of(member.family)
+                launched |= {name} if op else set()
+                ns, events = sums.setdefault(name, ([0, 0], [0, 0]))
                 ns[side] += member.ns
                 events[side] += member.count
     rows = [replace(_summed(comparison, name, [both], words), operator=name) for name, both in sums.items()]
@@ -204,12 +207,18 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     top = min(top, sum(abs(row.delta_us) >= thresholds.CHANGED_WORK * max(steps) for row in rows))
     left = [sums[row.name] for row in rows[top:]]
     others = [_summed(comparison, plural(len(rows) - top, "other"), left, {})] if top and left else []
+    by = "operator" if any(row.name in launched for row in rows[:top]) else "family"
     return Sums(
-        title="GPU work by operator" if has_gpu else "Operators (self time)",
+        title=f"GPU work by {by}" if has_gpu else "Operators (self time)",
         rows=[*rows[:top], *others],
         whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", [*sums.values()], {}),
         unit=with_digits(time_unit(steps), (row.delta_us for row in rows)),
     )
+
+
+def kernels_of(family: str) -> str:
+    """What the work of a family is called that no operator launched."""
+    return f"{family} kernels"
 
 
 def _summed(comparison: Comparison, name: str, parts: Sequence[Both], tested: dict[str, Op]) -> ReportRow:
