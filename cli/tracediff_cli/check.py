@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, option, two_sets
+from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, former, option, two_sets
 from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
 
 if TYPE_CHECKING:
@@ -35,15 +35,11 @@ def _config_here() -> str | None:
 @option(
     "--max-regression",
     group=LIMITS,
-    metavar="PERCENT",
-    help=f"Fail if the step time grows by more than this percentage [default: {100 * thresholds.MAX_REGRESSION:g}%].",
+    metavar="PERCENT[,TIME]",
+    help="Fail if the step time grows by more than this percentage and this amount, such as 3%,50us "
+    f"[default: {100 * thresholds.MAX_REGRESSION:g}%,0us].",
 )
-@option(
-    "--min-delta",
-    group=LIMITS,
-    metavar="TIME",
-    help="Ignore growth of the step time below this amount, such as 50us or 1ms [default: 0us].",
-)
+@former("--min-delta", "--max-regression PERCENT,TIME")
 @option(
     "--limit",
     "limits",
@@ -78,7 +74,6 @@ def check(
     pair: PairOptions,
     code: Source,
     max_regression: str | None,
-    min_delta: str | None,
     limits: tuple[str, ...],
     allow: tuple[str, ...],
     config: str | None,
@@ -103,14 +98,14 @@ def check(
       # then, for every change:
       tracediff collect bench.py:make_step --variant eager --repeats 5 -o new/
       tracediff check base.tdprof.gz new/eager \\
-          --max-regression 3% --min-delta 50us --limit state:data_loading=10%,1ms \\
+          --max-regression 3%,50us --limit state:data_loading=10%,1ms \\
           --limit family:gemm=5%,20us --limit 'op:aten::copy_*=5%,20us' \\
           --limit kernels=0 --limit memory=2%,16MB --allow gpu \\
           --markdown comment.md --junit check.xml --json check.json
     """
     from tracediff.diff.gate.judge import check as judge
 
-    settings = _settings(config, max_regression, min_delta, limits, allow)
+    settings = _settings(config, max_regression, limits, allow)
     gate = judge(code.explain(pair.compared()), settings, date.today())
 
     from tracediff.write import write_text
@@ -145,7 +140,7 @@ def check(
 
 
 def _settings(
-    config: str | None, max_regression: str | None, min_delta: str | None, limits: Sequence[str], allow: Sequence[str]
+    config: str | None, max_regression: str | None, limits: Sequence[str], allow: Sequence[str]
 ) -> GateSettings:
     """The settings of the configuration file, overridden by those of the command line."""
     from tracediff.diff.gate.limits import (
@@ -160,8 +155,9 @@ def _settings(
 
     settings = read_settings(Path(config)) if config else GateSettings()
     if max_regression is not None:
-        settings = replace(settings, max_regression=parse_relative(max_regression, "--max-regression"))
-    if min_delta is not None:
-        settings = replace(settings, min_delta=parse_absolute(min_delta, "us", "--min-delta"))
+        relative, comma, absolute = max_regression.partition(",")
+        settings = replace(settings, max_regression=parse_relative(relative, "--max-regression"))
+        if comma:
+            settings = replace(settings, min_delta=parse_absolute(absolute, "us", "--max-regression"))
     all_limits = merged([*settings.limits, *map(parse_limit, limits)])
     return replace(settings, limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))

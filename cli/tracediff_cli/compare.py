@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 
-VIEWS = ("family", "phase", "module", "op", "kernel", "line", "cause")
-FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--source": 1, "--commits": 2}
+VIEWS = ("family", "phase", "module", "instance", "op", "kernel", "line", "cause")
+FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--source": 1, "--commit": 1}
 """Options that no other command takes, and those that write files → how many values they have."""
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
@@ -41,21 +41,17 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     "--by",
     group=INSTEAD,
     type=click.Choice(VIEWS),
-    help="Print the work of the step summed by this column, and no other table.",
+    help="Print the work of the step summed by this column, and no other table (module: instances as Layer[*]; "
+    "instance: a row for each instance of a module).",
 )
 @option(
     "--depth",
     type=WholeNumber(1),
     metavar="N",
     group=INSTEAD,
-    help="With --by module: sum modules below the N outermost.",
+    help="With --by module or instance: sum modules below the N outermost.",
 )
-@option(
-    "--instances",
-    is_flag=True,
-    group=INSTEAD,
-    help="With --by module: a row for each instance of a module, not Layer[*].",
-)
+@former("--instances", "--by instance", is_flag=True)
 @pair_options(
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
@@ -93,7 +89,6 @@ def compare(
     sort: str,
     by: str | None,
     depth: int | None,
-    instances: bool,
     device: str | None,
     verbose: bool,
     html_file: str | None,
@@ -118,8 +113,8 @@ def compare(
       tracediff compare old/ new/ --by family
       tracediff compare old/ new/ --table copies
     """
-    if by != "module" and (depth is not None or instances):
-        raise click.UsageError("--depth and --instances need --by module")
+    if depth is not None and by not in ("module", "instance"):
+        raise click.UsageError("--depth needs --by module or --by instance")
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
     if image_format:
@@ -155,8 +150,8 @@ def compare(
             device=device,
             sort=sort,
             top=top,
-            view=by,
-            modules=Modules(depth, instances),
+            view="module" if by == "instance" else by,
+            modules=Modules(depth, by == "instance"),
             tables=bool(pair.loading.tables),
             verbose=verbose,
         )

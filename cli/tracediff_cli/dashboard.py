@@ -15,7 +15,7 @@ import click
 
 from tracediff.errors import TracediffError
 from tracediff_cli.open import page_that_opens
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
+from tracediff_cli.options.groups import GroupedCommand, WholeNumber, browser_option, former, option
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tracediff.engine import LoadOptions
 
 SERVER = "Server and browser"
-TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
+TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
 
 
 @click.command(cls=GroupedCommand)
@@ -45,7 +45,8 @@ TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
     metavar="N",
     help="Serve on this port; 0 selects a free one.",
 )
-@option("--open", "open_browser", group=SERVER, is_flag=True, help="Open the dashboard in the browser.")
+@browser_option(default=False, group=SERVER)
+@former("--open", "--browser", is_flag=True)
 @option(
     "--host",
     group=SERVER,
@@ -59,10 +60,11 @@ TOKEN_VARIABLE = "TRACEDIFF_TOKEN"
     group=SERVER,
     metavar="TOKEN",
     envvar=TOKEN_VARIABLE,
-    help=f"Require this token instead of a random one (16 characters or more; rather in {TOKEN_VARIABLE}, because "
-    "other users see the options of commands).",
+    help="Require this token instead of a random one (16 characters or more; rather in "
+    f"{TOKEN_VARIABLE}, because other users see the options of commands), or require {NO_TOKEN!r}: every user of this "
+    "machine sees the dashboard.",
 )
-@option("--no-token", group=SERVER, is_flag=True, help="Let every user of this machine see the dashboard.")
+@former("--no-token", f"--token {NO_TOKEN}", is_flag=True)
 @option(
     "--theme",
     group=SERVER,
@@ -77,10 +79,9 @@ def dashboard(
     judging: Judging,
     force: bool,
     port: int,
-    open_browser: bool,
+    browser: bool,
     host: str,
     token: str | None,
-    no_token: bool,
     theme: str,
 ) -> int:
     """Explore a comparison in the browser.
@@ -91,7 +92,7 @@ def dashboard(
 
     \b
     Examples:
-      tracediff dashboard eager/ compiled/ --open
+      tracediff dashboard eager/ compiled/ --browser
       tracediff dashboard runs/
       tracediff dashboard runs/ --host 0.0.0.0
     """
@@ -105,7 +106,7 @@ def dashboard(
         raise TracediffError(
             "dashboard", f"needs {error.name}, which is not installed", "pip install 'torch-tracediff[dashboard]'"
         ) from None
-    required = _token(token, no_token, is_loopback(host))
+    required = _token(token, is_loopback(host))
     if not is_loopback(host):
         click.echo(
             (
@@ -126,7 +127,7 @@ def dashboard(
         app.loader.pair(*app.sets.given)  # read them while the browser starts
     for ending in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that processes and files are cleaned up
-    with page_that_opens(where) if open_browser else nullcontext() as page:
+    with page_that_opens(where) if browser else nullcontext() as page:
         try:
             if page:
                 threading.Timer(0.2, webbrowser.open, [page]).start()
@@ -137,17 +138,15 @@ def dashboard(
     return 0
 
 
-def _token(given: str | None, none: bool, is_local: bool) -> str | None:
+def _token(given: str | None, is_local: bool) -> str | None:
     """The token that requests must present: the given one, else a random one; None for none.
 
     Raises:
         TracediffError: it cannot be used, or there must be one.
     """
-    if none:
+    if given == NO_TOKEN:
         if not is_local:
-            raise TracediffError("--no-token", "other machines can reach this --host", "leave --no-token out")
-        if given is not None:
-            raise TracediffError("--no-token", "a token was given, too", f"leave out --token and {TOKEN_VARIABLE}")
+            raise TracediffError(f"--token {NO_TOKEN}", "other machines can reach this --host", "leave --token out")
         return None
     if given is None:
         return secrets.token_urlsafe(24)

@@ -16,6 +16,7 @@ from tracediff_cli.options.groups import (
     WholeNumber,
     command_line,
     document,
+    former,
     option,
 )
 from tracediff_cli.options.loading import LoadArguments, load_options
@@ -33,7 +34,7 @@ def history() -> None:
 
     \b
     Examples:
-      tracediff history add out/eager --to perf/history
+      tracediff history add out/eager -o perf/history
       tracediff history show perf/history
       tracediff history bisect perf/history --good v1.0 --bad main -- \\
           tracediff collect bench.py:make_step --variant eager -o {out}
@@ -42,19 +43,24 @@ def history() -> None:
 
 @history.command(cls=GroupedCommand, short_help="Add a set to a history.")
 @click.argument("where", metavar="SET", type=SetInput())
-@option("--to", "place", type=OutputFolder(), required=True, metavar="HIST", help="Add the set to this folder or URL.")
+@option(
+    "-o",
+    "--output",
+    "place",
+    type=OutputFolder(),
+    required=True,
+    metavar="HIST",
+    help="Add the set to this folder or URL.",
+)
+@former("--to", "--output")
 @option(
     "--commit",
     group=ENTRY,
-    metavar="NAME",
-    help="Hash, branch or tag of the code [default: as the manifest says, else HEAD of the repository here].",
+    metavar="NAME[,TIME]",
+    help="Hash, branch or tag of the code [default: from the manifest, else HEAD of the repository here], and its "
+    "time, such as v1.2,2026-11-22T10:00Z [default: from that repository].",
 )
-@option(
-    "--commit-time",
-    group=ENTRY,
-    metavar="TIME",
-    help="Time of the commit, such as 2026-11-22T10:00Z [default: as the repository here says].",
-)
+@former("--commit-time", "--commit NAME,TIME")
 @option("--machine", group=ENTRY, metavar="NAME", help="What the set ran on [default: the GPU, or the kind of CPU].")
 @option(
     "--configuration",
@@ -68,7 +74,6 @@ def add(
     loading: LoadArguments,
     place: str,
     commit: str | None,
-    commit_time: str | None,
     machine: str | None,
     configuration: str | None,
 ) -> int:
@@ -79,7 +84,7 @@ def add(
     \b
     Example:
       tracediff collect bench.py:make_step --variant eager --repeats 5 -o out/
-      tracediff history add out/eager --to perf/history
+      tracediff history add out/eager -o perf/history
     """
     from tracediff.errors import printable
     from tracediff.formatting import size as in_bytes
@@ -87,9 +92,9 @@ def add(
     from tracediff.history.store import Given, recorded_of
     from tracediff.history.store import add as add_entry
 
-    committed = _seconds(commit_time) if commit_time is not None else None
+    name, committed = _commit(commit)
     (traces,) = loading.load([where])
-    recorded = recorded_of(traces, Given(commit, committed, machine, configuration), Repository(Path.cwd()))
+    recorded = recorded_of(traces, Given(name, committed, machine, configuration), Repository(Path.cwd()))
     path, size = add_entry(traces, recorded, place)
     what = f"{recorded.commit[:12]}, {recorded.configuration}, {recorded.machine}"
     click.echo(printable(f"added {path}: {what} in {in_bytes(size)}"))
@@ -214,6 +219,14 @@ def bisect(
     return 3 if found.inconclusive or len(found.suspects) > 1 else 0
 
 
+def _commit(given: str | None) -> tuple[str | None, int | None]:
+    """The name and the time of ``NAME[,TIME]``, in s since 1970; None for what is not given."""
+    if given is None or "," not in given:
+        return given, None
+    name, _, time = given.rpartition(",")
+    return name or None, _seconds(time)
+
+
 def _seconds(text: str) -> int:
     """A time as ISO 8601 writes it, in s since 1970; without a zone it is UTC."""
     from datetime import UTC, datetime
@@ -222,4 +235,4 @@ def _seconds(text: str) -> int:
         time = datetime.fromisoformat(text)
         return max(int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()), 0)
     except (ValueError, OverflowError):
-        raise TracediffError("--commit-time", f"{quoted(text)} is no time", "write 2026-11-22T10:00Z") from None
+        raise TracediffError("--commit", f"{quoted(text)} is not a time", "write NAME,2026-11-22T10:00Z") from None

@@ -27,7 +27,7 @@ TOOLS = (
         "compare",
         compare,
         COMMANDS["compare"],
-        ("--by", "--depth", "--instances", "--table", "--top", "--sort", "--device", "--verbose", *COMPARING),
+        ("--by", "--depth", "--table", "--top", "--sort", "--device", "--verbose", *COMPARING),
     ),
     Tool("analyze", analyze, COMMANDS["analyze"], ("--table", "--top", *LOADING)),
     Tool("explain", explain, COMMANDS["explain"], ("--top", *COMPARING)),

@@ -19,7 +19,7 @@ import click
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import open_file
 from tracediff.process.temporary import temporary_folder
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
+from tracediff_cli.options.groups import GroupedCommand, WholeNumber, browser_option, option
 
 
 @click.command(cls=GroupedCommand)
@@ -30,8 +30,8 @@ from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
     metavar="N",
     help="Serve at this port [default: 9001, the only one that Perfetto reads].",
 )
-@option("--no-browser", is_flag=True, help="Print the address, and open no browser.")
-def open(file: str, port: int | None, no_browser: bool) -> int:  # the command's name
+@browser_option(default=True)
+def open(file: str, port: int | None, browser: bool) -> int:  # the command's name
     """Open a trace in Perfetto (ui.perfetto.dev).
 
     The browser loads Perfetto's page from the network. The file goes from this machine to the browser on it, and
@@ -45,7 +45,7 @@ def open(file: str, port: int | None, no_browser: bool) -> int:  # the command's
 
     with serving(file, port or PORT) as server:
         click.echo(f"{server.url}\nThe file is served until the page has read it; Ctrl-C ends this.")
-        with nullcontext() if no_browser else page_that_opens(server.url) as page:
+        with page_that_opens(server.url) if browser else nullcontext() as page:
             if page:
                 import webbrowser
 
@@ -64,7 +64,7 @@ TIMEOUT_S = 1.0
 
 
 class FileServer(HTTPServer):
-    """A server of one file, at a path that only those know who were told.
+    """A server of one file, at a path that nobody guesses.
 
     Attributes:
         path: a random token, and the file's name for the viewer's title, in letters that no address has to escape.

@@ -97,8 +97,8 @@ def base(tmp_path):
         (0.9, [], 0),
         (1.05, [], 3),
         (1.10, ["--max-regression", "20%"], 0),
-        (1.10, ["--max-regression", "3%", "--min-delta", "2ms"], 0),
-        (1.10, ["--max-regression", "3%", "--min-delta", "50us"], 1),
+        (1.10, ["--max-regression", "3%,2ms"], 0),
+        (1.10, ["--max-regression", "3%,50us"], 1),
         (1.10, ["--max-regression", "10%"], 3),
         (1.02, ["--max-regression", "0%"], 1),
     ],
@@ -340,7 +340,7 @@ def test_the_file_sets_limits_and_waivers_and_the_command_line_wins(tmp_path, ba
         ["--allow", "torch"],
         ["--config", "none.toml"],
         ["--max-regression", "3"],
-        ["--min-delta", "5"],
+        ["--max-regression", "5%,5"],
     ],
 )
 def test_faults_are_errors(base, options):

@@ -246,15 +246,14 @@ def test_odd_numbers_are_one_line_in_every_command(command, tmp_path):
         "--top",
         "--depth",
         "--max-regression",
-        "--min-delta",
     )
-    judged = ("--limit", "--assume-run-cv", "--equivalence-band", "--noise-floor")
-    for name in (*numeric, *judged):
+    judged = ("--assume-run-cv", "--equivalence-band", "--noise-floor")
+    amounts = (("--limit", "kernels=1%,"), ("--max-regression", "3%,"))
+    for name, before in (*((name, "") for name in (*numeric, *judged)), *amounts):
         if name not in options_of(command):
             continue
         for value in ODD_NUMBERS:
-            given = f"kernels=1%,{value or 'x'}" if name == "--limit" else value
-            result = run(command, *sets, *needed, name, given)
+            result = run(command, *sets, *needed, name, f"{before}{value or 'x'}" if before else value)
             assert isinstance(result.exception, TracediffError | SystemExit), (name, value[:20])
             assert result.exit_code, (name, value[:20])
             assert len(str(result.exception)) < 400

@@ -75,7 +75,7 @@ INPUT, WITHIN, TWICE = "is the input", "which is read", "is also the output of"
         ("analyze a.json --json capture_traces/new.json", WITHIN),
         ("export a.json set --csv set/tables", WITHIN),
         ("snapshot set -o set/base.tdprof.gz", WITHIN),
-        ("history add set --to set/history", WITHIN),
+        ("history add set -o set/history", WITHIN),
         ("history show set --html set/page.html", WITHIN),
         ("collect --show out --markdown out/eager/table.md", WITHIN),
         ("compare a.json b.json --json new --markdown new", TWICE),
@@ -118,7 +118,7 @@ def test_a_chart_does_not_replace_a_trace_of_its_name():
 
 @pytest.mark.usefixtures("here")
 def test_a_url_elsewhere_is_no_file_here():
-    check_outputs([Output("--to", "s3://bucket/a.json")], ["a.json", "http://host/a.json"])
+    check_outputs([Output("--output", "s3://bucket/a.json")], ["a.json", "http://host/a.json"])
 
 
 def commands(group=cli, name=""):

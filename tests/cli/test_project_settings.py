@@ -62,6 +62,16 @@ def test_a_value_of_the_wrong_kind_is_refused_as_on_the_command_line(tmp_path, m
         (["compare", "a", "b", "--explain", "x"], "--explain is now tracediff explain CONTROL TEST NAME"),
         (["compare", "a", "b", "--where", "x"], "--where is now tracediff explain CONTROL TEST NAME --events"),
         (["export", "a", "b", "--chart-format", "svg"], "--chart-format is now --images FORMAT"),
+        (["compare", "a", "b", "--by", "module", "--instances"], "--instances is now --by instance"),
+        (["compare", "a", "b", "--source", ".", "--commits", "v1", "v2"], "--commits is now --commit ctrl=BEFORE"),
+        (["check", "a", "b", "--min-delta", "1ms"], "--min-delta is now --max-regression PERCENT,TIME"),
+        (["dashboard", "a", "b", "--open"], "--open is now --browser"),
+        (["dashboard", "a", "b", "--no-token"], "--no-token is now --token none"),
+        (["history", "add", "a", "--to", "h"], "--to is now --output"),
+        (
+            ["history", "add", "a", "--output", "h", "--commit-time", "2026-01-01"],
+            "--commit-time is now --commit NAME,TIME",
+        ),
     ],
 )
 def test_former_spellings_answer_with_the_present_one(arguments, now):

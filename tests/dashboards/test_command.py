@@ -26,14 +26,13 @@ def test_what_cannot_be_served_is_refused_in_a_line(runs, tmp_path):
     assert "nosuch: no such file or folder" in refused(runs / "base", tmp_path / "nosuch")
     assert "not a folder" in refused(runs / "base" / "trace.json")
     assert "3 sets were given" in refused(*[runs / "base"] * 3)
-    assert "leave --no-token out" in refused(runs, "--host", "0.0.0.0", "--no-token")
-    assert "a token was given" in refused(runs, "--no-token", "--token", "0123456789abcdef")
+    assert "leave --token out" in refused(runs, "--host", "0.0.0.0", "--token", "none")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         assert refused(runs, "--port", taken.getsockname()[1]).startswith("--port: cannot serve on 127.0.0.1:")
     for host in ("nosuch.invalid", "a" * 70):
-        assert refused(runs, "--host", host).startswith(f"--host: {host!r} is no known address")
+        assert refused(runs, "--host", host).startswith(f"--host: {host!r} is not a known address")
     assert refused(runs, "--host", "192.0.2.1").startswith("--host: 192.0.2.1 is not an address of this machine")
     assert "16 or more letters" in refused(runs, "--host", "0.0.0.0", "--token", "short")
     assert "no trace in the folder" in refused(tmp_path, tmp_path) or "empty" in refused(tmp_path, tmp_path)
@@ -61,7 +60,7 @@ def test_other_users_do_not_see_the_token_of_the_page_that_opens():
     [
         ([], signal.SIGINT, 0),
         (["--host", "0.0.0.0", "--token", "0123456789abcdef"], signal.SIGINT, 0),
-        (["--no-token"], signal.SIGTERM, 128 + signal.SIGTERM),
+        (["--token", "none"], signal.SIGTERM, 128 + signal.SIGTERM),
     ],
 )
 def test_it_serves_until_it_is_interrupted(runs, options, asked, status):
@@ -76,7 +75,7 @@ def test_it_serves_until_it_is_interrupted(runs, options, asked, status):
     try:
         line = process.stdout.readline()
         url, token = re.search(r"(http://[0-9.]+:\d+/)(?:\?token=(\S+))? ", line).groups()
-        if "--no-token" not in options:
+        if "none" not in options:
             assert len(token) >= 32 or token in options
             with pytest.raises(urllib.error.HTTPError, match="401"):
                 urllib.request.urlopen(url)
@@ -89,5 +88,5 @@ def test_it_serves_until_it_is_interrupted(runs, options, asked, status):
     out, err = process.communicate(timeout=60)
     assert process.returncode == status, err
     assert ("stopped" in out) is (status == 0)
-    warning = {"--host": "other machines can reach 0.0.0.0", "--no-token": "every user of this machine"}
+    warning = {"--host": "other machines can reach 0.0.0.0", "--token": "every user of this machine"}
     assert warning[options[0]] in err if options else not err

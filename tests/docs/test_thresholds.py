@@ -108,8 +108,7 @@ def test_sentences_in_the_code_format_their_numbers(module):
 @pytest.mark.parametrize(
     ("command", "option", "text"),
     [
-        ("check", "--max-regression", f"[default: {100 * thresholds.MAX_REGRESSION:g}%]"),
-        ("check", "--min-delta", "[default: 0us]"),
+        ("check", "--max-regression", f"[default: {100 * thresholds.MAX_REGRESSION:g}%,0us]"),
         ("compare", "--paired", f"needs {thresholds.RANKED_RUNS} pairs or more"),
     ],
 )

@@ -2,13 +2,13 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from browser import scrolled
 from click.testing import CliRunner
 from history_repository import MACHINE, RepositoryOfModels, write_set
 from inert_markdown import parsed
+from msgspec.structs import replace
 from schema_validation import validate
 from tracediff_cli.group import cli
 
@@ -37,12 +37,10 @@ def planted(tmp_path_factory):
             "history",
             "add",
             traces,
-            "--to",
+            "--output",
             place,
             "--commit",
-            models.commits[k],
-            "--commit-time",
-            f"2026-01-{k + 1:02}",
+            f"{models.commits[k]},2026-01-{k + 1:02}",
             *MACHINE,
         )
         assert added.exit_code == 0, added.output
@@ -133,7 +131,7 @@ def test_sets_of_one_commit_count_together_and_machines_stay_apart(planted, tmp_
     for seed, machine in ((1, "a"), (2, "a"), (3, "b")):
         traces = write_set(tmp_path / f"set{seed}", 100, runs=2, seed=seed)
         names = ("--machine", machine, "--configuration", "gemm", "--commit", commit)
-        assert invoke("history", "add", traces, "--to", tmp_path / "history", *names).exit_code == 0
+        assert invoke("history", "add", traces, "-o", tmp_path / "history", *names).exit_code == 0
     found = json.loads(invoke("history", "show", tmp_path / "history", "--json", "-").stdout)["series"]
     assert [(s["machine"], [len(p["runs_us"]) for p in s["points"]]) for s in found] == [("a", [4]), ("b", [2])]
     only = json.loads(invoke("history", "show", tmp_path / "history", "--machine", "b", "--json", "-").stdout)
@@ -147,12 +145,10 @@ def test_damaged_entries_are_named(tmp_path):
         "history",
         "add",
         write_set(tmp_path / "set", 100),
-        "--to",
+        "-o",
         tmp_path / "h",
         "--commit",
-        "x",
-        "--commit-time",
-        "2026-01-01",
+        "x,2026-01-01",
         *MACHINE,
     )
     (tmp_path / "h" / "broken.tdprof.gz").write_bytes(b"\x1f\x8b")
@@ -169,15 +165,13 @@ def test_names_are_text_in_every_output(tmp_path, monkeypatch, visit):
         traces = write_set(tmp_path / f"set{k}", 100 if k < 2 else 300, seed=k)
         names = (
             "--commit",
-            f"{name}{k}",
-            "--commit-time",
-            f"2026-01-{k + 1:02}",
+            f"{name}{k},2026-01-{k + 1:02}",
             "--machine",
             name,
             "--configuration",
             name,
         )
-        assert invoke("history", "add", traces, "--to", "history", *names).exit_code == 0
+        assert invoke("history", "add", traces, "-o", "history", *names).exit_code == 0
     result = invoke("history", "show", "history", "--html", "page.html", "--markdown", "page.md", "--json", "page.json")
     assert result.exception is None
     assert "##[error]" not in result.stdout

@@ -64,7 +64,7 @@ def test_modules_by_level_and_instance():
     assert any(re.search(r"TimesformerLayer\[\*\]/TimesformerIntermediate/Linear +24 → 12 ", line) for line in every)
     outer = screen(*pair, "--depth", "1", env={"COLUMNS": "300"})
     assert sum("TimesformerForVideoClassification" in line for line in outer) == 1
-    spread = screen(*pair, "--instances", env={"COLUMNS": "300"})
+    spread = screen(*pair, "--by", "instance", env={"COLUMNS": "300"})
     assert any("TimesformerLayer[3]/TimesformerIntermediate/Linear" in line for line in spread)
 
 

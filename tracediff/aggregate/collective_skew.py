@@ -186,7 +186,7 @@ def _matched(operations: Operations) -> Int64:
 
 
 def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int64:
-    """``collective`` (int64[m]) less those that one rank left before another came: they are no single collective,
+    """``collective`` (int64[m]) less those that one rank left before another came: they are not a single collective,
     whatever they are called.
     """
     some = np.flatnonzero(collective >= 0)

@@ -5,10 +5,10 @@ comparison is made of two of them, an analysis of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracediff.aggregate.averages import (
     KernelAverage,
@@ -37,8 +37,7 @@ from tracediff.profile.tables import ALL, table_names, table_schema
 from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
 
 
-@dataclass(frozen=True, kw_only=True)
-class Side:
+class Side(Struct, frozen=True, kw_only=True):
     """What one side was made of.
 
     Attributes:
@@ -131,7 +130,7 @@ class SetTable(Struct, frozen=True):
     """A table of a set, as that of a schema.
 
     Attributes:
-        schema: what it tells. denominator: of all numerators.
+        schema: of its rows. denominator: of all numerators.
         rows: key → numerators of the columns, per step.
     """
 
@@ -191,8 +190,7 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
     return average
 
 
-@dataclass(frozen=True, kw_only=True)
-class SetSummary:
+class SetSummary(Struct, frozen=True, kw_only=True):
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
     Attributes:

@@ -5,12 +5,11 @@ tables have the same rows are added up row by row, so that what follows costs as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -41,8 +40,7 @@ class Recorded(msgspec.Struct, frozen=True):
     configuration: Name
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """One execution: rank → its files in order (several where one worker wrote several cycles)."""
 
     name: str
@@ -54,8 +52,7 @@ def world_size(run: Run) -> int:
     return max((p.origin.world_size or 0 for files in run.ranks.values() for p in files), default=0)
 
 
-@dataclass(kw_only=True, repr=False)
-class TraceSet:
+class TraceSet(Struct, kw_only=True):
     """One side of a comparison.
 
     Attributes:
@@ -168,7 +165,7 @@ def _merged(table: T, how: str) -> list[str]:
 
 
 def _equal(table: T) -> list[str]:
-    """The fields in which tables that are added up agree: the keys of a further table are no column."""
+    """The fields in which tables that are added up agree: the keys of a further table are not a column."""
     columns = columns_of(table)
     return [name for name in table.__struct_fields__ if name not in columns or columns[name].merged == "equal"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from io import StringIO
 from math import nan
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.comparison import Comparison
@@ -66,7 +67,7 @@ class Diff(Charted):
 
     @property
     def verdict(self) -> Verdict:
-        """How the step time differs, in µs, and what can be said of it; what was not tested is NaN."""
+        """How the step time differs, in µs, and its significance; what was not tested is NaN."""
         return with_numbers(self.comparison.verdict)
 
     @cached_property

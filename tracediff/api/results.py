@@ -12,15 +12,17 @@ from tracediff.analysis import Analysis, Finding
 from tracediff.api.diff import Diff
 from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.gate.judge import Gate
+from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
+from tracediff.present.columns import FRAME, SET_OPS, SHARES
 from tracediff.report import check, matrix
 from tracediff.report.analysis import to_markdown as analysis_markdown
-from tracediff.report.analysis_json import OperationRow, ProfileDocument, ShareRow, StateTime, shares_of
+from tracediff.report.analysis_json import ProfileDocument, StateTime
 from tracediff.report.analysis_json import document as analysis_document
 from tracediff.report.analysis_json import to_json as analysis_json
-from tracediff.report.rows import rows_of, table
+from tracediff.report.rows import output_table, rows_of, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,8 +133,9 @@ class SetAnalysis(Charted):
     @cached_property
     def operations(self) -> pd.DataFrame:
         """One row per operator, call or kernel, largest self time first."""
-        every = [*self._document.ops, *self._document.kernels]
-        return frame_of(rows_of(OperationRow, every)).sort_values("self_us", ascending=False, ignore_index=True)
+        every = [op for work in (HOST_WORK, GPU_WORK) for op in self.analysis.operations if op.category in work]
+        found = frame_of(output_table(SET_OPS, FRAME, self.analysis, every))
+        return found.sort_values("self_us", ascending=False, ignore_index=True)
 
     def by(self, view: str) -> pd.DataFrame:
         """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest
@@ -142,7 +145,7 @@ class SetAnalysis(Charted):
             TracediffError: another view.
         """
         known_view(view, tuple(self.analysis.views))
-        return frame_of(rows_of(ShareRow, shares_of(self.analysis, view))).set_index("name")
+        return frame_of(output_table(SHARES, FRAME, self.analysis, self.analysis.views[view])).set_index("name")
 
     def table(self, name: str) -> pd.DataFrame:
         """A further table that the set was loaded with.

@@ -14,9 +14,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
@@ -42,8 +43,7 @@ TIMEOUT_S = 20 * 60
 """A run that takes longer by default does not end."""
 
 
-@dataclass
-class Collection:
+class Collection(Struct):
     """The settings of a collection, and its results so far.
 
     Attributes:
@@ -229,7 +229,7 @@ class Collection:
         shutil.rmtree(folder / f"run{run}" if kept else folder, ignore_errors=True)
 
     def _repeat_disturbed_runs(self, order: int) -> None:
-        """Collect disturbed runs again, in the order ABBA…; the step time is no criterion."""
+        """Collect disturbed runs again, in the order ABBA…; the step time is not a criterion."""
         if self.world_size > 1:
             return
         for attempt in range(2, self.attempts + 1):

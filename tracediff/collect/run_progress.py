@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tracediff.formatting import clock
 
@@ -12,8 +13,7 @@ PHASES = ("build", "warm-up", "timing", "record")
 """Phases of a run: up to the first step, further steps, steps without the profiler, steps with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunProgress:
+class RunProgress(Struct, frozen=True, kw_only=True):
     """How far a collection is.
 
     Attributes:
@@ -37,8 +37,7 @@ class RunProgress:
 OnRun = Callable[[RunProgress], None]
 
 
-@dataclass
-class RunTimes:
+class RunTimes(Struct):
     """How long runs took, from which the time left is estimated: of each variant, as long as its last run.
 
     Attributes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
@@ -75,8 +75,7 @@ SHORT = {
 WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """A caution, or a reason to refuse: something that differs between the sides.
 
     Attributes:
@@ -108,8 +107,7 @@ class Reason:
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
 
-@dataclass(frozen=True)
-class Comparability:
+class Comparability(Struct, frozen=True):
     """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
@@ -381,8 +379,7 @@ def _truncated(side: TraceSet) -> str:
     return "yes" if any(n.code == "truncated" for n in side.notes) else ""
 
 
-@dataclass(frozen=True)
-class OtherResult:
+class OtherResult(Struct, frozen=True):
     """What both sides computed otherwise: ``norm of the gradients 0.31 → none (first step)``."""
 
     what: str

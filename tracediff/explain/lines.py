@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
+
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.explain.facts import times
@@ -24,8 +25,7 @@ from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import counts, percent
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """How much more work the test side does."""
 
     ratio: float
@@ -39,16 +39,14 @@ class Amount:
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line: a node, and the labels around it."""
 
     trail: tuple[str, ...]
     node: Node
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """What accounts for the step's change, in ns per step: the lines' work, the exposure and the rest.
 
     Attributes:
@@ -139,7 +137,7 @@ def _together(nodes: list[Node], parent: Node) -> Node:
 
 
 def label_of(line: Line) -> str:
-    """What changed, in words that stand for themselves."""
+    """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
     if not trail or SINGLES in trail:
         return label
@@ -207,7 +205,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
         if amount.unit == "calls":
             return "as many calls" + (f", {times(longer)} × as long" if changed else "")
         return f"as much work{known}" + (f" in {times(longer)} × the time" if changed else "")
-    if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
+    if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
     return f"{times(amount.ratio)} × the work{known}{per_unit}"

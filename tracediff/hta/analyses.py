@@ -13,11 +13,11 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
@@ -193,8 +193,7 @@ Tables = Mapping[str, "pd.DataFrame | None"]
 """Caption → table, None where HTA finds nothing."""
 
 
-@dataclass
-class Section:
+class Section(Struct):
     """One of HTA's analyses.
 
     Attributes:

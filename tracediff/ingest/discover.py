@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import TraceFile, kind_of_file, open_file, shown, unreadable
+from tracediff.ingest.files.source import TraceFile, kind_of_file, open_file, open_trace, shown, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes
 
@@ -21,6 +21,8 @@ is read only if named.
 """
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d{1,18})(?!\d)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d{1,18})$", re.IGNORECASE)
+SNAPSHOT_SUFFIX = ".tdprof.gz"
+SNAPSHOT_OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 
@@ -205,6 +207,21 @@ def _parts(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
 
 FOLDER = "capture_traces"
 """Name of the folder, beside the traces, in which engines write them."""
+
+
+def is_snapshot(file: TraceFile) -> bool:
+    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
+    read are none.
+    """
+    if file.name.partition("?")[0].endswith((SNAPSHOT_SUFFIX, SNAPSHOT_SUFFIX.removesuffix(".gz"))):
+        return True
+    if "://" in file.path:
+        return False
+    try:
+        with open_trace(file) as stream:
+            return bool(SNAPSHOT_OPENING.match(stream.read(200)))
+    except TracediffError:
+        return False
 
 
 def is_capture(file: TraceFile) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import Verdict, change_text
+from tracediff.diff.views import kernels_of
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
@@ -21,20 +21,21 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import Unit, change, percent, percents, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
-from tracediff.present.explanation_lines import is_told, sentence, told, unit_of
+from tracediff.present.explanation_lines import is_visible, sentence, unit_of, visible_causes
 from tracediff.present.plain_text import shortened_pairs
-from tracediff.present.sections import cautions, kernels_of
+from tracediff.present.sections import cautions
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.runtimes import call_role
-from tracediff.source.changed_code import ChangedCode, Touching
+
+if TYPE_CHECKING:  # source imports git
+    from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer in sentences; parts that do not apply are empty."""
 
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]
@@ -79,14 +80,14 @@ def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
     unit = unit_of(found)
     sign = 1 if found.change_us >= 0 else -1
-    along = [cause for cause in told(found) if sign * cause.delta_us > 0]
-    against = sorted((c for c in told(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
+    along = [cause for cause in visible_causes(found) if sign * cause.delta_us > 0]
+    against = sorted((c for c in visible_causes(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
     if not along:
         return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     because = f"{'Because of' if sure else 'Largest changes:'} {_list(along, unit)}"
     offset = f"offset by {_list(against, unit)}" if against else ""
-    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_told(found.rest_us, unit) else ""
+    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_visible(found.rest_us, unit) else ""
     return because, offset, rest
 
 

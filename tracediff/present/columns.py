@@ -5,14 +5,14 @@ its name, value, meaning and heading, and the outputs that have it. Times are µ
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.comparison import OPERATOR, Comparison
@@ -26,18 +26,21 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, table_name
 from tracediff.runtimes import DEVICE_CATEGORIES
 
+if TYPE_CHECKING:  # comparisons need no analysis of one set
+    from tracediff.analysis import Analysis
+
 JSON, CSV, FRAME, PAGE, GRID = "JSON", "CSV", "DataFrame", "page", "grid"
 """The outputs."""
 FILES, SCREENS = (JSON, CSV, FRAME), (PAGE, GRID)
 TEXT, TIME, COUNT, P = "text", "time", "count", "p"
 """How the values of a column are written."""
 TYPES: dict[str, Any] = {TEXT: str, TIME: float, COUNT: float, P: float | None}
-Value = Callable[[Comparison, Any], Any]
-"""(comparison, row) → the value of a column."""
+Scaled: TypeAlias = "Comparison | Analysis"
+Value = Callable[[Any, Any], Any]
+"""(comparison or analysis, row) → the value of a column."""
 
 
-@dataclass(frozen=True)
-class RowColumn:
+class RowColumn(Struct, frozen=True, dict=True):
     """One column.
 
     Attributes:
@@ -53,7 +56,6 @@ class RowColumn:
     name: str
     help: str
     value: Value | str = ""
-    _: KW_ONLY
     type: Any = None
     one_of: tuple[str, ...] = ()
     outputs: Collection[str] = (*FILES, *SCREENS)
@@ -61,12 +63,15 @@ class RowColumn:
     width: int = 92
     hidden: Collection[str] = ()
 
-    def of(self, comparison: Comparison, row: Any) -> Any:
-        """The value of ``row``."""
+    @cached_property
+    def of(self) -> Value:
+        """What reads the value of a row."""
         if callable(self.value):
-            return self.value(comparison, row)
-        found = attrgetter(self.value or self.name)(row)
-        return {TIME: comparison.us, COUNT: comparison.number}.get(self.kind, lambda value: value)(found)
+            return self.value
+        read, kind = attrgetter(self.value or self.name), self.kind
+        if kind == TIME:
+            return lambda scaled, row: scaled.us(read(row))
+        return lambda scaled, row: scaled.number(read(row)) if kind == COUNT else read(row)
 
     @property
     def kind(self) -> str:
@@ -80,8 +85,7 @@ class RowColumn:
         return "delta" in self.name
 
 
-@dataclass(frozen=True)
-class RowSchema:
+class RowSchema(Struct, frozen=True, dict=True):
     """The columns of one kind of row.
 
     Attributes: columns: in order. name, about: of the object in JSON documents.
@@ -91,40 +95,48 @@ class RowSchema:
     name: str = ""
     about: str = ""
 
-    def of(self, output: str) -> tuple[RowColumn, ...]:
-        """The columns of ``output``."""
-        return tuple(column for column in self.columns if output in column.outputs)
+    @cached_property
+    def of(self) -> dict[str, tuple[RowColumn, ...]]:
+        """Output → the columns that it has."""
+        return {o: tuple(column for column in self.columns if o in column.outputs) for o in (*FILES, *SCREENS)}
 
-    def values(self, output: str, comparison: Comparison, row: Any) -> list[Any]:
+    def values(self, output: str, scaled: Scaled, row: Any) -> list[Any]:
         """The values of ``row`` in the columns of ``output``; a screen leaves untested cells empty."""
-        found = [column.of(comparison, row) for column in self.of(output)]
+        found = [column.of(scaled, row) for column in self.of[output]]
         return ["" if value == UNTESTED.time_change else value for value in found] if output in SCREENS else found
 
     @cached_property
     def json_type(self) -> type[msgspec.Struct]:
         """The type of its objects in JSON documents."""
         fields = []
-        for column in self.of(JSON):
+        for column in self.of[JSON]:
             enum = {"enum": list(column.one_of)} if column.one_of else None
             meta = Meta(description=column.help, extra_json_schema=enum)
             fields.append((column.name, Annotated[column.type or TYPES[column.kind], meta]))
         return msgspec.defstruct(self.name, fields, namespace={"__doc__": self.about})
 
-    def json(self, comparison: Comparison, rows: Iterable[Any]) -> list[Any]:
+    def json(self, scaled: Scaled, rows: Iterable[Any]) -> list[Any]:
         """``rows`` as objects of JSON."""
-        return [self.json_type(*self.values(JSON, comparison, row)) for row in rows]
+        return [self.json_type(*self.values(JSON, scaled, row)) for row in rows]
 
 
-def _both(name: str, meaning: str, path: str, head: str = "*", **more: Any) -> list[RowColumn]:
-    """The columns of a number of both sides; ``*`` is the side in names, paths and headings."""
-    return [
-        RowColumn(*(text.replace("*", side) for text in (name, meaning, path)), head=head.replace("*", side), **more)
-        for side in SIDES
-    ]
+def _both(
+    name: str, meaning: str, value: str | Callable[[Any, Any, int], Any], head: str = "", **more: Any
+) -> list[RowColumn]:
+    """The columns of both sides: ``*`` is the side in texts and paths; ``value`` has the side's position as well."""
+
+    def column(k: int, side: str) -> RowColumn:
+        texts = [text.replace("*", side) for text in (name, meaning, head)]
+        own = (lambda scaled, row: value(scaled, row, k)) if callable(value) else value.replace("*", side)
+        return RowColumn(texts[0], texts[1], own, head=texts[2], **more)
+
+    return [column(k, side) for k, side in enumerate(SIDES)]
 
 
 PER_STEP = "µs per step"
 OCCURRENCES = "occurrences per step; a mean, so it may be a fraction"
+TOTAL = "total time; a recursive call counts at each level. µs per step"
+SELF = "self time: without children in the same lane, µs per step"
 MODULE = "path of the nn.Module; null where unknown or several"
 RELATIVE = RowColumn(
     "relative",
@@ -135,6 +147,10 @@ RELATIVE = RowColumn(
 )
 NAME = RowColumn("name", "name for people: without addresses, hashes, ids and namespaces", head="name", width=230)
 FAMILY = RowColumn("family", "kind of work: gemm, conv, attention, … (docs/families.md)", head="family", width=105)
+RAW_NAME = RowColumn("raw_name", "name as recorded", outputs=(*FILES, PAGE))
+CATEGORY = RowColumn(
+    "category", "category of the trace: cpu_op, kernel, gpu_memcpy, …", head="category", width=110, hidden=(GRID,)
+)
 SIGNIFICANCE = (
     RowColumn(
         "time_change",
@@ -161,7 +177,7 @@ SIGNIFICANCE = (
 )
 NUMBERS = (
     *_both("*_count", OCCURRENCES, "count.*", "count, *"),
-    *_both("*_us", PER_STEP, "time.*"),
+    *_both("*_us", PER_STEP, "time.*", "*"),
     RowColumn("delta_us", "test − control, µs per step", "time.delta", head="change"),
 )
 """The numbers that every kind of work has."""
@@ -184,8 +200,7 @@ STATES = RowSchema(
 FAMILIES = RowSchema(
     (
         replace(FAMILY, name="name"),
-        RowColumn("control_us", "mean over runs of the median over steps, µs per step", lambda _, f: f.us.control),
-        RowColumn("test_us", "the same on the test side", lambda _, f: f.us.test),
+        *_both("*_us", "mean over runs of the median over steps, µs per step", lambda _, family, k: family.us[k]),
         *SIGNIFICANCE,
         RELATIVE,
         RowColumn(
@@ -202,25 +217,19 @@ FAMILIES = RowSchema(
 OPS = RowSchema(
     (
         NAME,
-        RowColumn("raw_name", "name as recorded", outputs=(*FILES, PAGE)),
+        RAW_NAME,
         RowColumn("device", "where it runs", one_of=("cpu", "gpu"), outputs=FILES),
-        RowColumn(
-            "category",
-            "category of the trace: cpu_op, kernel, gpu_memcpy, …",
-            head="category",
-            width=110,
-            hidden=(GRID,),
-        ),
+        CATEGORY,
         FAMILY,
         *NUMBERS[:2],
         *_both(
             "*_total_us",
-            "total time; a recursive call counts at each level. µs per step",
+            TOTAL,
             "total.*",
             "total, *",
             hidden=SCREENS,
         ),
-        *_both("*_self_us", "self time: without children in the same lane, µs per step", "self_time.*"),
+        *_both("*_self_us", SELF, "self_time.*", "*"),
         RowColumn(
             "delta_self_us", "test − control of the self time, µs per step", "delta", outputs=SCREENS, head="change"
         ),
@@ -239,6 +248,24 @@ OPS = RowSchema(
     "OpRow",
     "One operation by category and name.",
 )
+
+
+COUNTED = RowColumn("count", OCCURRENCES)
+SET_OPS = RowSchema(
+    (
+        NAME,
+        RAW_NAME,
+        CATEGORY,
+        FAMILY,
+        COUNTED,
+        RowColumn("total_us", TOTAL, "total"),
+        RowColumn("self_us", SELF, "self_ns"),
+    ),
+    "OperationRow",
+    "One operation by category and name.",
+)
+"""The operations of one set."""
+SHARES = RowSchema((NAME, COUNTED, RowColumn("us", PER_STEP, "ns")), "ShareRow", "Work of one name.")
 
 
 def _gpu_below(side_or_delta: str, head: str) -> RowColumn:
@@ -311,10 +338,10 @@ MEMBERS = RowSchema(
     (
         RowColumn("side", "control or test", outputs=(CSV,)),
         replace(NAME, value=lambda _, row: display_name(row.member.name)),
-        RowColumn("raw_name", "name as recorded", "member.name"),
+        replace(RAW_NAME, value="member.name"),
         RowColumn("op", "operator that launched it; null if none did", "member.op", type=str | None),
         replace(FAMILY, value="member.family"),
-        RowColumn("count", OCCURRENCES, "member.count"),
+        replace(COUNTED, value="member.count"),
         RowColumn("us", PER_STEP, "member.ns"),
         RowColumn(
             "first",
@@ -327,16 +354,6 @@ MEMBERS = RowSchema(
     "MemberRow",
     "Work of one kind on one side of a group.",
 )
-
-
-def _of_sides(name: str, meaning: str, value: Callable[[Comparison, Any, int], Any], **more: Any) -> list[RowColumn]:
-    """The columns of both sides; ``value`` is of (comparison, row, position of the side)."""
-
-    def column(k: int, side: str) -> RowColumn:
-        texts = name.replace("*", side), meaning.replace("*", side)
-        return RowColumn(*texts, lambda comparison, row: value(comparison, row, k), **more)
-
-    return [column(k, side) for k, side in enumerate(SIDES)]
 
 
 LEVEL = RowColumn(
@@ -379,19 +396,19 @@ GROUPS = RowSchema(
             lambda _, group: "".join((group.call or "").partition("(")[1:]) or None,
             outputs=(FRAME,),
         ),
-        *_of_sides(*KERNELS, lambda _, g, k: [display_name(m.name) for m in g.members[k]], outputs=(FRAME,)),
+        *_both(*KERNELS, lambda _, g, k: [display_name(m.name) for m in g.members[k]], outputs=(FRAME,)),
         FAMILY,
         RowColumn("module", MODULE, type=str | None),
         PHASE,
         replace(LINES, value="lines", type=tuple[str, ...], outputs=(JSON,)),
         LINES,
-        *_of_sides(
+        *_both(
             *MEMBERS_OF,
             lambda comparison, group, k: MEMBERS.json(comparison, members(group)[k]),
             type=list[MEMBERS.json_type],  # type: ignore[name-defined]  # made from its columns
             outputs=(JSON,),
         ),
-        *_of_sides(
+        *_both(
             "*_ops",
             "occurrences per step of the operator that all members share; null where they share none",
             lambda comparison, group, k: group.ops and comparison.number(group.ops[k]),
@@ -451,15 +468,22 @@ CHANGES = RowSchema(
             width=220,
             hidden=SCREENS,
         ),
-        RowColumn("shapes", "shapes of its inputs", lambda _, change: change.shapes or None, outputs=(FRAME, PAGE)),
+        RowColumn(
+            "shapes",
+            "shapes of its inputs",
+            lambda _, change: change.shapes or None,
+            head="shapes",
+            width=220,
+            hidden=SCREENS,
+        ),
         RowColumn("module", MODULE, lambda _, change: change.module or None, head="module", width=220),
-        *_of_sides(*KERNELS, lambda _, change, k: [*change.short_names[k]], outputs=(FRAME,)),
+        *_both(*KERNELS, lambda _, change, k: [*change.short_names[k]], outputs=(FRAME,)),
         _merged(PHASE, *SCREENS),
         _merged(LINES, PAGE),
         replace(INSTANCES, value=lambda _, change: len(change.groups)),
         *NUMBERS,
         *(_merged(column, PAGE) for column in PARTS),
-        *_of_sides(*MEMBERS_OF, _largest_members, type=list, outputs=(PAGE,)),
+        *_both(*MEMBERS_OF, _largest_members, type=list, outputs=(PAGE,)),
         RowColumn(
             "all_members",
             "how many members each side has",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
@@ -12,21 +14,19 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import Modules, Sum, WorkChange, summed, summed_by
+from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, kernels_of, summed, summed_by
 from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
 from tracediff.ingest.model.health import Note
-from tracediff.pair import Pair, total
+from tracediff.pair import total
 from tracediff.present.columns import numbers
 from tracediff.profile.events.step_states import state_label
-from tracediff.profile.kernels.match_names import match_name
 
 ONE_SIDED = "added or removed"
-T = TypeVar("T")
+T = TypeVar("T", Op, WorkChange)
 ALL_MODULES = Modules()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportRow:
+class ReportRow(Struct, frozen=True, kw_only=True):
     """One line of a table; times in µs per step, counts per step.
 
     Attributes:
@@ -56,8 +56,7 @@ class ReportRow:
         return [counts(self.control_count, self.test_count), *self.times(unit)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sums:
+class Sums(Struct, frozen=True, kw_only=True):
     """A table of rows that add up to `whole`, in one unit."""
 
     title: str
@@ -66,13 +65,13 @@ class Sums:
     unit: Unit
 
 
-SORTS: dict[str, Callable[[ReportRow], float]] = {
-    "change": lambda row: -abs(row.delta_us),
-    "slower": lambda row: -row.delta_us,
-    "faster": lambda row: row.delta_us,
-    "control": lambda row: -row.control_us,
-    "test": lambda row: -row.test_us,
-    "count": lambda row: -abs(row.test_count - row.control_count),
+SORTS: dict[str, Callable[[Op | WorkChange], float]] = {
+    "change": lambda work: -abs(work.delta),
+    "slower": lambda work: -work.delta,
+    "faster": lambda work: work.delta,
+    "control": lambda work: -work.time.control,
+    "test": lambda work: -work.time.test,
+    "count": lambda work: -abs(work.count.delta),
     "name": lambda _: 0.0,
 }
 """Orders of the tables of changes by their numbers; those equal in them are in order of name."""
@@ -123,8 +122,7 @@ def _with_small_in_one(
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str
@@ -153,33 +151,23 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
 def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
     """The ``top`` changes of self time on the host, and how many more there are."""
 
-    def unnamed(op: Op) -> ReportRow:
-        return ReportRow(name="", time_change=op.significance.word, **numbers(comparison, op))
-
-    def named(op: Op, row: ReportRow) -> ReportRow:
-        return replace(row, name=op.name, kernels=op.name)
+    def row(op: Op) -> ReportRow:
+        return ReportRow(name=op.name, kernels=op.name, time_change=op.significance.word, **numbers(comparison, op))
 
     ops = [op for op in comparison.ops if op.category in HOST_WORK and (op.delta or op.count.delta or sort != "change")]
-    return _first(ops, unnamed, named, sort, top), max(len(ops) - top, 0)
+    return _first(ops, row, sort, top), max(len(ops) - top, 0)
 
 
 def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
     """The ``top`` changes of matched work with its instances merged, and how many more there are."""
     words = {op.name: op for op in comparison.ops if op.significance.word}
 
-    def unnamed(change: WorkChange) -> ReportRow:
-        return ReportRow(name="", **numbers(comparison, change))
-
-    def named(change: WorkChange, row: ReportRow) -> ReportRow:
+    def row(change: WorkChange) -> ReportRow:
         names = {name: getattr(change, name) for name in ("name", "operator", "kernels", "module", "shapes")}
-        return replace(row, time_change=_significance(change, words), **names)
+        return ReportRow(time_change=_significance(change, words), **names, **numbers(comparison, change))
 
     found = [change for change in comparison.work_changes if change.delta or change.count.delta or sort != "change"]
-    return _first(found, unnamed, named, sort, top), max(len(found) - top, 0)
-
-
-Both = tuple[list[int], list[int]]
-"""Time and count on control and test, as numerators over the comparison's scale."""
+    return _first(found, row, sort, top), max(len(found) - top, 0)
 
 
 def changed_work(comparison: Comparison, top: int) -> Sums:
@@ -187,45 +175,29 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     side's operators launched, whatever it is matched with. The last row is the others, which have no operator.
     """
     has_gpu = bool(comparison.gpu_time.groups)
-    words = {op.name: op for op in comparison.ops if op.significance.word}
-    sums: dict[str, Both] = {}
-    launched: set[str] = set()
-    for group in comparison.work.groups:
-        for side, members in enumerate(group.members):
-            known = {other.op for other in group.members[1 - side]}
-            partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
-            for member in members:
-                op = member.op or partner or ("" if has_gpu else member.name)
-                name = match_name(op) if op else kernels_of(member.family)
-                launched |= {name} if op else set()
-                ns, events = sums.setdefault(name, ([0, 0], [0, 0]))
-                ns[side] += member.ns
-                events[side] += member.count
-    rows = [replace(_summed(comparison, name, [both], words), operator=name) for name, both in sums.items()]
-    rows.sort(key=lambda row: (-abs(row.delta_us), row.name))
-    steps = comparison.step_time.period.map(comparison.us)
-    top = min(top, sum(abs(row.delta_us) >= thresholds.CHANGED_WORK * max(steps) for row in rows))
-    left = [sums[row.name] for row in rows[top:]]
-    others = [_summed(comparison, plural(len(rows) - top, "other"), left, {})] if top and left else []
-    by = "operator" if any(row.name in launched for row in rows[:top]) else "family"
+    words = {op.name: op.significance.word for op in comparison.ops}
+    found = by_operator(comparison.work)
+    steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in found]
+    top = min(top, sum(abs(change) >= thresholds.CHANGED_WORK * max(steps) for change in changes))
+    rows = [
+        ReportRow(name=line.name, operator=line.name, time_change=words.get(line.name, ""), **numbers(comparison, line))
+        for line in found[:top]
+    ]
+    left = found[top:]
+    members = (member for group in comparison.work.groups for side in group.members for member in side)
+    families = {kernels_of(member.family) for member in members}
+    by = "family" if rows and all(row.name in families for row in rows) else "operator"
     return Sums(
         title=f"GPU work by {by}" if has_gpu else "Operators (self time)",
-        rows=[*rows[:top], *others],
-        whole=_summed(comparison, "all GPU work" if has_gpu else "all operators", [*sums.values()], {}),
-        unit=with_digits(time_unit(steps), (row.delta_us for row in rows)),
+        rows=[*rows, _together(comparison, plural(len(left), "other"), left)] if rows and left else rows,
+        whole=_together(comparison, "all GPU work" if has_gpu else "all operators", found),
+        unit=with_digits(time_unit(steps), changes),
     )
 
 
-def kernels_of(family: str) -> str:
-    """What the work of a family is called that no operator launched."""
-    return f"{family} kernels"
-
-
-def _summed(comparison: Comparison, name: str, parts: Sequence[Both], tested: dict[str, Op]) -> ReportRow:
-    time, count = (Pair(*(sum(part[k][side] for part in parts) for side in (0, 1))) for k in (0, 1))
-    summed = Sum(name, time, count)
-    time_change = op.significance.word if (op := tested.get(name)) else ""
-    return ReportRow(name=name, time_change=time_change, **numbers(comparison, summed))
+def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
+    whole = Sum(name, total(line.time for line in lines), total(line.count for line in lines))
+    return ReportRow(name=name, **numbers(comparison, whole))
 
 
 def _significance(change: WorkChange, tested: dict[str, Op]) -> str:
@@ -237,21 +209,14 @@ def _significance(change: WorkChange, tested: dict[str, Op]) -> str:
     )
 
 
-def _first(
-    items: Sequence[T],
-    unnamed: Callable[[T], ReportRow],
-    named: Callable[[T, ReportRow], ReportRow],
-    sort: str,
-    top: int,
-) -> list[ReportRow]:
+def _first(items: Sequence[T], row: Callable[[T], ReportRow], sort: str, top: int) -> list[ReportRow]:
     """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
     numbers, since names are costly where there are many.
     """
-    rows = [unnamed(item) for item in items]
-    places = [SORTS[sort](row) for row in rows]
+    places = [SORTS[sort](item) for item in items]
     last = max(sorted(places)[:top], default=0.0)
-    chosen = [named(item, row) for item, row, place in zip(items, rows, places, strict=True) if place <= last]
-    return sorted(chosen, key=lambda row: (SORTS[sort](row), row.name))[:top]
+    chosen = [(place, row(item)) for item, place in zip(items, places, strict=True) if place <= last]
+    return [found for _, found in sorted(chosen, key=lambda pair: (pair[0], pair[1].name))][:top]
 
 
 BY_TITLES = {

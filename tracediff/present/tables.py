@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from tracediff.diff.accounts import TableDiff
+from msgspec import Struct
+
+from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
 from tracediff.present.plain_text import Table
@@ -14,8 +15,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
 
-@dataclass(frozen=True)
-class ColumnFormat:
+class ColumnFormat(Struct, frozen=True):
     """The format of a column: its unit's symbol, empty for counts and where each value has its own, and the text of a
     value per step (ns, bytes, flop or a count).
     """
@@ -110,89 +110,67 @@ def _with_rates(columns: Sequence[str], rates: Sequence[str], before: int) -> tu
     return (*columns[:before], *rates, *columns[before:])
 
 
-def one_sided(
+Sides = Sequence[Sequence[float]]
+"""Values of a row per step, of one set or of control and test."""
+
+
+def report_table(
     schema: TableSchema,
-    rows: Sequence[tuple[tuple[str, ...], Sequence[float]]],
-    gpus: tuple[str, ...],
+    rows: Sequence[tuple[tuple[str, ...], Sides]],
+    gpus: Sequence[tuple[str, ...]],
     top: int | None = None,
 ) -> Table:
-    """The report table of one set's table, with the devices ``gpus``; ``rows`` are (key, values per step), in order."""
-    formats = [column_format(column, (values[k] for _, values in rows)) for k, column in enumerate(schema.columns)]
-    titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
-    heads = _with_rates(
-        [form.head(column.title) for form, column in zip(formats, schema.columns, strict=True)], titles, 2
-    )
+    """The report table of one set's table, or of both sides': first column as control, test and change, others as
+    ``control → test``.
+
+    Args:
+        rows: (key, values of the sides), in order. gpus: names of the devices of each side.
+    """
+    formats = [
+        column_format(column, (values[k] for _, sides in rows for values in sides))
+        for k, column in enumerate(schema.columns)
+    ]
+    first, has_both = formats[0], len(gpus) > 1
+    heads = [form.head(column.title) for form, column in zip(formats, schema.columns, strict=True)]
+    heads[:1] = [first.head(f"control {schema.columns[0].title}"), "test", "change"] if has_both else heads[:1]
+    beside = 4 if has_both else 2
     lines = []
-    for key, values in rows[:top]:
-        texts = [form.text(v) for form, v in zip(formats, values, strict=True)]
-        lines.append(
-            (
-                *_display_key(schema, key),
-                *_with_rates(texts, _quotient_texts(schema, quotients(schema, key, values, gpus)), 2),
-            )
-        )
+    for key, sides in rows[:top]:
+        columns = [list(map(form.text, values)) for form, *values in zip(formats, *sides, strict=True)]
+        change = [first.change(sides[1][0] - sides[0][0])] if has_both else []
+        rates = (_quotient_texts(schema, quotients(schema, key, *side)) for side in zip(sides, gpus, strict=True))
+        texts = [*columns[0], *change, *(control_and_test(*values) for values in columns[1:])]
+        quotient_texts = [control_and_test(*values) for values in zip(*rates, strict=True)]
+        lines.append((*_display_key(schema, key), *_with_rates(texts, quotient_texts, beside)))
+    titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     return Table(
         schema.title,
         schema.about,
-        heads=(*_key_heads(schema), *heads),
+        heads=(*_key_heads(schema), *_with_rates(heads, titles, beside)),
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(rows) - len(lines),
-    )
-
-
-def two_sided(
-    table_diff: TableDiff, scale: int, gpus: tuple[tuple[str, ...], tuple[str, ...]], top: int | None = None
-) -> Table:
-    """The report table of both sides' table: first column as control, test and change, others as ``control → test``.
-
-    Args:
-        gpus: names of the devices of both sides.
-    """
-    schema = table_diff.schema
-    scaled = [[pair.map(lambda n: n / scale) for pair in row.values] for row in table_diff.rows]
-    formats = [
-        column_format(column, (v for values in scaled for v in values[k])) for k, column in enumerate(schema.columns)
-    ]
-    first, titles = formats[0], [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
-    heads = [first.head(f"control {schema.columns[0].title}"), "test", "change"]
-    heads += [form.head(column.title) for form, column in zip(formats[1:], schema.columns[1:], strict=True)]
-    lines = []
-    for row, values in list(zip(table_diff.rows, scaled, strict=True))[:top]:
-        texts = [*values[0].map(first.text), first.change(values[0].delta)]
-        texts += [control_and_test(*pair.map(form.text)) for form, pair in zip(formats[1:], values[1:], strict=True)]
-        rates = [
-            _quotient_texts(schema, quotients(schema, row.key, side, side_gpus))
-            for side, side_gpus in zip(zip(*values, strict=True), gpus, strict=True)
-        ]
-        lines.append(
-            (
-                *_display_key(schema, row.key),
-                *_with_rates(texts, [control_and_test(x, y) for x, y in zip(*rates, strict=True)], 4),
-            )
-        )
-    return Table(
-        schema.title,
-        schema.about,
-        heads=(*_key_heads(schema), *_with_rates(heads, titles, 4)),
-        texts=len(schema.keys),
-        rows=tuple(lines),
-        more=len(table_diff.rows) - len(lines),
-        together=3,
+        together=3 if has_both else 1,
     )
 
 
 def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Table]:
     """The tables of a comparison that both sets were loaded with (`--table`)."""
+    gpus = comparison.control.gpu, comparison.test.gpu
     return [
-        two_sided(table_diff, comparison.scale, (comparison.control.gpu, comparison.test.gpu), top)
-        for table_diff in comparison.tables
+        report_table(found.schema, [(row.key, sides_of(comparison, row)) for row in found.rows], gpus, top)
+        for found in comparison.tables
     ]
 
 
-def control_and_test(control: str, test: str) -> str:
+def sides_of(comparison: Comparison, row: TableRowDiff) -> Sides:
+    """The values of both sides."""
+    return list(zip(*(pair.map(comparison.number) for pair in row.values), strict=True))
+
+
+def control_and_test(*texts: str) -> str:
     """``3`` or ``3 → 5``; see `from_to`."""
-    return control if control == test else from_to(control, test)
+    return texts[0] if len(set(texts)) == 1 else from_to(*texts)
 
 
 def from_to(control: str, test: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -21,7 +21,7 @@ from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.present.answer import hardware, not_recorded, steps_used
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
-from tracediff.present.tables import one_sided
+from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
 from tracediff.report.table_terminal import print_screen, to_rich
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(Struct, frozen=True):
     """The lines above the tables: the set's name, its runs and steps, its step time, and a caution or nothing."""
 
     title: str
@@ -91,9 +90,8 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
     for view in ("family", "phase", "module", "op"):
         out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
     for schema, lines in analysis.tables:
-        out[schema.name] = one_sided(
-            schema, [(key, [n / analysis.scale for n in row]) for key, row in lines], analysis.side.gpu, top
-        )
+        values = [(key, [[n / analysis.scale for n in row]]) for key, row in lines]
+        out[schema.name] = report_table(schema, values, [analysis.side.gpu], top)
     return {key: table for key, table in out.items() if not names or key in names}
 
 

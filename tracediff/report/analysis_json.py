@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tracediff.analysis import Analysis, Operation
+from tracediff.analysis import Analysis
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.ingest.model.health import Note
+from tracediff.present.columns import SET_OPS, SHARES
 from tracediff.present.tables import row_object
 from tracediff.profile.tables.schema import TableSchema
-from tracediff.report.json_text import JsonObject, filled, json_text, per_step
-from tracediff.report.json_types import Category, Count, DisplayName, Family, Microseconds, RawName, Row, Set
+from tracediff.report.json_text import JsonObject, filled, json_text
+from tracediff.report.json_types import Microseconds, Row, Set
 from tracediff.report.to_json import set_of
+
+OperationRow, ShareRow = SET_OPS.json_type, SHARES.json_type
 
 
 class StateTime(JsonObject):
@@ -41,14 +44,6 @@ class SetStepTime(JsonObject):
     """part of the step that the states do not explain: 0"""
 
 
-class ShareRow(JsonObject):
-    """Work of one name."""
-
-    name: str
-    count: Count
-    us: Microseconds
-
-
 class SetGpuTime(JsonObject):
     """The kernel account; 0 and empty where there is no GPU."""
 
@@ -60,22 +55,8 @@ class SetGpuTime(JsonObject):
     """part kept out of families, modules and phases; a health note gives the reason. µs per step"""
     tensor_core_share: float | None
     """part of kernel time on tensor cores (0 to 1); null without kernels"""
-    families: list[ShareRow]
+    families: list[ShareRow]  # type: ignore[valid-type]
     """GPU time by family, the largest first"""
-
-
-class OperationRow(JsonObject):
-    """One operation by category and name."""
-
-    name: DisplayName
-    raw_name: RawName
-    category: Category
-    family: Family
-    count: Count
-    total_us: float
-    """total time; a recursive call counts at each level. µs per step"""
-    self_us: float
-    """self time: without children in the same lane, µs per step"""
 
 
 class Rank(JsonObject):
@@ -103,13 +84,13 @@ class ProfileDocument(JsonObject):
     set: Set
     step_time: SetStepTime
     gpu_time: SetGpuTime
-    ops: list[OperationRow]
+    ops: list[OperationRow]  # type: ignore[valid-type]
     """operators and runtime calls, the largest self time first"""
-    kernels: list[OperationRow]
+    kernels: list[OperationRow]  # type: ignore[valid-type]
     """kernels, copies and memsets, the longest first"""
-    modules: list[ShareRow]
+    modules: list[ShareRow]  # type: ignore[valid-type]
     """GPU time (without a GPU: self time of operators) by nn.Module, the largest first"""
-    phases: list[ShareRow]
+    phases: list[ShareRow]  # type: ignore[valid-type]
     """the same work by phase of the step"""
     ranks: list[Rank]
     tables: dict[str, list[Row]]
@@ -126,10 +107,10 @@ def document(analysis: Analysis) -> ProfileDocument:
         set=set_of(analysis.side),
         step_time=_step_time(analysis),
         gpu_time=_gpu_time(analysis),
-        ops=[_operation(analysis, o) for o in analysis.operations if o.category in HOST_WORK],
-        kernels=[_operation(analysis, o) for o in analysis.operations if o.category in GPU_WORK],
-        modules=shares_of(analysis, "module"),
-        phases=shares_of(analysis, "phase"),
+        ops=SET_OPS.json(analysis, (o for o in analysis.operations if o.category in HOST_WORK)),
+        kernels=SET_OPS.json(analysis, (o for o in analysis.operations if o.category in GPU_WORK)),
+        modules=SHARES.json(analysis, analysis.views["module"]),
+        phases=SHARES.json(analysis, analysis.views["phase"]),
         ranks=[
             Rank(rank, [StateTime(name, us) for name, us in states.items()])
             for rank, states in analysis.side.rank_states.items()
@@ -163,17 +144,8 @@ def _gpu_time(analysis: Analysis) -> SetGpuTime:
         busy_us=us(analysis.busy),
         unattributed_us=us(analysis.unattributed),
         tensor_core_share=analysis.tensor_cores,
-        families=shares_of(analysis, "family") if has_gpu else [],
+        families=SHARES.json(analysis, analysis.views["family"]) if has_gpu else [],
     )
-
-
-def shares_of(analysis: Analysis, view: str) -> list[ShareRow]:
-    """The work summed by one of the views of ``analysis``."""
-    return [per_step(ShareRow, s, analysis, us=analysis.us(s.ns)) for s in analysis.views[view]]
-
-
-def _operation(analysis: Analysis, operation: Operation) -> OperationRow:
-    return per_step(OperationRow, operation, analysis, self_us=analysis.us(operation.self_ns))
 
 
 def _table(

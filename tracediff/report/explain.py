@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.views import kernels_of
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import change, count, plural, time
 from tracediff.pair import SIDES, total
-from tracediff.present.sections import kernels_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.escape import log_line

@@ -33,10 +33,6 @@ TimeChange = Annotated[
     Meta(description="significance of the change of time between runs"),
     one_of("faster", "slower", "same", "unclear", "untested"),
 ]
-DisplayName = Annotated[str, Meta(description="name for people: without addresses, hashes, ids and namespaces")]
-RawName = Annotated[str, Meta(description="name as recorded")]
-Category = Annotated[str, Meta(description="category of the trace: cpu_op, kernel, gpu_memcpy, …")]
-Family = Annotated[str, Meta(description="kind of work: gemm, conv, attention, … (docs/families.md)")]
 Row = dict[str, str | float | None]
 StateRow, GroupRow, OpRow, FamilyChange = (schema.json_type for schema in (STATES, GROUPS, OPS, FAMILIES))
 

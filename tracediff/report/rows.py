@@ -7,14 +7,15 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff.diff.call_trees import folded, merge_trees
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.pair import SIDES
-from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES, RowSchema, members
+from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES, RowSchema, Scaled, members
 from tracediff.present.tables import table_columns
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
@@ -23,8 +24,7 @@ from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
 
 
-@dataclass(frozen=True)
-class OutputTable:
+class OutputTable(Struct, frozen=True):
     """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]
@@ -37,10 +37,10 @@ def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> OutputTabl
     return OutputTable(columns, [tuple(getattr(one, name) for name in columns) for one in objects])
 
 
-def output_table(schema: RowSchema, output: str, comparison: Comparison, rows: Iterable[Any]) -> OutputTable:
+def output_table(schema: RowSchema, output: str, scaled: Scaled, rows: Iterable[Any]) -> OutputTable:
     """The columns that ``output`` has of ``rows``."""
-    names = tuple(column.name for column in schema.of(output))
-    return OutputTable(names, [tuple(schema.values(output, comparison, row)) for row in rows])
+    names = tuple(column.name for column in schema.of[output])
+    return OutputTable(names, [tuple(schema.values(output, scaled, row)) for row in rows])
 
 
 def table(schema: TableSchema, rows: Sequence[Row], prefixes: Sequence[str] = ("control_", "test_")) -> OutputTable:

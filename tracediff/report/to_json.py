@@ -20,7 +20,7 @@ from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
 from tracediff.pair import SIDES
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
-from tracediff.present.tables import row_object
+from tracediff.present.tables import row_object, sides_of
 from tracediff.report import json_types
 from tracediff.report.json_text import both, filled, json_text, per_step
 
@@ -143,8 +143,8 @@ def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row
     out = []
     for row in table_diff.rows:
         line: json_types.Row = {}
-        values = zip(*(pair.map(comparison.number) for pair in row.values), strict=True)
-        for name, numbers, side in zip(SIDES, values, (comparison.control, comparison.test), strict=True):
+        both = sides_of(comparison, row), (comparison.control, comparison.test)
+        for name, numbers, side in zip(SIDES, *both, strict=True):
             line |= row_object(table_diff.schema, row.key, numbers, side.gpu, f"{name}_")
         out.append(line)
     return out
@@ -154,7 +154,7 @@ REST, GROUP, PART = "rest", "group", "part"
 KINDS = {REPLACED: "replaced", SINGLE: "event"}
 """Note of a node → its kind."""
 UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
-"""What a node says that is no line."""
+"""What a node says that is not a line."""
 Sides = tuple[Side, Side]
 
 

@@ -10,13 +10,13 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 
@@ -214,6 +214,12 @@ def chart_folder(command: Command) -> Command:
     return option("--charts", "chart_folder", type=ChartFolder(), metavar="DIR", help=text)(command)
 
 
+def browser_option(*, default: bool, group: str = OUTPUT) -> Callable[[Command], Command]:
+    """The option ``--browser/--no-browser``; the command gets it as ``browser``."""
+    text = f"Open the browser, or only print the address [default: {'--browser' if default else '--no-browser'}]."
+    return option("--browser/--no-browser", group=group, default=default, help=text)
+
+
 def command_line() -> str:
     """The command as it was called, for pages that name it."""
     return shlex.join(["tracediff", *sys.argv[1:]])
@@ -226,7 +232,8 @@ def former(name: str, now: str, **attributes: Any) -> Callable[[Command], Comman
         if given:
             raise click.UsageError(f"{name} is now {now}")
 
-    return click.option(name, expose_value=False, hidden=True, multiple=True, callback=refuse, **attributes)
+    destination = f"former_{name.removeprefix('--').replace('-', '_')}"  # the present option may have the same one
+    return click.option(name, destination, expose_value=False, hidden=True, callback=refuse, **attributes)
 
 
 LOCAL = ("file://", "local://")
@@ -236,8 +243,7 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """A file or a folder that a command writes.
 
     Attributes:

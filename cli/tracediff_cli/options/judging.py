@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
-from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, option
+from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, former, option
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_judging
 
 
-@dataclass(frozen=True)
-class PairOptions:
+class PairOptions(Struct, frozen=True):
     """The sets CONTROL and TEST of a command, and how they are read and judged."""
 
     control: str
@@ -144,8 +143,7 @@ def pair_options(
     return decorate
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """A folder in a repository, None if nobody asked, and the commits of both sides, None for those recorded."""
 
     folder: Path | None
@@ -161,7 +159,7 @@ class Source:
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--source`` and ``--commits``; the command gets them as ``code``."""
+    """Add ``--source`` and ``--commit``; the command gets them as ``code``."""
 
     @option(
         "--source",
@@ -169,11 +167,21 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="REPO",
         help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
     )
-    @option("--commits", nargs=2, metavar="BEFORE AFTER", help="With --source: the commits [default: those recorded].")
+    @option(
+        "--commit",
+        "commits",
+        multiple=True,
+        metavar="ctrl=NAME|test=NAME",
+        help="With --source: the commit of a side, given for both [default: those recorded].",
+    )
+    @former("--commits", "--commit ctrl=BEFORE --commit test=AFTER", nargs=2)
     @wraps(command)
-    def with_source(source: Path | None, commits: tuple[str, str] | None, **others: Any) -> Any:
+    def with_source(source: Path | None, commits: tuple[str, ...], **others: Any) -> Any:
         if commits and not source:
-            raise click.UsageError("--commits needs --source REPO")
-        return command(code=Source(source, commits), **others)
+            raise click.UsageError("--commit needs --source REPO")
+        by_side = {side: name for side, _, name in (commit.partition("=") for commit in commits)}
+        if commits and (by_side.keys() != set(SIDES) or len(commits) != len(SIDES)):
+            raise click.UsageError("--commit needs both sides: --commit ctrl=BEFORE --commit test=AFTER")
+        return command(code=Source(source, (by_side["ctrl"], by_side["test"]) if commits else None), **others)
 
     return with_source

@@ -11,7 +11,7 @@ from tracediff import bounds, charts
 from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
-from tracediff.formatting import counts, time_unit
+from tracediff.formatting import time_unit
 from tracediff.present import sections
 from tracediff.report.page.figures import remove_title
 
@@ -149,10 +149,7 @@ def changes(rows: Sequence[ReportRow], title: str, counted: bool = True, names: 
     cells = [
         [
             shown,
-            *([counts(r.control_count, r.test_count)] if counted else []),
-            unit.plain(r.control_us),
-            unit.plain(r.test_us),
-            unit.signed(r.delta_us),
+            *(r.cells(unit) if counted else r.times(unit)),
             _bar(r.delta_us, largest),
         ]
         for r, shown in zip(rows, names or [name(r.name) for r in rows], strict=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -28,8 +29,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """One row of a tab.
 
     Attributes:
@@ -47,7 +47,7 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
     keys: set[str] = set()
     rows = []
     schema = SCHEMAS[tab]
-    names = [column.name for column in schema.of(GRID)]
+    names = [column.name for column in schema.of[GRID]]
     items = islice(_items(comparison, tab), bounds.SEARCHED_ROWS)
     for item in sorted(items, key=lambda item: -item.delta):
         key = _key(_identity(item, tab))

@@ -5,9 +5,10 @@ HTA's users know, of a comparison and over HTA's frame; and what the host spends
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, side_names
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from tracediff.diff.ops import Op
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One operation, in events or µs per step."""
 
     op: Op
@@ -280,8 +280,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= bounds.CHART_TICK else f"{name[: half - 1]}…{name[-half:]}"
 
 
-@dataclass(frozen=True)
-class CallTimes:
+class CallTimes(Struct, frozen=True):
     """Runtime calls of one name per step, times in µs; ``full`` is safe, ``name`` plain."""
 
     name: str

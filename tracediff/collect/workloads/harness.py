@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
 import torch
+from msgspec import Struct
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
@@ -18,8 +18,7 @@ BATCHES = 10_000
 """Batches per epoch: more than a measurement needs, so that no step restarts the loader."""
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(Struct, frozen=True):
     """A step that ``tracediff collect --workload`` runs.
 
     Attributes:

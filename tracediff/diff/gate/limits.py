@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.diff.preflight import DOUBTFUL
@@ -42,8 +43,7 @@ FRACTION = re.compile(r"0(?:\.\d{1,15})?", re.ASCII)
 FORM = "write SUBJECT=RELATIVE or SUBJECT=RELATIVE,ABSOLUTE, such as family:gemm=5%,20us"
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The largest increase that is allowed for a subject; exceeded if both parts are exceeded.
 
     Attributes:
@@ -97,7 +97,7 @@ def limit_of(subject: str, relative: str, absolute: str, source: str = "") -> Li
     kind, mark, name = subject.partition(":")
     where = f"{source}limit on {quoted(subject)}"
     if kind == "step":
-        raise TracediffError(where, "the step has its own limit", "set it with --max-regression and --min-delta")
+        raise TracediffError(where, "the step has its own limit", "set it with --max-regression")
     if kind not in UNIT_OF or bool(mark) != (kind in NAMED) or (mark and not name):
         hint = did_you_mean(kind, UNIT_OF, "") if kind not in UNIT_OF else ""
         subjects = "valid subjects: state:NAME, family:NAME, op:PATTERN, kernels, memory, graph-breaks"
@@ -140,8 +140,7 @@ def parse_absolute(text: str, unit: str, where: str) -> float:
     return float(amount[1]) * FACTORS[unit][amount[2]]
 
 
-@dataclass(frozen=True)
-class Waiver:
+class Waiver(Struct, frozen=True):
     """Permission for limits to be exceeded until a date."""
 
     pattern: str
@@ -172,8 +171,7 @@ KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")
 SEE = "docs/ci.md lists the valid keys"
 
 
-@dataclass(frozen=True)
-class GateSettings:
+class GateSettings(Struct, frozen=True):
     """The settings of a check.
 
     Attributes:

@@ -22,7 +22,7 @@ STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 """A string, or the start of one where the text is cut off in it."""
 
 NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+(?:([{\[])|[}\]])", re.DOTALL)
-"""Everything up to a bracket outside of strings, and the bracket; its group tells an opening one. To be matched, not
+"""Everything up to a bracket outside of strings, and the bracket; its group is an opening one. To be matched, not
 searched: where no bracket
 follows, a search would try again from every byte."""
 
@@ -143,7 +143,7 @@ def read_json(path: Path, kind: type[S], what: str, remedy: str) -> S:
     """The JSON document of type ``kind`` in ``path``, whose error is that it is not ``what``.
 
     Raises:
-        TracediffError: it cannot be read, is too large, or is no such document; it names the place.
+        TracediffError: it cannot be read, is too large, or is not such a document; it names the place.
     """
     data = read_whole(path, MOST_JSON, remedy)
     try:

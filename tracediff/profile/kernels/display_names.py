@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import lru_cache
 
@@ -133,6 +132,8 @@ def display_name(raw: str) -> str:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # which loads OpenSSL
+
     return f"…#{hashlib.blake2s(text.encode(errors='surrogatepass'), digest_size=3).hexdigest()}"
 
 
@@ -233,7 +234,7 @@ def _signature(name: str) -> str:
 
 
 def _plain_parameters(plain: str, parameters: str | None) -> str:
-    """What to show of the parameters of a function that is no template, since they alone tell two overloads apart.
+    """What to show of the parameters of a function that is not a template, since only they distinguish two overloads.
 
     A single struct of parameters belongs to the name, and NCCL's change with its version only.
     """

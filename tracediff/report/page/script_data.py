@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from tracediff import bounds, thresholds
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 
-@dataclass
-class Names:
+class Names(Struct):
     """Every text once; rows hold its number.
 
     Attributes:
@@ -114,7 +113,7 @@ def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[An
 
 def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names: Names, room: int) -> dict[str, Any]:
     """The first of ``rows``; the columns that the script shows, and those whose words it searches."""
-    columns = schema.of(PAGE)
+    columns = schema.of[PAGE]
     every = ([_cell(value, names) for value in schema.values(PAGE, comparison, row)] for row in rows)
     shown = [c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"]  # counts share a column
     return {
@@ -140,8 +139,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-@dataclass(frozen=True)
-class FlameGraph:
+class FlameGraph(Struct, frozen=True):
     """A flame graph of a page.
 
     Attributes:
