@@ -14,6 +14,7 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.collective_ops import first_collectives
 from tracediff.profile.analyses.leaves import leaf_table
+from tracediff.profile.events.compiled_calls import compiled_calls
 from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.events.work import WorkKeys, host_work, kernel_work, work_keys
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -21,7 +22,6 @@ from tracediff.profile.model.profile import CallTable, OpTable, Origin, PackedTi
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.perf_model.recorded_sizes import DTYPE, RECEIVED, SENT
 from tracediff.profile.placement.captures import GRAPH_ANNOTATIONS, KERNEL_ARGUMENT, Capture
-from tracediff.profile.placement.compiled_calls import compiled_calls
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.scopes import STACKS
 from tracediff.profile.tables import build_tables
