@@ -107,7 +107,7 @@ SHOWN = {
 }
 """Headings of the page's tables."""
 HEADINGS = [
-    ["Why", "its time (µs)", "the step"],
+    ["Why", "its time (µs)", "step change"],
     ["state", "control", "test", "change"],
     ["name", "count", "control", "test", "change"],
 ]

@@ -43,6 +43,7 @@ COMPILING = re.compile(
     r"|^(?:fx_codegen_and_compile|compile_fx_inner|inductor_codegen)$"
 )
 """Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
+NO_FLAGS = "none"
 SHORT = {
     "unread-device": "device events not read",
     "gpu-not-recorded": "GPU activity was not recorded",
@@ -99,6 +100,9 @@ class Reason(Struct, frozen=True):
     def short(self) -> str:
         """A few words that say what differs, with the values where these are short."""
         words = SHORT.get(self.code, self.code)
+        if self.code == "profiler-flags":
+            unequal = {*self.control.split(", ")} ^ {*self.test.split(", ")}
+            return f"{words} (one side: {', '.join(sorted(unequal - {NO_FLAGS}))})"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
@@ -333,7 +337,19 @@ def _joined_numbers(numbers: list[int]) -> str:
 
 
 def _drivers(side: TraceSet) -> str:
-    return _joined({p.origin.driver for p in side.profiles if p.origin.driver})
+    return _joined({_version(p.origin.driver) for p in side.profiles if p.origin.driver})
+
+
+def _version(driver: str) -> str:
+    """A driver's version, of which CUDA and HIP record a number: 12090 is CUDA 12.9, 70226015 HIP 7.2."""
+    if not driver.isdecimal() or len(driver) not in (5, 8):
+        return driver
+    number = int(driver)
+    return (
+        f"CUDA {number // 1000}.{number % 1000 // 10}"
+        if len(driver) == 5
+        else f"HIP {number // 10**7}.{number // 10**5 % 100}"
+    )
 
 
 def _torches(side: TraceSet) -> str:
@@ -342,7 +358,7 @@ def _torches(side: TraceSet) -> str:
 
 def _flags(side: TraceSet) -> str:
     lacking = {"without calls of the runtime" for note in side.notes if note.code == "calls-not-recorded"}
-    return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or "none"
+    return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or NO_FLAGS
 
 
 def _workloads(side: TraceSet) -> str:

@@ -153,9 +153,14 @@ def by_operator(work: WorkTime) -> list[Sum]:
         partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
         for member in group.members[side]:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
-            yield match_name(op) if op else f"{member.family} kernels", member
+            yield match_name(op) if op else kernels_of(member.family), member
 
     return _sums(Pair(*([pair for group in work.groups for pair in named(group, side)] for side in (0, 1))))
+
+
+def kernels_of(family: str) -> str:
+    """What the work of a family is called that no operator launched."""
+    return f"{family} kernels"
 
 
 def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:

@@ -267,5 +267,5 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     if parts.max() < thresholds.WORTH_A_LINE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
-    text = f"not steady state: torch.compile works in the measured steps ({control} → {test} of the step)"
+    text = f"not steady state: torch.compile takes {control} → {test} of the measured time"
     return [Fact(NOT_STEADY, text, control, test)]

@@ -201,8 +201,10 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     known = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} of it known)"
     same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
-        much = "as many calls" if amount.unit == "calls" else f"as much work{known}"
-        return much + (f" in {times(longer)} × the time" if abs(log(longer)) > thresholds.SAME_RATIO else "")
+        changed = abs(log(longer)) > thresholds.SAME_RATIO
+        if amount.unit == "calls":
+            return "as many calls" + (f", {times(longer)} × as long" if changed else "")
+        return f"as much work{known}" + (f" in {times(longer)} × the time" if changed else "")
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
@@ -215,13 +217,17 @@ UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: the same work, now on or off the critical path."""
+    """What the line of the exposure says: the same work, now on or off the critical path. Empty where it is part of the
+    rest: not worth a line.
+    """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     gained = [_place(label) for label, us in large.items() if us > 0]
     lost = [_place(label) for label, us in large.items() if us < 0]
     if gained and lost:
         return f"the limit moved from {' and '.join(lost)} to {' and '.join(gained)}"
     total = sum(exposure_us.values())
+    if abs(total) < thresholds.WORTH_A_LINE * scale_us:
+        return ""
     return f"the same work, now {'on' if total > 0 else 'off'} the critical path"
 
 

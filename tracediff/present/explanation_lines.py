@@ -74,10 +74,11 @@ def explanation_table(found: Explanation, most: int | None = None) -> Explanatio
     unit = unit_of(found)
     named = {id(cause) for cause in sorted(visible_causes(found), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in found.causes if id(cause) not in named]
+    exposure = exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())
     others = (
         (plural(len(small), "smaller line"), sum(cause.delta_us for cause in small)),
-        (exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())),
-        ("rest", found.rest_us),
+        *([exposure] if exposure[0] else []),
+        ("rest", found.rest_us + (0 if exposure[0] else exposure[1])),
     )
     lines = [_of_cause(cause, unit) for cause in found.causes if id(cause) in named]
     lines += [
@@ -88,7 +89,7 @@ def explanation_table(found: Explanation, most: int | None = None) -> Explanatio
     total = ExplanationLine(
         label=found.period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
     )
-    heads = "Why", f"its time ({unit.name})", f"the {found.period}"
+    heads = "Why", f"its time ({unit.name})", f"{found.period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 

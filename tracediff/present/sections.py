@@ -14,7 +14,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, summed, summed_by
+from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, kernels_of, summed, summed_by
 from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
 from tracediff.ingest.model.health import Note
 from tracediff.pair import total
@@ -184,8 +184,11 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
         for line in found[:top]
     ]
     left = found[top:]
+    members = (member for group in comparison.work.groups for side in group.members for member in side)
+    families = {kernels_of(member.family) for member in members}
+    by = "family" if rows and all(row.name in families for row in rows) else "operator"
     return Sums(
-        title="GPU work by operator" if has_gpu else "Operators (self time)",
+        title=f"GPU work by {by}" if has_gpu else "Operators (self time)",
         rows=[*rows, _together(comparison, plural(len(left), "other"), left)] if rows and left else rows,
         whole=_together(comparison, "all GPU work" if has_gpu else "all operators", found),
         unit=with_digits(time_unit(steps), changes),
