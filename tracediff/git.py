@@ -9,8 +9,7 @@ import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-
-from msgspec import Struct
+from typing import NamedTuple
 
 from tracediff.errors import TracediffError
 
@@ -60,14 +59,14 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
 
 
-class Commit(Struct, frozen=True):
+class Commit(NamedTuple):
     """A commit's hash, and its time in s since 1970."""
 
     name: str
     time: int
 
 
-class Repository(Struct, frozen=True):
+class Repository(NamedTuple):
     """The repository that ``folder`` is in, if any."""
 
     folder: Path

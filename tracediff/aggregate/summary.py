@@ -5,6 +5,7 @@ comparison is made of two of them, an analysis of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -28,10 +29,12 @@ from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import grouped
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note, Notes
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names, table_schema
 from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import TorchLog
 
 
 class Side(Struct, frozen=True, kw_only=True):

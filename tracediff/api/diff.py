@@ -147,8 +147,7 @@ class Diff(Charted):
     @cached_property
     def fusions(self) -> pd.DataFrame:
         """One row per fusion: ops (what was computed one by one), kernels (fused), module, phase, counts and µs per
-        step
-        on both sides, delta_us.
+        step on both sides, delta_us.
         """
         return self._frame(FUSIONS, [g for g in self.comparison.work.groups if g.level == "fusion"])
 
@@ -157,8 +156,8 @@ class Diff(Charted):
         """The merged call tree, one row per call, parents before children (index ``node``).
 
         parent (−1 for a phase), depth, kind (phase, annotation, module, op), name, shapes, side (both, control, test),
-        counts per step, host µs with
-        everything below, work µs below (GPU time; without a GPU self time of operators), delta_us of the work.
+        counts per step, host µs with everything below, work µs below (GPU time; without a GPU self time of operators),
+        delta_us of the work.
         """
         return frame_of(rows.tree(self.comparison)).rename_axis("node")
 

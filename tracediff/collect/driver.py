@@ -14,10 +14,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
@@ -43,7 +42,8 @@ TIMEOUT_S = 20 * 60
 """A run that takes longer by default does not end."""
 
 
-class Collection(Struct):
+@dataclass
+class Collection:
     """The settings of a collection, and its results so far.
 
     Attributes:

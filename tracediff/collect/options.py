@@ -10,9 +10,7 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
-
-from msgspec import Struct
+from typing import Any, NamedTuple, NoReturn
 
 from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
@@ -36,7 +34,7 @@ examples:
 SEE = "see tracediff collect --help"
 
 
-class ShowRequest(Struct, frozen=True):
+class ShowRequest(NamedTuple):
     """A request to show the table of a collection.
 
     Attributes:

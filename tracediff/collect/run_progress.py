@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-
-from msgspec import Struct, field
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracediff.formatting import clock
 
@@ -13,7 +13,7 @@ PHASES = ("build", "warm-up", "timing", "record")
 """Phases of a run: up to the first step, further steps, steps without the profiler, steps with it."""
 
 
-class RunProgress(Struct, frozen=True, kw_only=True):
+class RunProgress(NamedTuple):
     """How far a collection is.
 
     Attributes:
@@ -37,7 +37,8 @@ class RunProgress(Struct, frozen=True, kw_only=True):
 OnRun = Callable[[RunProgress], None]
 
 
-class RunTimes(Struct):
+@dataclass
+class RunTimes:
     """How long runs took, from which the time left is estimated: of each variant, as long as its last run.
 
     Attributes:

@@ -1,8 +1,8 @@
 """`analysis`: HTA's own TraceAnalysis over our columns, so that the files are read once, by us.
 
 What HTA gets is what its parser would have made, but for the faults that docs/hta.md lists: steps are the host's,
-stream 0 is a stream, times are not
-rounded, and integers are wide, because HTA writes into columns that pandas 3 refuses where they are narrow.
+stream 0 is a stream, times are not rounded, and integers are wide, because HTA writes into columns that pandas 3
+refuses where they are narrow.
 """
 
 from __future__ import annotations
@@ -55,9 +55,8 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
 
     Returns:
         ``hta.trace_analysis.TraceAnalysis``. Times are microseconds: integers where all of the set's are whole, else
-        floats whose differences are
-        exact (multiples of 1/1024 µs, half a nanosecond off at most). Its ``notes`` are the health notes: what was
-        repaired, or left out here.
+        floats whose differences are exact (multiples of 1/1024 µs, half a nanosecond off at most). Its ``notes`` are
+        the health notes: what was repaired, or left out here.
 
     Raises:
         TracediffError: HTA is not installed; nothing to read; a file that cannot be read.

@@ -2,8 +2,6 @@
 hold is not read.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal

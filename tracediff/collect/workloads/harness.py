@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from msgspec import Struct
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.utils.data import DataLoader, Dataset
@@ -18,7 +17,7 @@ BATCHES = 10_000
 """Batches per epoch: more than a measurement needs, so that no step restarts the loader."""
 
 
-class Workload(Struct, frozen=True):
+class Workload(NamedTuple):
     """A step that ``tracediff collect --workload`` runs.
 
     Attributes:

@@ -125,9 +125,7 @@ def _mapped(control: list[Shapes], test: list[Shapes], ratio: Fraction) -> dict[
 
 
 def _dimensions(x: Shapes, y: Shapes) -> list[Dimension] | None:
-    """Each dimension of two calls; None where their tensors
-    differ in number or rank.
-    """
+    """Each dimension of two calls; None where their tensors differ in number or rank."""
     a, b = ([list(_flat(json.loads(tensor))) for tensor in shapes] for shapes in (x, y))
     if [len(tensor) for tensor in a] != [len(tensor) for tensor in b]:
         return None

@@ -1,9 +1,8 @@
 """Level fusion: a fused kernel against the operators that it computes.
 
 What was matched before gives anchors (matrix products, mostly) that occur in the same order on both sides. Between the
-same two anchors an operator
-belongs to the first fused kernel of the other side that lists it; a kernel shares its group with another that lists one
-of the same operators.
+same two anchors an operator belongs to the first fused kernel of the other side that lists it; a kernel shares its
+group with another that lists one of the same operators.
 """
 
 from __future__ import annotations

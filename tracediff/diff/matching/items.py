@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +15,11 @@ from msgspec.structs import replace
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.ingest.manifest import CompiledGraph, Manifest
 from tracediff.ingest.model.names import as_one
-from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 
 GRAPH_OF_NAME = re.compile(r"^graph_\d+_")
 VIEWS = re.compile(

@@ -2,6 +2,5 @@
 (docs/statistics.md).
 
 `runs` judges one number per run (the step), `many` hundreds of them at once (operators, families, states). Runs are the
-unit: more steps do not
-replace them.
+unit: more steps do not replace them.
 """

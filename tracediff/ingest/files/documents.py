@@ -23,8 +23,7 @@ STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 
 NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+(?:([{\[])|[}\]])", re.DOTALL)
 """Everything up to a bracket outside of strings, and the bracket; its group is an opening one. To be matched, not
-searched: where no bracket
-follows, a search would try again from every byte."""
+searched: where no bracket follows, a search would try again from every byte."""
 
 NEXT_RUN = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb"|\{\s*+\}|\[\s*+\])*+(?:([{\[]++)|([}\]]++))", re.DOTALL)
 """The same up to a run of brackets, its groups the run of opening and of closing ones; over empty values, too."""
@@ -43,8 +42,7 @@ ESCAPE = re.compile(
 
 def brackets(text: bytes, start: int = 0, stop: int = sys.maxsize) -> Iterator[tuple[int, int]]:
     """(position behind it, depth there) of each bracket outside of strings, for any layout, any depth and whatever
-    strings contain; the depth is 0 at ``start``, and -1 behind
-    the end of a list around it.
+    strings contain; the depth is 0 at ``start``, and -1 behind the end of a list around it.
     """
     depth = 0
     while match := NEXT_BRACKET.match(text, start, stop):

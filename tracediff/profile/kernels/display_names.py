@@ -116,9 +116,8 @@ def display_name(raw: str) -> str:
     empty, never of several lines.
 
     Two match names get one readable name only where they differ in white space, in where a template is declared
-    (``at::native::``, an anonymous
-    namespace), in parameters that follow from a template's arguments, or in details of a torch version
-    (``at::detail::Array`` or ``std::array``).
+    (``at::native::``, an anonymous namespace), in parameters that follow from a template's arguments, or in details of
+    a torch version (``at::detail::Array`` or ``std::array``).
     Whatever else is left out is stood for by a digest: ``…#3fa2c1``.
     """
     name = " ".join(printable(match_name(raw)).split())

@@ -10,7 +10,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -122,7 +121,7 @@ def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names
         "words": [column.name for column in columns if column.kind == TEXT and not column.type],
         "rows": _fitting(every, names, room),
         "all": len(rows),
-        "unit": asdict(time_unit(comparison.us(max(row.time)) for row in rows)),
+        "unit": time_unit(comparison.us(max(row.time)) for row in rows)._asdict(),
     }
 
 
