@@ -150,11 +150,11 @@ def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
 
 def _longest(table: LeafTable, rows: _Rows) -> tuple[list[int], list[int]]:
     """(row, leaf) of the longest instance on the path of each leaf that has one; of several the first."""
-    ns, at = table.longest_ns[rows.rows], table.longest_at[rows.rows]
+    ns, start = table.longest_ns[rows.rows], table.longest_at[rows.rows]
     some = np.flatnonzero(ns > 0)
     if len(rows.leaf) < len(rows.rows):
         some = some[ns[some] == most(rows.code, ns, len(rows.leaf))[rows.code[some]]]
-        first = least(rows.code[some], at[some], len(rows.leaf))
-        some = some[at[some] == first[rows.code[some]]]
+        first = least(rows.code[some], start[some], len(rows.leaf))
+        some = some[start[some] == first[rows.code[some]]]
         some = some[np.unique(rows.code[some], return_index=True)[1]]
     return rows.rows[some].tolist(), rows.leaf[rows.code[some]].tolist()
