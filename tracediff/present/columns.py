@@ -49,7 +49,7 @@ class RowColumn:
         type: of its values, None for that of its kind. one_of: all of them, where they are few.
         outputs: those that have it.
         head: its heading in tables on screens; empty where only the details of a row show it. width: in pixels.
-        hidden: the screens whose tables show it on request only.
+        hidden: the screens whose tables leave it out; the grid shows it on request.
     """
 
     name: str
