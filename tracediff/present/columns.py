@@ -103,8 +103,9 @@ class RowSchema:
 
     def values(self, output: str, scaled: Scaled, row: Any) -> list[Any]:
         """The values of ``row`` in the columns of ``output``; a screen leaves untested cells empty."""
-        found = [column.of(scaled, row) for column in self.of[output]]
-        return ["" if value == UNTESTED.time_change else value for value in found] if output in SCREENS else found
+        found = ((column, column.of(scaled, row)) for column in self.of[output])
+        blank = UNTESTED.time_change if output in SCREENS else None
+        return ["" if column.one_of and value == blank else value for column, value in found]
 
     @cached_property
     def json_type(self) -> type[msgspec.Struct]:
