@@ -1,6 +1,8 @@
 """Folders are rooms: none imports what lies beside it in the folder around it."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,3 +55,26 @@ def crossings() -> set[tuple[str, str]]:
 def test_no_folder_imports_its_parent():
     found = {(folder, target) for folder, target in crossings() if target.count(".") >= STAGES}
     assert {folder for folder, _ in found} - PLUGINS == CROSSED
+
+
+WITHOUT_DEPENDENCIES = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("click", "isal", "jinja2", "msgspec", "pandas", "plotly", "rich", "scipy"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+for module in sys.argv[1:]:
+    __import__(module)
+"""
+
+
+def test_collect_needs_torch_and_the_standard_library_only():
+    folder = ROOT / "tracediff" / "collect"
+    frameworks = ("lightning", "transformers")  # import their framework
+    names = [f"tracediff.collect.{path.stem}" for path in folder.glob("[!_]*.py") if path.stem not in frameworks]
+    command = [sys.executable, "-c", WITHOUT_DEPENDENCIES, "tracediff.collect.__main__", *names]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -3,11 +3,11 @@ agents' tools offer each under its name and with its default, but for those that
 """
 
 import inspect
-from dataclasses import fields, replace
 from pathlib import Path
 
 import click
 import pytest
+from msgspec.structs import replace
 from tracediff_cli.mcp import TOOLS
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import load_options
@@ -43,8 +43,9 @@ EXAMPLES = {
     "force": (("--force",), True, {}),
 }
 """Option → (words of the command line, the argument in Python, what both mean)."""
-ARGUMENTS = {"path", "traces", "control", "test", "others", "pairwise", "source", "commits"} | {
-    f.name for f in fields(GateSettings)
+ARGUMENTS = {
+    *("path", "traces", "control", "test", "others", "pairwise", "source", "commits"),
+    *GateSettings.__struct_fields__,
 }
 """Arguments of functions that are no options of reading or judging."""
 
@@ -113,7 +114,7 @@ def by_python(monkeypatch, **arguments):
 
 
 def test_every_field_is_an_option_and_every_option_an_example():
-    of_fields = {f.name for kind in (LoadOptions, SetOptions, Judging) for f in fields(kind)}
+    of_fields = {name for kind in (LoadOptions, SetOptions, Judging) for name in kind.__struct_fields__}
     of_fields |= {*Selection.__struct_fields__}
     of_fields -= {"sets", "selection", "first", "last"}  # which contain the others; --step is of two
     assert of_fields | {"steps", "force"} == READING | JUDGING

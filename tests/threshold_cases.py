@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +15,7 @@ from typing import cast
 
 import numpy as np
 from build_trace import Event, annotation, call, document, event, kernel, op, step, write
+from msgspec.structs import replace
 from traces import FOLDER, PAIRS_FOLDER
 
 from tracediff import thresholds

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from math import lcm
 from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import OpAverage, UsedStep
@@ -25,8 +27,7 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
 
 
-@dataclass(frozen=True, kw_only=True)
-class Analysis:
+class Analysis(Struct, frozen=True, kw_only=True):
     """All results of one set. Counts and times per step are integer numerators: x / scale events, x / scale ns.
 
     Attributes:
@@ -70,8 +71,7 @@ class Analysis:
         return numerator / self.scale
 
 
-@dataclass(frozen=True, repr=False)
-class Finding:
+class Finding(Struct, frozen=True):
     """One cause of a step's time, or one fact about it.
 
     Attributes:
@@ -88,8 +88,7 @@ class Finding:
         return f"<Finding {self.code}: {self.title}>"
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(Struct, frozen=True):
     """Work of one name: numerators over the analysis' scale."""
 
     name: str
@@ -97,8 +96,7 @@ class Share:
     count: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
 
     name: str
@@ -277,8 +275,7 @@ def _outlier_steps(side: Side) -> list[Weighted]:
     return [(0.0, Finding("outlier-step", title, detail))]
 
 
-@dataclass(frozen=True)
-class Outlier:
+class Outlier(Struct, frozen=True):
     """A used step far from the others of its run. Attributes: run: its name. median_ns: of the run's periods."""
 
     run: str

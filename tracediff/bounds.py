@@ -34,7 +34,7 @@ REASON = bound(200, "characters", "of a name, or of the names that there are, in
 LONG_REASON = bound(300, "characters", "of a reason that another program gave")
 HEALTH_MESSAGE = bound(500, "characters", "of a health note: some repeat names from the file")
 LABEL = bound(60, "characters", "of a label in a sentence; kernels of both sides exceed it")
-SHORT_VALUES = bound(24, "characters", "of both values of a caution that stand beside its short name")
+SHORT_VALUES = bound(24, "characters", "of both values of a caution shown beside its short name")
 SHORT_HASH = bound(9, "characters", "of a commit's hash in a line")
 ROW_NAME = bound(100, "characters", "of a name in a list")
 CELL = bound(300, "characters", "of a name in a cell of a table")
@@ -50,9 +50,9 @@ SETS_DESCRIBED = bound(6, "folders", "or files that an error describes")
 NOTES = bound(40, "notes", "of health that are listed: files of others may cause any number")
 
 # Names of kernels
-KERNEL_NAME = bound(80, "characters", "of a name where nothing but a digest can stand for the rest")
+KERNEL_NAME = bound(80, "characters", "of a name where only a digest can replace the rest")
 LOOP_NAME = bound(100, "characters", "of ATen's loops, whose notes in brackets say more than a digest")
-OTHER_NAME = bound(160, "characters", "of names that are no kernel's, and of signatures that were cut off")
+OTHER_NAME = bound(160, "characters", "of names that are not of kernels, and of signatures that were cut off")
 BRACKETS = bound(40, "brackets", "within brackets that are read")
 SCOPES_LEFT_OUT = bound(10, "scopes", "of a kernel's own that are left out of its arguments")
 
@@ -89,7 +89,7 @@ PICKLE_BYTES = bound(12, "bytes", "of a pickle for each list or dictionary; torc
 PICKLE_CONTAINERS = bound(1000, "containers", "lists and dictionaries that any pickle may have")
 MEMORY_DEVICES = bound(1024, "devices", "of a memory snapshot")
 MEMORY_POINTS = bound(600, "points", "of a curve of memory")
-MEMORY_SITES = bound(8, "call sites", "of a curve of memory that are told apart")
+MEMORY_SITES = bound(8, "call sites", "of a curve of memory that have their own layer")
 FILES_SEARCHED = bound(50_000, "files", "below a folder that are searched for sets")
 
 # Processes
@@ -117,7 +117,7 @@ TIMELINE_DEPTH = bound(4, "levels", "of operators, and of annotations, of a thre
 
 # Matching
 ALIGNED_EDITS = bound(
-    600, "edits", "insertions and deletions beyond which an order is no evidence (and costs their square)"
+    600, "edits", "insertions and deletions beyond which an order is not evidence (and costs their square)"
 )
 SCORED_PAIRS = bound(4_000_000, "pairs", "of work in order that are scored at once, one byte each")
 SCORED_WIDTH = bound(

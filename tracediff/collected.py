@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import mean, median, quantiles
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from tracediff.aggregate.averages import op_average, used_steps
 from tracediff.aggregate.traceset import TraceSet
@@ -26,8 +26,7 @@ WarmSeconds = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class VariantRow:
+class VariantRow(Struct, frozen=True, kw_only=True):
     """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
 
     variant: str
@@ -82,8 +81,7 @@ class VariantRow:
     failed: Annotated[str | None, Meta(description="which run failed and why; it and later ones are missing")] = None
 
 
-@dataclass(frozen=True)
-class CollectionTable:
+class CollectionTable(Struct, frozen=True):
     """A collection: its name and size, the environment of its first variant, and a row per variant."""
 
     name: str
@@ -202,8 +200,7 @@ PREFIX = "fx:"
 """Of the scopes that `tracediff.collect` records for nodes."""
 
 
-@dataclass(frozen=True)
-class FxNode:
+class FxNode(Struct, frozen=True):
     """One node of an FX graph, per step."""
 
     node: Annotated[str, Meta(description="its name in the graph")]

@@ -5,24 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct, field
+
 from tracediff.aggregate.assemble import arrange, check_one_program
-from tracediff.aggregate.snapshot import SUFFIX, is_snapshot
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.discover import captures_beside, find_traces, is_capture, labels_for
+from tracediff.ingest.discover import (
+    SNAPSHOT_SUFFIX,
+    captures_beside,
+    find_logs,
+    find_traces,
+    is_capture,
+    is_snapshot,
+    labels_for,
+    logs_beside,
+)
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
 from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
-from tracediff.ingest.torch_log import find_logs, logs_beside
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
 from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -33,8 +41,7 @@ from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
 from tracediff.progress import Meter, OnProgress
 
 
-@dataclass(frozen=True)
-class SetOptions:
+class SetOptions(Struct, frozen=True):
     """The label, ranks and steps used of one set.
 
     Attributes:
@@ -52,8 +59,7 @@ class SetOptions:
     torch_trace: str | None = None
 
 
-@dataclass(frozen=True)
-class LoadOptions:
+class LoadOptions(Struct, frozen=True):
     """How sets are read.
 
     Attributes:
@@ -87,7 +93,7 @@ Found = list[Profile] | TracediffError
 Attempt = Callable[[Wanted, OnRead | None], Found]
 
 TRACE_NAME = ".pt.trace.json"
-"""In the names that torch.profiler gives its files: such a file that is no trace is damaged."""
+"""In the names that torch.profiler gives its files: such a file that is not a trace is damaged."""
 PROCESS_BYTES, PART_OF_JSON, UNPACKED = 60_000_000, 0.7, 35
 """Memory of a process that reads: at the start, and as a part of the JSON, which has so many times the bytes of .gz."""
 WORTH_A_PROCESS = 4 << 20
@@ -261,7 +267,7 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
     """
     if len(files) == 1:
         return files if is_snapshot(files[0]) else []
-    found = [file for file in files if file.name.endswith(SUFFIX)]
+    found = [file for file in files if file.name.endswith(SNAPSHOT_SUFFIX)]
     if found and len(found) < len(files):
         raise TracediffError(str(found[0]), "a snapshot cannot be combined with traces", "give it as a set of its own")
     return found
@@ -278,7 +284,7 @@ def _make_labels_distinct(sets: list[TraceSet], names: list[str | None]) -> None
     labels = [traces.label for traces in sets]
     for traces, name in zip(sets, names, strict=True):
         if name and labels.count(traces.label) > 1:
-            traces.label = name.removesuffix(SUFFIX)
+            traces.label = name.removesuffix(SNAPSHOT_SUFFIX)
 
 
 def _manifest(where: Where) -> Manifest | None:
@@ -323,7 +329,7 @@ def _profiles(
 def _as_they_come(
     files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> Iterator[tuple[int, Found]]:
-    """(position, what became of it) of each file."""
+    """(position, result) of each file."""
     sizes = stored_sizes([wanted[0] for wanted in files])
     if options.executor is not None:
         from tracediff.process.workers import in_executor

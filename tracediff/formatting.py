@@ -12,9 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from math import ceil, floor, log10
-
-from msgspec import Struct
-from msgspec.structs import replace
+from typing import NamedTuple
 
 MINUS = "−"
 TIMES = (("s", 1e6, 10), ("ms", 1e3, 10), ("µs", 1.0, 1), ("ns", 1e-3, 0))
@@ -35,7 +33,7 @@ INTEGRAL = 1e-6
 """A count that lies nearer to an integer is one: means of counts are not exact."""
 
 
-class Unit(Struct, frozen=True):
+class Unit(NamedTuple):
     """A unit and the decimals shown in it, for all numbers of a table or an axis.
 
     Attributes:
@@ -88,7 +86,7 @@ def with_digits(unit: Unit, changes: Iterable[float]) -> Unit:
     """
     largest = max(map(abs, changes), default=0.0) / unit.size
     enough = ceil(log10(LEAST_DIGITS / largest)) if largest else 0
-    return replace(unit, decimals=max(unit.decimals, min(enough, round(log10(unit.size)) + 3)))
+    return unit._replace(decimals=max(unit.decimals, min(enough, round(log10(unit.size)) + 3)))
 
 
 def _unit(units: tuple[tuple[str, float, int], ...], amounts: Iterable[float]) -> Unit:

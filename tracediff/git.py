@@ -8,8 +8,8 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tracediff.errors import TracediffError
 
@@ -59,16 +59,14 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ELSEWHERE}
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A commit's hash, and its time in s since 1970."""
 
     name: str
     time: int
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(NamedTuple):
     """The repository that ``folder`` is in, if any."""
 
     folder: Path

@@ -284,7 +284,7 @@ COUNTER_CATEGORIES = _distinct(r.counters for r in SUPPORTED)
 UNREAD_CATEGORIES = _distinct(r.prefix for r in RUNTIMES if not r.supported)
 """Category prefixes of runtimes whose device events are not analysed."""
 READ_CATEGORIES = _distinct(r.prefix for r in SUPPORTED)
-"""Category prefixes of the others: their further events, such as waits, are no work on a device."""
+"""Category prefixes of the others: their further events, such as waits, are not work on a device."""
 PLACES = frozenset(name for r in RUNTIMES for name in (r.arguments.device, r.arguments.stream)) | {
     "device id",
     "device_id",
@@ -398,7 +398,7 @@ def reads_number(operator: str) -> bool:
 
 
 def copies_tensor(operator: str) -> bool:
-    """Whether an operator of this name copies a tensor; from or to the host, it waits for that unless told not to."""
+    """Whether an operator of this name copies a tensor; from or to the host, it waits unless non_blocking."""
     return operator == "aten::copy_"
 
 

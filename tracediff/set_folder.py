@@ -8,11 +8,9 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from tracediff import bounds
-from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.errors import TracediffError, quoted
-from tracediff.ingest.discover import NOT_TRACES, RUN, captures_beside, find_traces
+from tracediff.ingest.discover import NOT_TRACES, RUN, SNAPSHOT_SUFFIX, captures_beside, find_traces, logs_beside
 from tracediff.ingest.read import trace_suffixes
-from tracediff.ingest.torch_log import logs_beside
 
 REMEDY = "choose a listed set, or start with the folder that contains it"
 
@@ -106,7 +104,7 @@ def _may_be_set(name: str) -> bool:
     return (
         not name.startswith(".")
         and not name.endswith(NOT_TRACES)
-        and name.endswith((*trace_suffixes(), ".zip", SUFFIX))
+        and name.endswith((*trace_suffixes(), ".zip", SNAPSHOT_SUFFIX))
     )
 
 

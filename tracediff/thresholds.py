@@ -1,4 +1,4 @@
-"""Every number that decides what is said, matched, tested or gated: its value, unit and reason, and a case of it.
+"""Every number that decides what is reported, matched, tested or gated: its value, unit and reason, and a case of it.
 
 Code reads one as ``thresholds.SAME_RATIO``, so that tests/test_thresholds.py can scale it and demand that its case
 changes. docs/reference/thresholds.md is this table; other pages quote it. Bounds of safety and of display, which decide
@@ -123,7 +123,7 @@ WIDE_GROUP = decides(
 )
 WIDE_PART = decides(0.1, "part", "of both sides' time beyond which it names none either", "wide")
 MOVED_PAIRS = decides(4, "pairs", "that may lie between two places of work that moved", "hta")
-MOVED_SCORE = decides(0.6, "score", "of partners that do not stand in order, at least", "hta")
+MOVED_SCORE = decides(0.6, "score", "of partners that are not in order, at least", "hta")
 EXCHANGED_PAIRS = decides(3, "pairs", "within which partners are exchanged", "tinylm")
 EXCHANGE_GAIN = decides(0.05, "score", "by which exchanged partners must be more alike", "tinylm")
 EQUAL_SCORES = decides(0.02, "score", "difference that separates nothing", "hta")
@@ -131,7 +131,7 @@ BETWEEN_PAIRS = decides(
     8, "pieces of work", "of one family between two pairs beyond which their place says nothing", "hta"
 )
 
-# How alike two pieces of work are that no operator tells apart; an equal name scores 1 (docs/matching.md)
+# How alike two pieces of work are that no operator distinguishes; an equal name scores 1 (docs/matching.md)
 LEAST_SCORE = decides(0.04, "score", "of two pieces of work that can be the same", "deepseek_decode")
 SAME_FAMILY = decides(0.35, "score", "of an equal family", "deepseek_decode")
 SAME_STEADY_FAMILY = decides(
@@ -150,7 +150,7 @@ OTHER_GRID_RECURRING = decides(
 
 # Explanation (docs/explanation.md)
 SAME_RATIO = decides(0.02, "log ratio", "up to which two amounts, or two rates, are the same", "tinylm")
-MOSTLY = decides(0.5, "part", "of a whole from which it stands for the whole", "switch_batch")
+MOSTLY = decides(0.5, "part", "of a whole from which it represents the whole", "switch_batch")
 KNOWN_AMOUNT = decides(0.9, "part", "of a side's time whose amount must be known", "switch_batch")
 SAME_PROGRAM = decides(
     0.8, "part", "of the calls of outermost operators that both sides make in one program", "ensemble"
@@ -161,7 +161,7 @@ LEAST_SCALE = decides(
 )
 MAIN_PART = decides(0.6, "part", "of its effects, or children's changes, from which one names a node", "graph-breaks")
 CANCELLING = decides(
-    1.3, "ratio", "of what a node's children move to its change, up to which it stands for them", "switch_batch"
+    1.3, "ratio", "of what a node's children move to its change, up to which it represents them", "switch_batch"
 )
 LARGEST_CHILD = decides(
     1 / 3, "part", "of the children's changes from which one is named instead of the node", "switch_batch"
@@ -187,7 +187,7 @@ INNER_FRAME = decides(0.75, "part", "of a call's amount from which the call belo
 LEVEL_RUNS = decides(3, "runs", "before and after a change of level, at least: fewer may be disturbed", "history")
 PROPOSAL_PENALTY = decides(3.0, "log(runs)", "that a proposed change costs: low, because each is tested", "history")
 COMMIT_FREEDOM = decides(
-    6, "degrees of freedom", "from which commits alone tell the noise; below, runs of one commit do as well", "history"
+    6, "degrees of freedom", "from which commits alone show the noise; below, runs of one commit do as well", "history"
 )
 LEAST_AUTOCORRELATION = decides(
     0.15,

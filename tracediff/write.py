@@ -1,4 +1,4 @@
-"""Writes every file of ours: whole or not at all, and through what is no regular file."""
+"""Writes every file of ours: whole or not at all, and through what is not a regular file."""
 
 from __future__ import annotations
 

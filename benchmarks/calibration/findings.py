@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 import random
 from collections import Counter
-from dataclasses import replace
 from itertools import combinations
+
+from msgspec.structs import replace
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets

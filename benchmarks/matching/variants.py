@@ -15,8 +15,10 @@ import os
 import random
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.aggregate.summary import summarise

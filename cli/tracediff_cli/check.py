@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, former, option, two_sets

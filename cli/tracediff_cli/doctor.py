@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 import click
+from msgspec import Struct
 
 from tracediff.ingest.json.native import OFF, SWITCH, is_used
 from tracediff.version import VERSION
@@ -51,8 +51,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 COMPILERS = ("g++", "clang++", "c++")
 
 
-@dataclass(frozen=True)
-class InstalledPart:
+class InstalledPart(Struct, frozen=True):
     """A part of the installation.
 
     Attributes:

@@ -10,10 +10,9 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.aggregate.snapshot import is_snapshot
 from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
-from tracediff.ingest.discover import find_traces, labels_for
+from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
 from tracediff.ingest.files.source import TraceFile, stored_sizes
 from tracediff.ingest.model.trace import Found, longest_events
 from tracediff.ingest.read import read_traces

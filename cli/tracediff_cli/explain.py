@@ -26,7 +26,7 @@ def explain(
 ) -> int:
     """Show how and why the work of a kernel or operator was matched, or its events.
 
-    NAME is the name of a kernel or an operator, or a part of it.
+    NAME is the name of a kernel or an operator, a part of it, or a family (gemm kernels).
 
     \b
     Examples:

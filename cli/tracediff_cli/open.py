@@ -64,7 +64,7 @@ TIMEOUT_S = 1.0
 
 
 class FileServer(HTTPServer):
-    """A server of one file, at a path that only those know who were told.
+    """A server of one file, at a path that nobody guesses.
 
     Attributes:
         path: a random token, and the file's name for the viewer's title, in letters that no address has to escape.

@@ -1,4 +1,4 @@
-"""The app: what it is made of, its files, and the requests that are no callbacks."""
+"""The app: what it is made of, its files, and the requests that are not callbacks."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ assets/theme.js, which run in the browser.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+from msgspec.structs import replace
 
 from tracediff.errors import TracediffError
 from tracediff_dashboards import layout

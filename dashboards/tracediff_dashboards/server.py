@@ -198,7 +198,7 @@ def bound(dashboard: Dashboard, host: str, port: int) -> BaseWSGIServer:
 
 def _unbound(host: str, port: int, error: OSError | UnicodeError) -> TracediffError:
     if isinstance(error, socket.gaierror | UnicodeError):
-        return TracediffError("--host", f"{host[:100]!r} is no known address", "give an address of this machine")
+        return TracediffError("--host", f"{host[:100]!r} is not a known address", "give an address of this machine")
     if error.errno == errno.EADDRNOTAVAIL:
         return TracediffError("--host", f"{host} is not an address of this machine", "give 127.0.0.1, or leave it out")
     remedy = "choose a port above 1023" if error.errno == errno.EACCES else "choose another, or 0 for a free one"

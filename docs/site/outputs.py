@@ -25,7 +25,7 @@ log = logging.getLogger("mkdocs.hooks.outputs")
 
 
 def on_pre_build(**_: object) -> None:
-    """Compare the outputs of the README, which is no page, with what its commands print now."""
+    """Compare the outputs of the README, which is not a page, with what its commands print now."""
     _compare(README.name, README.read_text())
 
 

@@ -191,7 +191,7 @@ def test_ranks_without_a_common_collective_are_led_to_each_other():
     assert found.reference.tolist() == [0, 0, 0, 3, 3]
 
 
-def test_operations_that_cannot_be_one_collective_are_not_told(tmp_path):
+def test_operations_that_cannot_be_one_collective_are_left_out(tmp_path):
     # in step 2 rank 1 misses the first and has another of its own at the end: places among equals pair the wrong ones
     arrive = [list(a) for a in ARRIVE[:2]]
     ends = [list(e) for e in ENDS[:2]]

@@ -20,12 +20,13 @@ from properties import examples
 from random_traces import scattered_events, trace_events
 
 from tracediff.aggregate import snapshot
-from tracediff.aggregate.snapshot import is_snapshot, to_bytes, write_snapshot
+from tracediff.aggregate.snapshot import to_bytes, write_snapshot
 from tracediff.aggregate.snapshot_columns import with_used_names
 from tracediff.analysis import analyze_set
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
+from tracediff.ingest.discover import is_snapshot
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.model.profile import Profile, TableRows
 from tracediff.profile.model.selection import Selection
@@ -253,7 +254,7 @@ def fails(path, reason=""):
     assert text.isprintable()
 
 
-def test_a_newer_version_is_told_whatever_else_it_holds(tmp_path):
+def test_a_newer_version_is_reported_whatever_else_it_holds(tmp_path):
     path = tmp_path / "x.tdprof.gz"
     path.write_bytes(gzip.compress(b'{"schema":"tracediff.snapshot/12","columns":{"a":1}}'))
     fails(path, "a snapshot of version 12;")
@@ -382,7 +383,7 @@ def on_gpu(folder):
         (("origin", "world_size"), -8, "world_size or gpu_count is negative"),
         (("origin", "gpu_count"), 1 << 40, "negative or too large"),
         (("events", "kernel"), 1, "events: fewer than ops has"),
-        (("texts", 0), "[[2, ", "is no list of"),
+        (("texts", 0), "[[2, ", "is not a list of"),
         (("tables", "launches", "values", 0, 0), -1, "is negative"),
         (("notes",), [{"code": "x", "message": "y", "count": -1}], "notes: a count below 1"),
     ],

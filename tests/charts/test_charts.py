@@ -3,13 +3,13 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, step, write
 from msgspec import structs
+from msgspec.structs import replace
 from traces import needs_traces, trace
 
 import tracediff

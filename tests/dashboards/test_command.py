@@ -32,7 +32,7 @@ def test_what_cannot_be_served_is_refused_in_a_line(runs, tmp_path):
         taken.listen()
         assert refused(runs, "--port", taken.getsockname()[1]).startswith("--port: cannot serve on 127.0.0.1:")
     for host in ("nosuch.invalid", "a" * 70):
-        assert refused(runs, "--host", host).startswith(f"--host: {host!r} is no known address")
+        assert refused(runs, "--host", host).startswith(f"--host: {host!r} is not a known address")
     assert refused(runs, "--host", "192.0.2.1").startswith("--host: 192.0.2.1 is not an address of this machine")
     assert "16 or more letters" in refused(runs, "--host", "0.0.0.0", "--token", "short")
     assert "no trace in the folder" in refused(tmp_path, tmp_path) or "empty" in refused(tmp_path, tmp_path)

@@ -92,7 +92,7 @@ def test_instances_of_a_module_have_one_name_and_numbers_of_their_own(tmp_path):
 
 
 def test_work_of_an_unknown_call_is_beside_the_phases():
-    lost = Work(-1, "kernel", "lost", None, 0, order=0, first=Occurrence(0, 0, "7"), count=1, ns=7)
+    lost = Work(0, Occurrence(0, 0, "7"), -1, "kernel", "lost", None, 0, count=1, ns=7)
     frames = of_one(CallTree(1, [Call(-1, "phase", "forward", None, 0, label="forward")], [lost]), 1)
     assert frames[2:] == [
         Frame(parent=0, kind="phase", name=CALL_UNKNOWN),

@@ -39,7 +39,7 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert comparison.verdict.result == comparison.unprofiled.result == result
     assert comparison.verdict.delta_us == 0  # the profiled steps are the same
     assert "without the profiler: " in headline(comparison)
-    assert any("the tables are of profiled steps" in text for text in asides(comparison))
+    assert any("tables of profiled steps" in text for text in asides(comparison))
     (cell,) = against_control(control, [test], Judging())
     assert (cell.result, cell.p_adjusted) == (result, comparison.unprofiled.p_value)
     _, (row,) = text_rows([cell])

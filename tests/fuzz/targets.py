@@ -23,11 +23,12 @@ from fuzz.growth import use_pair
 from fuzz.invariants import counted, one_line, require, same_reading
 from fuzz.log_target import make_log, use_log
 from fuzz.memory_target import make_memory, use_memory
-from tracediff.aggregate.snapshot import SUFFIX, write_snapshot
+from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.diff.gate.limits import read_settings
 from tracediff.engine import ARGUMENTS, load_sets, profile_file
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
+from tracediff.ingest.discover import SNAPSHOT_SUFFIX
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.native import SWITCH
 from tracediff.ingest.manifest import read_manifest
@@ -109,8 +110,8 @@ def _snapshots(folder: Path) -> list[bytes]:
         path = folder / "seed.json"
         path.write_bytes(text(seeds.trace(Random(seed))))
         (traces,) = load_sets([str(path)])
-        write_snapshot(traces, folder / f"seed{SUFFIX}")
-        found.append(gzip.decompress((folder / f"seed{SUFFIX}").read_bytes()))
+        write_snapshot(traces, folder / f"seed{SNAPSHOT_SUFFIX}")
+        found.append(gzip.decompress((folder / f"seed{SNAPSHOT_SUFFIX}").read_bytes()))
     return found
 
 
@@ -125,7 +126,7 @@ def use_snapshot(content: bytes, folder: Path, random: Random) -> None:
         data = b"\n".join(lines)
     else:
         data = mutate.damage(chosen, data)
-    path = folder / f"spoiled{SUFFIX}"
+    path = folder / f"spoiled{SNAPSHOT_SUFFIX}"
     packed = gzip.compress(data, 1)
     path.write_bytes(mutate.damage(chosen, packed) if chosen.random() < 0.05 else packed)
     if random.random() < PROFILED:

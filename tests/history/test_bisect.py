@@ -179,7 +179,7 @@ def test_bisect_refuses_what_it_cannot_judge(plant):
         return str(invoke("history", "bisect", place, "--good", good, "--bad", bad, "--", *arguments).exception)
 
     assert error("record") == "CMD: does not name {out}; write the folder of the set as {out}: -o {out}"
-    assert "--good: 'v9' is no commit" in error("{out}", good="v9")
+    assert "--good: 'v9' is not a commit" in error("{out}", good="v9")
     assert "--good: the history has no entry of 'main'" in error("{out}", good="main")
     assert error("{out}", bad=good) == f"--bad: '{good}' is not after '{good}'; exchange them"
     assert "the command failed with exit code 127 (nothing: No such file or directory)" in error("nothing", "{out}")

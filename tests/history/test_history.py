@@ -2,13 +2,13 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 from browser import scrolled
 from click.testing import CliRunner
 from history_repository import MACHINE, RepositoryOfModels, write_set
 from inert_markdown import parsed
+from msgspec.structs import replace
 from schema_validation import validate
 from tracediff_cli.group import cli
 

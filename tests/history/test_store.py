@@ -144,10 +144,10 @@ def test_the_commit_comes_from_the_repository(small, tmp_path):
     assert stated().commit == stated("main").commit == second
     assert stated("v1") == stated(commit[:10]) == Recorded(commit, 1_767_225_600, "m", "c")
     with pytest.raises(
-        TracediffError, match=r"'v2' is no commit .*; run this in the repository, or give --commit NAME,TIME"
+        TracediffError, match=r"'v2' is not a commit .*; run this in the repository, or give --commit NAME,TIME"
     ):
         stated("v2")
-    with pytest.raises(TracediffError, match="is no commit"):
+    with pytest.raises(TracediffError, match="is not a commit"):
         stated("--all")
     (models.folder / "model.txt").write_text("3-0")
     with pytest.raises(TracediffError, match="files of the repository here are modified; commit them"):

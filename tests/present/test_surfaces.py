@@ -66,7 +66,7 @@ def sums_close_in_one_unit(comparison: Comparison) -> None:
         change, unit = the_numbers_of_a_table_add_up(lines, "Why ", f"{comparison.explanation.period} ", 0)
         units.add(unit)
         assert f"{abs(change):g}" == f"{abs(value(_signed(comparison, unit))):g}"
-    head = "GPU work by operator" if comparison.gpu_time.groups else "Operators (self time)"
+    head = "GPU work by" if comparison.gpu_time.groups else "Operators (self time)"
     units.add(the_numbers_of_a_table_add_up(lines, head, "all ", -1)[1])
     assert len(units) == 1
 

@@ -4,10 +4,10 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from page_data import page_data
 
 import tracediff
@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables."""
 HEADINGS = [
-    ["Why", "its time (µs)", "the step"],
+    ["Why", "its time (µs)", "step change"],
     ["state", "control", "test", "change"],
     ["name", "count", "control", "test", "change"],
 ]

@@ -1,8 +1,7 @@
 """Which stage of torch.compile is named where results or times turn."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tracediff.collect.options import STAGES as COLLECTED
 from tracediff.collected import CollectionTable, VariantRow

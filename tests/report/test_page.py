@@ -4,7 +4,6 @@ is ever run.
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -12,6 +11,7 @@ import pytest
 from browser import faults, scrolled
 from build_trace import annotation, call, document, kernel, op, step, write
 from click.testing import CliRunner
+from msgspec.structs import replace
 from page_data import page_data
 from tracediff_cli.group import cli
 from traces import FOLDER, needs_traces, trace

@@ -99,7 +99,7 @@ def side_of(folder: Path, code: Code, side: int, *, shape: int = 64, took: int =
     return str(folder)
 
 
-def told(tmp_path: Path, edits: dict[str, str | None], files: dict[str, str] = FILES, **test):
+def explained(tmp_path: Path, edits: dict[str, str | None], files: dict[str, str] = FILES, **test):
     (tmp_path / "code").mkdir()
     code = Code(tmp_path / "code", files, edits)
     control, changed = side_of(tmp_path / "a", code, 0), side_of(tmp_path / "b", code, 1, **test)
@@ -108,7 +108,7 @@ def told(tmp_path: Path, edits: dict[str, str | None], files: dict[str, str] = F
 
 
 def test_the_function_that_launches_the_changed_work(tmp_path):
-    code, sentence = told(tmp_path, {"model.py": MODEL.replace("x @ x", "x @ x @ x")}, shape=128, took=90)
+    code, sentence = explained(tmp_path, {"model.py": MODEL.replace("x @ x", "x @ x @ x")}, shape=128, took=90)
     (place,) = code.touching
     assert (place.file, place.name, place.first, place.last, place.lines) == ("model.py", "layer", 17, 17, 1)
     assert (place.distance, place.part) == (0, 1.0)
@@ -117,7 +117,7 @@ def test_the_function_that_launches_the_changed_work(tmp_path):
 
 
 def test_a_changed_constant_explains_the_work_of_another_shape(tmp_path):
-    code, _ = told(tmp_path, {"settings.py": SETTINGS.replace("64", "128")}, shape=128, took=90)
+    code, _ = explained(tmp_path, {"settings.py": SETTINGS.replace("64", "128")}, shape=128, took=90)
     (place,) = code.touching
     assert (place.file, place.name, place.first) == ("settings.py", "WIDTH", 1)
     assert place.distance > 0
@@ -125,7 +125,7 @@ def test_a_changed_constant_explains_the_work_of_another_shape(tmp_path):
 
 def test_the_nearest_of_two_changed_definitions(tmp_path):
     edits = {"settings.py": SETTINGS.replace("64", "128"), "model.py": MODEL.replace("x @ x", "x @ x @ x")}
-    code, _ = told(tmp_path, edits, shape=128, took=90)
+    code, _ = explained(tmp_path, edits, shape=128, took=90)
     assert code.touching[0].name == "layer"
 
 
@@ -161,13 +161,13 @@ def test_lines_move_and_files_are_renamed(tmp_path):
     ids=["unused", "comment", "docstring", "names", "method", "text", "tests"],
 )  # fmt: skip
 def test_no_changed_line_touches_work_that_another_shape_changed(tmp_path, edits):
-    code, sentence = told(tmp_path, edits, shape=128, took=90)
+    code, sentence = explained(tmp_path, edits, shape=128, took=90)
     assert code.touching == ()
     assert sentence.startswith("no changed line touches the changed work")
 
 
 def test_the_same_work_in_another_time_is_not_laid_on_code_far_from_it(tmp_path):
-    code, sentence = told(tmp_path, {"settings.py": SETTINGS.replace("64", "65")}, took=90)
+    code, sentence = explained(tmp_path, {"settings.py": SETTINGS.replace("64", "65")}, took=90)
     assert code.touching == ()
     assert "no changed line touches the changed work (1 changed definition)" in sentence
     assert "nothing else that was recorded differs" in sentence
@@ -175,12 +175,12 @@ def test_the_same_work_in_another_time_is_not_laid_on_code_far_from_it(tmp_path)
 
 def test_a_setting_of_torch_explains_other_times_of_the_same_work(tmp_path):
     edits = {"train.py": TRAIN.replace("    print(NAME)", "    torch.set_num_threads(1)\n    print(NAME)")}
-    code, _ = told(tmp_path, edits, took=90)
+    code, _ = explained(tmp_path, edits, took=90)
     assert [place.name for place in code.touching] == ["main"]
 
 
 def test_nothing_changed(tmp_path):
-    code, sentence = told(tmp_path, {"model.py": MODEL.replace("x @ x", "x @ x @ x")})
+    code, sentence = explained(tmp_path, {"model.py": MODEL.replace("x @ x", "x @ x @ x")})
     assert (code.touching, code.changed_work) == ((), 0)
     assert sentence.startswith("no changed line touches changed work: none is tested to have changed")
 
@@ -199,12 +199,12 @@ def test_frames_that_the_commits_do_not_have_are_of_no_line(tmp_path):
 
 def test_one_file_name_twice_is_told_apart_by_its_functions_or_not_at_all(tmp_path):
     edits = {"model.py": MODEL.replace("x @ x", "x @ x @ x")}
-    code, _ = told(tmp_path, edits, {**FILES, "copy_of_model.py": MODEL}, took=90)
+    code, _ = explained(tmp_path, edits, {**FILES, "copy_of_model.py": MODEL}, took=90)
     assert [place.file for place in code.touching] == ["model.py"]
 
 
 def test_code_that_cannot_be_parsed(tmp_path):
-    code, _ = told(tmp_path, {"settings.py": "WIDTH = = 64\n"}, took=90)
+    code, _ = explained(tmp_path, {"settings.py": "WIDTH = = 64\n"}, took=90)
     assert code.touching == ()
 
 
@@ -228,7 +228,7 @@ def test_the_command(tmp_path):
     assert "model.py:17 in layer (1 line changed in " in printed.output
     for commits, words in (
         ((), "do not say which commit"),
-        (("main", "no-such-commit"), "is no commit of the repository"),
+        (("main", "no-such-commit"), "is not a commit of the repository"),
     ):
         failed = run.invoke(cli, [*given, *commit_options(commits)], standalone_mode=False)
         assert isinstance(failed.exception, TracediffError)

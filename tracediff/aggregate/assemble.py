@@ -7,11 +7,11 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import count
 from statistics import median_low
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
@@ -156,7 +156,7 @@ def _world_sizes(profiles: list[Profile]) -> str | None:
 
 
 def _difference(rank: int, profiles: list[Profile]) -> str | None:
-    """What tells that the files of one rank are of different programs."""
+    """What shows that the files of one rank are of different programs."""
     if len({p.origin.gpus for p in profiles if p.has_gpu and any(p.origin.gpus)}) > 1:
         return f"different GPUs of rank {rank}"
     if len(profiles) == 1:

@@ -2,7 +2,7 @@
 can be.
 
 A rank's number is the mean over its used steps, a run's the mean over its ranks, a set's the mean over its runs. Means
-of means are no integers, so every average is a numerator in 1/denominator nanoseconds (or events); it is divided once,
+of means are not integers, so every average is a numerator in 1/denominator nanoseconds (or events); it is divided once,
 where it is shown.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from msgspec import Struct, field
@@ -23,13 +22,12 @@ UNKNOWN = "unknown"
 RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
 """Columns of a `CallTable` by node."""
 Key = tuple[int, str, str, str | None, int]
-"""What tells a call from others below its parent (its position, kind, name, shapes, ordinal), and work from other work
-(see `work_keys`).
+"""What distinguishes a call from others below its parent (its position, kind, name, shapes, ordinal), and work from
+other work (see `work_keys`).
 """
 
 
-@dataclass
-class Call:
+class Call(Struct):
     """One node of the tree.
 
     Attributes:
@@ -47,7 +45,6 @@ class Call:
     name: str
     shapes: str | None
     ordinal: int
-    _: KW_ONLY
     label: str = ""
     types: str | None = None
     strides: str | None = None
@@ -70,25 +67,23 @@ class Occurrence(Struct, frozen=True, order=True):
     lane: str
 
 
-@dataclass
-class Work:
+class Work(Struct):
     """Equal work of a set at one place of its tree; count, ns and size (bytes moved) are numerators per step.
 
     Attributes:
+        first: where it occurs first in the first used step of the first file that has it.
         node: position in the tree, −1 where nothing is known.
         category, name: as recorded. launch_shape: grid × block, None where not recorded.
         ordinal, order: see `WorkTable`.
-        first: where it occurs first in the first used step of the first file that has it.
     """
 
+    order: int
+    first: Occurrence
     node: int
     category: str
     name: str
     launch_shape: str | None
     ordinal: int
-    _: KW_ONLY
-    order: int
-    first: Occurrence
     count: int = 0
     ns: int = 0
     size: int = 0
@@ -205,7 +200,7 @@ def _text(profile: Profile, code: int) -> str | None:
 
 
 def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> list[Key]:
-    """What tells equal work of a set apart: its node in the set's tree, category, name, launch shape and ordinal.
+    """What identifies equal work of a set: its node in the set's tree, category, name, launch shape and ordinal.
 
     Args:
         places: see `CallTree`. columns: node, category, name, launch_shape and ordinal of rows of a `WorkTable`.
@@ -229,7 +224,7 @@ def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTa
     for key, place, start, lane, n, total, moved in zip(keys, *(c.tolist() for c in columns), strict=True):
         work = works.get(key)
         if work is None:
-            work = works[key] = Work(*key, order=place, first=Occurrence(file, start, _lane(profile, key[1], lane)))
+            work = works[key] = Work(place, Occurrence(file, start, _lane(profile, key[1], lane)), *key)
             tree.work.append(work)
         work.order = min(work.order, place)
         work.count += weight * n

@@ -41,8 +41,8 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
     Of two ranks, the difference of their clocks is the median difference of their ends: they end together but for the
     last of the transfer. The
     uncertainty is what nine in ten collectives agree within, and no more than what is possible: neither rank can end
-    before the other has come. Ranks
-    that share no collective are led to each other through those they do share one with, the uncertainties added.
+    before the other has come. Ranks that share no collective are led to each other through those they do share one
+    with, the uncertainties added.
 
     A constant added to all times of a rank is added to its offset, and nothing else changes. A drift of clocks shows as
     uncertainty.

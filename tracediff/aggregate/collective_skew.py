@@ -101,10 +101,8 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
     ``collectives`` or there is no communication.
 
     A collective is one over the ranks by process group, name, dtype, size (but for all_to_all, whose parts may differ),
-    and its sequence number in the group
-    or, where none is recorded, its ordinal among equals in its step; equals of a step whose numbers differ between
-    ranks are not matched, nor are
-    operations that cannot have met on any clock.
+    and its sequence number in the group or, where none is recorded, its ordinal among equals in its step; equals of a
+    step whose numbers differ between ranks are not matched, nor are operations that cannot have met on any clock.
     """
     found = [(run, _operations(traces, run)) for run in traces.runs]
     if not any(operations.kinds for _, operations in found):
@@ -186,7 +184,7 @@ def _matched(operations: Operations) -> Int64:
 
 
 def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int64:
-    """``collective`` (int64[m]) less those that one rank left before another came: they are no single collective,
+    """``collective`` (int64[m]) less those that one rank left before another came: they are not a single collective,
     whatever they are called.
     """
     some = np.flatnonzero(collective >= 0)

@@ -22,7 +22,7 @@ AMOUNTS = ("path_ns", "total_ns", "count")
 
 
 class LeafKey(NamedTuple):
-    """What tells a leaf from others; names are match names, empty where there is none.
+    """What identifies a leaf; names are match names, empty where there is none.
 
     Attributes:
         kind: one of leaves.keys.KINDS. work: of GPU events and, in files without, of operators, see `work_keys`.

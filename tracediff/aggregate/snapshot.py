@@ -24,25 +24,6 @@ from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.write import write_bytes
 
-SUFFIX = ".tdprof.gz"
-OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
-
-
-def is_snapshot(file: TraceFile) -> bool:
-    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
-    read are none.
-    """
-    if file.name.partition("?")[0].endswith((SUFFIX, SUFFIX.removesuffix(".gz"))):
-        return True
-    if "://" in file.path:
-        return False
-    try:
-        with open_trace(file) as stream:
-            return bool(OPENING.match(stream.read(200)))
-    except TracediffError:
-        return False
-
-
 VERSION = 3
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
@@ -69,7 +50,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """What the file holds.
 
     Attributes:
-        label: the set's own. notes: those of the set that are no file's. manifest: without what only its machine
+        label: the set's own. notes: those of the set that are not of a file. manifest: without what only its machine
             concerns. selection: the steps that are used where nothing else is asked for. recorded: of what,
             in a history. torch_log: what logs of torch.compile say.
     """

@@ -165,7 +165,7 @@ def _check_tree(profile: Profile) -> None:
     for name, argument in ARGUMENT_OF.items():
         for code in np.unique(getattr(calls, name)).tolist():
             well_formed = code < 0 or is_well_formed(argument, profile.texts[code])
-            require(well_formed, f"calls.{name}: text {code} is no list of {name}")
+            require(well_formed, f"calls.{name}: text {code} is not a list of {name}")
 
 
 def _check_work(profile: Profile) -> None:
@@ -366,7 +366,7 @@ def with_used_names(profile: Profile) -> Profile:
     """``profile`` without names that only metadata, flows and instants have. Codes keep their order, so that rows do;
     those of categories are fixed and stay.
     """
-    calls, named = profile.calls, profile.calls.kind != PHASE  # the name of a phase is no code of a name
+    calls, named = profile.calls, profile.calls.kind != PHASE  # the name of a phase is not a code of a name
     tables: dict[str, Any] = {name: getattr(profile, name) for name in TABLES if name != "calls"}
     columns = [
         (table, name)

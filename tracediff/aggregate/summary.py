@@ -5,10 +5,11 @@ comparison is made of two of them, an analysis of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracediff.aggregate.averages import (
     KernelAverage,
@@ -31,14 +32,15 @@ from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import grouped
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note, Notes
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names, table_schema
 from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
 
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import TorchLog
 
-@dataclass(frozen=True, kw_only=True)
-class Side:
+
+class Side(Struct, frozen=True, kw_only=True):
     """What one side was made of.
 
     Attributes:
@@ -131,7 +133,7 @@ class SetTable(Struct, frozen=True):
     """A table of a set, as that of a schema.
 
     Attributes:
-        schema: what it tells. denominator: of all numerators.
+        schema: of its rows. denominator: of all numerators.
         rows: key → numerators of the columns, per step.
     """
 
@@ -191,8 +193,7 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
     return average
 
 
-@dataclass(frozen=True, kw_only=True)
-class SetSummary:
+class SetSummary(Struct, frozen=True, kw_only=True):
     """The accounts of one set per step, each with numerators over a denominator of its own.
 
     Attributes:

@@ -5,24 +5,25 @@ tables have the same rows are added up row by row, so that what follows costs as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.columns import columns_of
 from tracediff.profile.model.profile import CallTable, OpTable, Profile, TableRows, WorkTable
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import ALL
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import TorchLog
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.REASON)]
 
@@ -41,8 +42,7 @@ class Recorded(msgspec.Struct, frozen=True):
     configuration: Name
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """One execution: rank → its files in order (several where one worker wrote several cycles)."""
 
     name: str
@@ -54,8 +54,7 @@ def world_size(run: Run) -> int:
     return max((p.origin.world_size or 0 for files in run.ranks.values() for p in files), default=0)
 
 
-@dataclass(kw_only=True, repr=False)
-class TraceSet:
+class TraceSet(Struct, kw_only=True):
     """One side of a comparison.
 
     Attributes:
@@ -168,7 +167,7 @@ def _merged(table: T, how: str) -> list[str]:
 
 
 def _equal(table: T) -> list[str]:
-    """The fields in which tables that are added up agree: the keys of a further table are no column."""
+    """The fields in which tables that are added up agree: the keys of a further table are not a column."""
     columns = columns_of(table)
     return [name for name in table.__struct_fields__ if name not in columns or columns[name].merged == "equal"]
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from io import StringIO
 from math import nan
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.comparison import Comparison
@@ -66,7 +67,7 @@ class Diff(Charted):
 
     @property
     def verdict(self) -> Verdict:
-        """How the step time differs, in µs, and what can be said of it; what was not tested is NaN."""
+        """How the step time differs, in µs, and its significance; what was not tested is NaN."""
         return with_numbers(self.comparison.verdict)
 
     @cached_property
@@ -146,8 +147,7 @@ class Diff(Charted):
     @cached_property
     def fusions(self) -> pd.DataFrame:
         """One row per fusion: ops (what was computed one by one), kernels (fused), module, phase, counts and µs per
-        step
-        on both sides, delta_us.
+        step on both sides, delta_us.
         """
         return self._frame(FUSIONS, [g for g in self.comparison.work.groups if g.level == "fusion"])
 
@@ -156,8 +156,8 @@ class Diff(Charted):
         """The merged call tree, one row per call, parents before children (index ``node``).
 
         parent (−1 for a phase), depth, kind (phase, annotation, module, op), name, shapes, side (both, control, test),
-        counts per step, host µs with
-        everything below, work µs below (GPU time; without a GPU self time of operators), delta_us of the work.
+        counts per step, host µs with everything below, work µs below (GPU time; without a GPU self time of operators),
+        delta_us of the work.
         """
         return frame_of(rows.tree(self.comparison)).rename_axis("node")
 

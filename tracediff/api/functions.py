@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
+from tracediff import thresholds
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.analysis import analyze_set
@@ -122,8 +124,8 @@ def compare(
     *,
     paired: bool = False,
     assume_run_cv: float | None = None,
-    equivalence_band: float = Judging.equivalence_band,
-    noise_floor: float = Judging.noise_floor,
+    equivalence_band: float = thresholds.EQUIVALENCE_BAND,
+    noise_floor: float = thresholds.NOISE_FLOOR,
     force: bool = False,
     tables: Sequence[str] = (),
     jobs: int | None = None,
@@ -173,8 +175,8 @@ def check(
     allow: Sequence[str] = (),
     paired: bool = False,
     assume_run_cv: float | None = None,
-    equivalence_band: float = Judging.equivalence_band,
-    noise_floor: float = Judging.noise_floor,
+    equivalence_band: float = thresholds.EQUIVALENCE_BAND,
+    noise_floor: float = thresholds.NOISE_FLOOR,
 ) -> Check:
     """Judge a comparison against limits, as ``tracediff check`` does (docs/ci.md). No file of limits is read.
 
@@ -213,8 +215,8 @@ def matrix(
     pairwise: bool = False,
     paired: bool = False,
     assume_run_cv: float | None = None,
-    equivalence_band: float = Judging.equivalence_band,
-    noise_floor: float = Judging.noise_floor,
+    equivalence_band: float = thresholds.EQUIVALENCE_BAND,
+    noise_floor: float = thresholds.NOISE_FLOOR,
     force: bool = False,
     tables: Sequence[str] = (),
     jobs: int | None = None,

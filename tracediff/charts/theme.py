@@ -5,9 +5,10 @@ colour-blind eyes too (after Okabe and Ito).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import unescape
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from tracediff.charts.labels import SUBTITLE_WIDTH, TITLE_WIDTH, choice, lines
 
@@ -25,8 +26,7 @@ BELOW_AXIS = 48
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Palette:
+class Palette(Struct, frozen=True, kw_only=True):
     """Colours by meaning.
 
     Attributes:
@@ -104,7 +104,7 @@ PALETTES = {
 
 
 def readable(background: str) -> str:
-    """Black or white, whichever stands out from ``background`` (#RRGGBB): at least 4.5 to 1."""
+    """Black or white, whichever contrasts with ``background`` (#RRGGBB): at least 4.5 to 1."""
     return "#000000" if luminance(background) > 0.179 else "#FFFFFF"
 
 

@@ -229,7 +229,7 @@ class Collection:
         shutil.rmtree(folder / f"run{run}" if kept else folder, ignore_errors=True)
 
     def _repeat_disturbed_runs(self, order: int) -> None:
-        """Collect disturbed runs again, in the order ABBA…; the step time is no criterion."""
+        """Collect disturbed runs again, in the order ABBA…; the step time is not a criterion."""
         if self.world_size > 1:
             return
         for attempt in range(2, self.attempts + 1):

@@ -10,12 +10,11 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from tracediff.collect.variant import Step, Task, Variant
 from tracediff.environment import number_of
@@ -72,8 +71,7 @@ class StepTimer:
         return _Mark(time.perf_counter_ns(), time.process_time_ns(), _switches(), event)
 
 
-@dataclass(frozen=True)
-class _Mark:
+class _Mark(NamedTuple):
     """An instant: wall and process time in ns, preemptions so far, and on a GPU the event in its stream."""
 
     wall: int

@@ -8,10 +8,9 @@ import argparse
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
@@ -35,8 +34,7 @@ examples:
 SEE = "see tracediff collect --help"
 
 
-@dataclass(frozen=True)
-class ShowRequest:
+class ShowRequest(NamedTuple):
     """A request to show the table of a collection.
 
     Attributes:
@@ -249,7 +247,7 @@ def _prepare(out: Path, overwrite: bool, target: str | None) -> None:
     """Make ``out`` an empty folder.
 
     Raises:
-        TracediffError: it is none, and ``overwrite`` is not given, or it is no collection, contains the code of
+        TracediffError: it is none, and ``overwrite`` is not given, or it is not a collection, contains the code of
             ``target`` or cannot be written.
     """
     program = Path((target or "").partition(".py")[0] + ".py").resolve()

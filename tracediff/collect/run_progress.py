@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tracediff.formatting import clock
 
@@ -12,8 +13,7 @@ PHASES = ("build", "warm-up", "timing", "record")
 """Phases of a run: up to the first step, further steps, steps without the profiler, steps with it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunProgress:
+class RunProgress(NamedTuple):
     """How far a collection is.
 
     Attributes:

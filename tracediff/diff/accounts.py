@@ -5,10 +5,10 @@ kernels (every GPU event in one group); and further tables, row by row.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, StepAverage
 from tracediff.aggregate.summary import SetTable
@@ -20,8 +20,7 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True):
     """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
 
     name: str
@@ -34,8 +33,7 @@ class State:
         return self.time.delta
 
 
-@dataclass(frozen=True)
-class StepTime:
+class StepTime(Struct, frozen=True):
     """Mean period per step and its states on both sides; numerators in 1/scale ns.
 
     Attributes:
@@ -93,16 +91,14 @@ def _medians(average: StepAverage, state: str) -> list[float]:
     ]
 
 
-@dataclass(frozen=True)
-class Outside:
+class Outside(Struct, frozen=True):
     """GPU events of the whole set that belong to no used step: plain counts and ns."""
 
     count: Pair[int] = NONE
     time: Pair[int] = NONE
 
 
-@dataclass(frozen=True)
-class GpuTime(WorkTime):
+class GpuTime(WorkTime, frozen=True):
     """GPU time per step on both sides; numerators over scale except in `spilled` and `outside`.
 
     Attributes:
@@ -140,8 +136,7 @@ def compare_gpu_time(matched: Matched, kernels: Pair[KernelAverage], scale: int)
     )
 
 
-@dataclass(frozen=True)
-class TableRowDiff:
+class TableRowDiff(Struct, frozen=True):
     """One row; ``values`` are numerators over the comparison's scale, one a column of the schema, 0 where a side has no
     such row.
     """
@@ -150,8 +145,7 @@ class TableRowDiff:
     values: tuple[Pair[int], ...]
 
 
-@dataclass(frozen=True)
-class TableDiff:
+class TableDiff(Struct, frozen=True):
     """A table on both sides, the largest change of its first column first."""
 
     schema: TableSchema

@@ -1,4 +1,4 @@
-"""The call trees of both sides as one: calls that are the same and stand below the same call are one node, others stand
+"""The call trees of both sides as one: calls that are the same and lie below the same call are one node, others are
 on one side only. And as a flame graph, with the kernels below the calls that launched them.
 
 A frame has only its own amounts; a frame with everything below it is their sum, so that the numbers of a flame graph
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -21,8 +23,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
 
-@dataclass(kw_only=True)
-class MergedCall:
+class MergedCall(Struct, kw_only=True):
     """One call of either side; numerators over the comparison's scale.
 
     Attributes:
@@ -150,8 +151,7 @@ CALL_UNKNOWN = "(call unknown)"
 INSTANCE = re.compile(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Frame:
+class Frame(Struct, frozen=True, kw_only=True):
     """One box, with amounts that its children do not have; numerators over the comparison's scale.
 
     Attributes:
@@ -162,7 +162,7 @@ class Frame:
         shapes: input shapes as recorded, None where there are none.
         work: GPU time, without a GPU self time of operators. host: self time of an operator on the host.
         count: calls of an operator, events of a kernel; 0 for others.
-        left_out: of a rest, how many frames it stands for.
+        left_out: of a rest, how many frames it sums.
     """
 
     parent: int
@@ -219,8 +219,7 @@ def _call(node: MergedCall) -> Frame:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Row:
+class _Row(Struct, frozen=True, kw_only=True):
     """An operator, or a kernel below one, with the line that it runs for; numerators over the comparison's scale."""
 
     line: str | None
@@ -288,7 +287,7 @@ def _kernels(
     trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame], scale: int
 ) -> dict[int, Kernels]:
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
-    of an operator is no kernel: it is added to its frame.
+    of an operator is not a kernel: it is added to its frame.
     """
     found: dict[int, Kernels] = {}
     for which, tree in enumerate(trees):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.summary import Side
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
     from tracediff.source.changed_code import ChangedCode
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True, dict=True):
     """Control and test side by side. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
 
     Attributes:
@@ -127,8 +128,7 @@ class Comparison:
 OPERATOR = "cpu_op"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """The selected work; an empty attribute selects all.
 
     Attributes:
@@ -289,8 +289,7 @@ def _uncounted(call: Call) -> Call:
     return replace(call, count=0, total=0, self_ns=0)
 
 
-@dataclass(kw_only=True)
-class CallPlace:
+class CallPlace(Struct, kw_only=True):
     """One stack; counts and times are numerators over the comparison's scale. The time of an operator includes
     everything below it; else it is that of the GPU work.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
+
+from msgspec import Struct
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
@@ -22,8 +23,7 @@ from tracediff.profile.kernels.match_names import match_name, table_name
 NO_ITEMS: Pair[tuple[Item, ...]] = Pair((), ())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Member:
+class Member(Struct, frozen=True, kw_only=True):
     """Work of one kind on one side; count and ns are numerators over scale.
 
     Attributes:
@@ -43,8 +43,7 @@ class Member:
     first: Occurrence
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
+class Group(Struct, frozen=True, kw_only=True, dict=True):
     """Work of both sides that is the same; counts and times are numerators over scale.
 
     Attributes:
@@ -65,7 +64,7 @@ class Group:
     members: Pair[tuple[Member, ...]]
     ops: Pair[int] | None = None
     call: str | None = None
-    items: Pair[tuple[Item, ...]] = field(default=NO_ITEMS, compare=False, repr=False)
+    items: Pair[tuple[Item, ...]] = NO_ITEMS
 
     @cached_property
     def name(self) -> str:
@@ -112,8 +111,7 @@ class Group:
         return split_change(self.counts, self.time)
 
 
-@dataclass(frozen=True)
-class WorkTime:
+class WorkTime(Struct, frozen=True, dict=True):
     """Work per step on both sides, in groups; numerators over scale.
 
     Attributes:
@@ -172,8 +170,7 @@ def split_change(count: Pair[int], time: Pair[int]) -> tuple[Fraction, Fraction]
     return by_count, delta - by_count
 
 
-@dataclass(frozen=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """What matching made of two call trees: the groups, the time that is kept out of them on each side, and how their
     calls were paired.
     """
@@ -227,7 +224,7 @@ def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:
 
 
 def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """What tells two trees apart."""
+    """What distinguishes two trees."""
     calls: list[tuple[object, ...]] = [
         (c.parent, c.kind, c.name, c.shapes or "", c.ordinal, c.count, c.total) for c in tree.calls
     ]

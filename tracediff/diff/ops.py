@@ -7,11 +7,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff.aggregate.averages import OpAverage
 from tracediff.aggregate.samples import Samples
@@ -28,8 +28,7 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Op:
+class Op(Struct, frozen=True, kw_only=True, dict=True):
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
@@ -90,7 +89,7 @@ def compare_ops(
     ones have in common).
 
     Args:
-        family_of: tells the family of an event by its category and name. noise_floor: see `compare_many`.
+        family_of: the family of an event by its category and name. noise_floor: see `compare_many`.
     """
     calls = _counterparts(averages)
     of_name = by_name(averages, scale, calls)
@@ -170,8 +169,7 @@ def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floo
     return compare_many(control, test, noise_floor)
 
 
-@dataclass(frozen=True)
-class TestedFamily:
+class TestedFamily(Struct, frozen=True):
     """One family; times are medians over steps, means over runs, in µs per step."""
 
     name: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
@@ -43,6 +43,7 @@ COMPILING = re.compile(
     r"|^(?:fx_codegen_and_compile|compile_fx_inner|inductor_codegen)$"
 )
 """Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
+NO_FLAGS = "none"
 SHORT = {
     "unread-device": "device events not read",
     "gpu-not-recorded": "GPU activity was not recorded",
@@ -74,8 +75,7 @@ SHORT = {
 WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """A caution, or a reason to refuse: something that differs between the sides.
 
     Attributes:
@@ -100,12 +100,14 @@ class Reason:
     def short(self) -> str:
         """A few words that say what differs, with the values where these are short."""
         words = SHORT.get(self.code, self.code)
+        if self.code == "profiler-flags":
+            unequal = {*self.control.split(", ")} ^ {*self.test.split(", ")}
+            return f"{words} (one side: {', '.join(sorted(unequal - {NO_FLAGS}))})"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
 
-@dataclass(frozen=True)
-class Comparability:
+class Comparability(Struct, frozen=True):
     """Whether the sides are comparable, and the cautions."""
 
     reasons: tuple[Reason, ...]
@@ -335,7 +337,19 @@ def _joined_numbers(numbers: list[int]) -> str:
 
 
 def _drivers(side: TraceSet) -> str:
-    return _joined({p.origin.driver for p in side.profiles if p.origin.driver})
+    return _joined({_version(p.origin.driver) for p in side.profiles if p.origin.driver})
+
+
+def _version(driver: str) -> str:
+    """A driver's version, of which CUDA and HIP record a number: 12090 is CUDA 12.9, 70226015 HIP 7.2."""
+    if not driver.isdecimal() or len(driver) not in (5, 8):
+        return driver
+    number = int(driver)
+    return (
+        f"CUDA {number // 1000}.{number % 1000 // 10}"
+        if len(driver) == 5
+        else f"HIP {number // 10**7}.{number // 10**5 % 100}"
+    )
 
 
 def _torches(side: TraceSet) -> str:
@@ -344,7 +358,7 @@ def _torches(side: TraceSet) -> str:
 
 def _flags(side: TraceSet) -> str:
     lacking = {"without calls of the runtime" for note in side.notes if note.code == "calls-not-recorded"}
-    return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or "none"
+    return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or NO_FLAGS
 
 
 def _workloads(side: TraceSet) -> str:
@@ -365,8 +379,7 @@ def _truncated(side: TraceSet) -> str:
     return "yes" if any(n.code == "truncated" for n in side.notes) else ""
 
 
-@dataclass(frozen=True)
-class OtherResult:
+class OtherResult(Struct, frozen=True):
     """What both sides computed otherwise: ``norm of the gradients 0.31 → none (first step)``."""
 
     what: str

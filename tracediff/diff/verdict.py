@@ -5,8 +5,10 @@ times measured without the profiler contradict it, they are what counts.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from statistics import median
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
@@ -21,8 +23,7 @@ STEP, WHOLE_FILE = "per step", "over the whole file"
 """What times are of, in the verdict's sentence."""
 
 
-@dataclass(frozen=True)
-class Judging:
+class Judging(Struct, frozen=True):
     """The settings of the significance tests.
 
     Attributes:
@@ -38,8 +39,7 @@ class Judging:
     noise_floor: float = thresholds.NOISE_FLOOR
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """The result for the step time; times in µs.
 
     Attributes:
@@ -276,8 +276,7 @@ def change_text(change: float) -> str:
     return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Unprofiled:
+class Unprofiled(Struct, frozen=True, kw_only=True):
     """Steps without the profiler; times in µs.
 
     Attributes:

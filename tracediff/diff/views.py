@@ -1,4 +1,4 @@
-"""Views: the same work summed by family, phase, module, operator or kernel, and by what became of it; and the matched
+"""Views: the same work summed by family, phase, module, operator or kernel, and by its kind of change; and the matched
 work as one row for an operator with its kernels on both sides.
 """
 
@@ -7,9 +7,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.groups import Group, Member, WorkTime
@@ -21,7 +23,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 
 NUMBER = re.compile(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
-"""What tells instances apart: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
+"""What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
 
 
 def every_instance(path: str) -> str:
@@ -54,8 +56,7 @@ def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
 UNKNOWN = "(unknown)"
 
 
-@dataclass(frozen=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """One line of a view: numerators over the comparison's scale."""
 
     name: str
@@ -68,13 +69,12 @@ class Sum:
         return self.time.delta
 
 
-@dataclass(frozen=True)
-class Modules:
+class Modules(Struct, frozen=True):
     """How modules are summed.
 
     Attributes:
-        depth: modules from the outermost on that are told apart, None for all. instances: whether the instances of a
-            module are told apart.
+        depth: modules from the outermost on that are separate, None for all. instances: whether the instances of a
+            module are separate.
     """
 
     depth: int | None = None
@@ -153,9 +153,14 @@ def by_operator(work: WorkTime) -> list[Sum]:
         partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
         for member in group.members[side]:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
-            yield match_name(op) if op else f"{member.family} kernels", member
+            yield match_name(op) if op else kernels_of(member.family), member
 
     return _sums(Pair(*([pair for group in work.groups for pair in named(group, side)] for side in (0, 1))))
+
+
+def kernels_of(family: str) -> str:
+    """What the work of a family is called that no operator launched."""
+    return f"{family} kernels"
 
 
 def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
@@ -199,8 +204,7 @@ def _sorted(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkChange:
+class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:

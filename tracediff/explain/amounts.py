@@ -27,18 +27,18 @@ NUMBER = re.compile(r"\d+")
 BLOCK_TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
 LOOKUP = re.compile(r"(?i)embedding|lookup|index|gather|scatter|take")
-"""Operators that read or write some rows of a tensor, whose size is no work."""
+"""Operators that read or write some rows of a tensor, whose size is not work."""
 LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 """Of these, those whose inputs begin with the rows and the indices."""
 COUNTED = ("op", "call")
-"""Kinds of host leaves whose amount is their number of calls; a wait is no work."""
+"""Kinds of host leaves whose amount is their number of calls; a wait is not work."""
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:
     """Give every leaf its ratio and unit, where they are known."""
     for i, group in enumerate(leaves.groups):
         amount = None
-        if i in leaves.single:  # its time is no rate
+        if i in leaves.single:  # its time is not a rate
             continue
         if group >= 0:
             amount = amount_of(groups[group], trees, same_vendor)

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from math import lcm
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.leaves import set_leaves
@@ -316,8 +318,7 @@ def _refused(comparison: Comparison) -> Comparison:
     )
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One comparison of the matrix.
 
     Attributes:

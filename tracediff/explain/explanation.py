@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from math import exp
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, Occurrence
@@ -25,12 +25,12 @@ from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 
 NEVER = ("loading", "compiling", "queue", "unknown")
-"""Kinds of leaves that are no events."""
+"""Kinds of leaves that are not events."""
 
 
 def name_singles(leaves: Leaves, change: float) -> None:
     """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
-    ns: its time is no rate of the leaf, and its parent's other leaves did not change like it.
+    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it.
     """
     for side in (0, 1):
         names = _by_name(leaves, side)
@@ -93,8 +93,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     return HOST, SINGLES, PYTHON if label == NOT_RECORDED else label
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cause:
+class Cause(Struct, frozen=True, kw_only=True):
     """One line of the explanation. Times in µs per step.
 
     Attributes:
@@ -122,8 +121,7 @@ class Cause:
     node: Node
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
+class Explanation(Struct, frozen=True, kw_only=True):
     """Why the step got faster or slower. Times in µs per step.
 
     Attributes:
@@ -142,7 +140,7 @@ class Explanation:
     rest_us: float
     scale_us: float
     root: Node
-    leaves: Leaves = field(repr=False, compare=False)
+    leaves: Leaves
     period: str = "step"
 
     @property
@@ -155,8 +153,7 @@ ARROW = " → "
 """In labels that name the kernels of both sides."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Compared:
+class Compared(Struct, frozen=True, kw_only=True):
     """What an explanation is made from.
 
     Attributes:

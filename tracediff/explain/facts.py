@@ -1,4 +1,4 @@
-"""Facts about the comparison, which carry no time and stand before the lines: whether it is the same work, and the same
+"""Facts about the comparison, which carry no time and precede the lines: whether it is the same work, and the same
 program.
 """
 
@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -31,13 +31,12 @@ NO_MEASURE = ("calls", "events", "")
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(Struct, frozen=True):
     """Something that differs between the recordings, not within the step.
 
     Attributes:
         code: stable short name, listed in docs/explanation.md. text: what differs, in one sentence without a full stop.
-        control, test: the two values, as text. ratio: how much more test does, 1 where that is no number.
+        control, test: the two values, as text. ratio: how much more test does, 1 where that is not a number.
     """
 
     code: str
@@ -177,7 +176,7 @@ def times(ratio: float) -> str:
 def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     """other-program and as-often, from how often each outermost operator is called; as-often only if the operators
     within them agree, too, which batched code does not call as often. Nothing where only one side calls compiled code
-    or has replays of graphs, which stand for operators.
+    or has replays of graphs, which replace operators.
     """
     outer, stand_ins = [operators(tree, outermost=True) for tree in trees], _stand_ins(leaves)
     calls = [sum(side.values()) for side in outer]
@@ -244,18 +243,18 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
 
 
 def _stand_ins(leaves: Leaves) -> list[set[str]]:
-    """Per side, what stands for operators there: compiled code, and replays of graphs."""
+    """Per side, what replaces operators there: compiled code, and replays of graphs."""
     sides: list[set[str]] = [set(), set()]
     for side, found in enumerate(sides):
         for name, total in zip(leaves.names[side], leaves.total[side].tolist(), strict=True):
             if total > 0:
                 found |= {
                     word
-                    for word, stands in (
+                    for word, occurs in (
                         ("compiled", is_compiled_call(name) or is_generated(name)),
                         ("replays", is_graph_launch(name)),
                     )
-                    if stands
+                    if occurs
                 }
     return sides
 
@@ -268,5 +267,5 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     if parts.max() < thresholds.WORTH_A_LINE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
-    text = f"not steady state: torch.compile works in the measured steps ({control} → {test} of the step)"
+    text = f"not steady state: torch.compile takes {control} → {test} of the measured time"
     return [Fact(NOT_STEADY, text, control, test)]

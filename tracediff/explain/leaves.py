@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, Key
@@ -47,8 +47,7 @@ PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
 )
 
 
-@dataclass(frozen=True)
-class Single:
+class Single(Struct, frozen=True):
     """One event that dominates its leaf.
 
     Attributes:
@@ -64,8 +63,7 @@ class Single:
     others_ns: float
 
 
-@dataclass
-class Leaves:
+class Leaves(Struct):
     """What the steps of both sides waited for, l leaves; times in ns per step.
 
     Attributes:
@@ -240,7 +238,7 @@ class _Labels:
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
         families = {members[0].family for members in group.members if members}
-        if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # its kernels are no counterparts
+        if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # not counterparts
             if "module" in group.level and group.module:
                 return self._top, UNPAIRED, group.module.split("/")[-1], g
             return self._top, group.family, UNPAIRED, g
@@ -277,8 +275,7 @@ UNPLACED = ""
 """The line of what has none."""
 
 
-@dataclass
-class Place:
+class Place(Struct):
     """One line of code on one side.
 
     Attributes:

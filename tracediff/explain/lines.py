@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import log
+
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.explain.facts import times
@@ -24,8 +25,7 @@ from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import counts, percent
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """How much more work the test side does."""
 
     ratio: float
@@ -39,16 +39,14 @@ class Amount:
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(Struct, frozen=True):
     """One line: a node, and the labels around it."""
 
     trail: tuple[str, ...]
     node: Node
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """What accounts for the step's change, in ns per step: the lines' work, the exposure and the rest.
 
     Attributes:
@@ -139,7 +137,7 @@ def _together(nodes: list[Node], parent: Node) -> Node:
 
 
 def label_of(line: Line) -> str:
-    """What changed, in words that stand for themselves."""
+    """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
     if not trail or SINGLES in trail:
         return label
@@ -203,9 +201,11 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     known = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} of it known)"
     same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
-        much = "as many calls" if amount.unit == "calls" else f"as much work{known}"
-        return much + (f" in {times(longer)} × the time" if abs(log(longer)) > thresholds.SAME_RATIO else "")
-    if amount.unit == "calls":  # of many operators and calls: a mean ratio is no number of calls
+        changed = abs(log(longer)) > thresholds.SAME_RATIO
+        if amount.unit == "calls":
+            return "as many calls" + (f", {times(longer)} × as long" if changed else "")
+        return f"as much work{known}" + (f" in {times(longer)} × the time" if changed else "")
+    if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
     return f"{times(amount.ratio)} × the work{known}{per_unit}"
@@ -217,13 +217,17 @@ UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: the same work, now on or off the critical path."""
+    """What the line of the exposure says: the same work, now on or off the critical path. Empty where it is part of the
+    rest: not worth a line.
+    """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     gained = [_place(label) for label, us in large.items() if us > 0]
     lost = [_place(label) for label, us in large.items() if us < 0]
     if gained and lost:
         return f"the limit moved from {' and '.join(lost)} to {' and '.join(gained)}"
     total = sum(exposure_us.values())
+    if abs(total) < thresholds.WORTH_A_LINE * scale_us:
+        return ""
     return f"the same work, now {'on' if total > 0 else 'off'} the critical path"
 
 

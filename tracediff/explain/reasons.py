@@ -6,8 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
+
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -23,20 +24,18 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
-"""Types of inputs that are no tensors."""
+"""Types of inputs that are not tensors."""
 MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(Struct, frozen=True):
     """One reason: a stable short name, listed in docs/explanation.md, and what the data says."""
 
     code: str
     text: str
 
 
-@dataclass(frozen=True)
-class NodeWork:
+class NodeWork(Struct, frozen=True):
     """The work below one node.
 
     Attributes:
@@ -73,7 +72,7 @@ def of_single(single: Single) -> Reason:
 
 
 def largest_parts(node: Node) -> Reason | None:
-    """Which of a node's parts changed most in its direction; None where it stands for one thing."""
+    """Which of a node's parts changed most in its direction; None where it has one part."""
     sign = 1 if node.work >= 0 else -1
     parts = [
         child

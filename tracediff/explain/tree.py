@@ -6,9 +6,9 @@ up first, so that a million cost little.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
@@ -19,8 +19,7 @@ LAUNCHED = ("threads", "tiles")
 """Units that do not tell how long a thread runs (K of a product, keys of attention)."""
 
 
-@dataclass(frozen=True)
-class Effects:
+class Effects(Struct, frozen=True):
     """What a change in the step is made of, float64[l] ns per step; together it is the change on the path.
 
     Attributes:
@@ -40,7 +39,7 @@ class Effects:
         return self.presence + self.amount + self.speed + self.time
 
 
-EFFECTS = tuple(field.name for field in fields(Effects))
+EFFECTS = Effects.__struct_fields__
 
 
 def split(
@@ -129,8 +128,7 @@ REPLACED, SINGLE = "replaced", "a single event"
 NONE = np.array([np.nan])
 
 
-@dataclass(eq=False)
-class Node:
+class Node(Struct, eq=False):
     """A part of the step; all that is below it adds up to it. Times in ns per step.
 
     Attributes:
@@ -171,7 +169,7 @@ class Node:
     @property
     def agrees(self) -> bool:
         """Whether its own time changed in the direction of what it accounts for; its parts may differ in how much of
-        them the step waits for. What is less than the resolution of traces, 1 ns, is no change.
+        them the step waits for. What is less than the resolution of traces, 1 ns, is not a change.
         """
         changed = float(self.total[1] - self.total[0])
         return min(abs(self.work), abs(changed)) >= 1 and self.work * changed > 0

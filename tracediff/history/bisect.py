@@ -10,9 +10,10 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import TraceSet
@@ -79,8 +80,7 @@ class NotRecordedError(Exception):
     """The command failed in a commit, or wrote no set; the message names the commit, and why."""
 
 
-@dataclass(frozen=True)
-class CommitRecorder:
+class CommitRecorder(Struct, frozen=True):
     """Records sets of commits.
 
     Attributes:
@@ -136,8 +136,7 @@ def _variant(out: Path) -> Path:
 OnLine = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Bisected:
+class Bisected(Struct, frozen=True):
     """The result of a bisection.
 
     Attributes:
@@ -153,8 +152,7 @@ class Bisected:
     comparison: Comparison | None = None
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(Struct, frozen=True):
     """A commit and its worktree."""
 
     commit: str
@@ -187,7 +185,7 @@ def bisect(
     """Find the first commit after ``good``, up to ``bad``, whose step is slower.
 
     Args:
-        series: has an entry of ``good``, which tells what ``arguments``, the command that records a set into ``{out}``,
+        series: has an entry of ``good``, which names what ``arguments``, the command that records a set into ``{out}``,
             have to record. Its times are not used.
         on_line: called with what each decision rests on; None to write it to standard error.
 
@@ -216,7 +214,7 @@ def _commit(repository: Repository, option: str, name: str) -> str:
     found = repository.commit(name)
     if found is None:
         raise TracediffError(
-            option, f"{quoted(name)} is no commit of the repository here", "give a hash, branch or tag"
+            option, f"{quoted(name)} is not a commit of the repository here", "give a hash, branch or tag"
         )
     return found.name
 
@@ -225,8 +223,7 @@ def _write(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-@dataclass(frozen=True)
-class Bisection:
+class Bisection(Struct, frozen=True):
     """One bisection: where it records, and what it asks."""
 
     repository: Repository
@@ -350,7 +347,7 @@ class Bisection:
 
 
 def _no_difference(start: Difference) -> str:
-    """Why nothing tells the bad commit from the good one; empty if something does."""
+    """Why nothing distinguishes the bad commit from the good one; empty if something does."""
     if start.stopping:
         return f"bad is not comparable with good ({start.stopping}): accept it by --allow"
     if start.slower or (start.slower is None and start.other_counts):

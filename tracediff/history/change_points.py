@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.statistics.runs import Estimate, estimate
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """A change of level.
 
     Attributes:
@@ -63,8 +62,7 @@ def find_changes(runs: Sequence[Sequence[float]]) -> tuple[list[Change], Noise |
         firsts.remove(worst.first)
 
 
-@dataclass(frozen=True)
-class CommitMeans:
+class CommitMeans(Struct, frozen=True):
     """float64[commits] each: the mean of the runs' logarithms, the number of runs, the sum of squares within."""
 
     means: Floats
@@ -82,8 +80,7 @@ class CommitMeans:
         )
 
 
-@dataclass(frozen=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """What varies where no level changes.
 
     Attributes:
@@ -152,7 +149,7 @@ def _local_spread(series: CommitMeans) -> float:
 
 def _noise(series: CommitMeans, firsts: Sequence[int]) -> Noise:
     """The noise around the levels between ``firsts``. It is that of commits, not of runs, where they are enough: what
-    differs between commits, such as the state of the machine, is no change of level.
+    differs between commits, such as the state of the machine, is not a change of level.
     """
     means, counts, n = series.means, series.counts, len(series.means)
     rest = np.empty(n)

@@ -1,4 +1,4 @@
-"""What tells a slower step from one that is not: counts of operators and GPU events, which are exact, and step times of
+"""What distinguishes a slower step from others: counts of operators and GPU events, which are exact, and step times of
 sets that were recorded beside each other.
 """
 
@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from statistics import median
+
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.aggregate.traceset import TraceSet
@@ -22,14 +23,13 @@ from tracediff.history.series import pooled
 from tracediff.history.store import medians_us
 
 COUNTED = ("cpu_op", *GPU_WORK)
-"""Categories of operators and GPU events: how often the host polls is no count of work."""
+"""Categories of operators and GPU events: how often the host polls is not a count of work."""
 GOOD, BAD, SKIPPED, INCONCLUSIVE = "good", "bad", "skipped", "inconclusive"
 Round = tuple[TraceSet, ...]
 """One set of each of several commits, recorded after each other."""
 
 
-@dataclass(frozen=True)
-class Criterion:
+class Criterion(Struct, frozen=True):
     """What makes a commit bad.
 
     Attributes:
@@ -46,16 +46,14 @@ class Criterion:
         return check(compare_sets(control, test, force=True), settings, date.today())
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What was decided of one commit, good, bad, skipped or inconclusive, and why in words."""
 
     result: str
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Difference:
+class Difference(Struct, frozen=True, kw_only=True):
     """How two commits differ that were recorded beside each other.
 
     Attributes:

@@ -7,10 +7,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
+from msgspec import Struct
+from msgspec.structs import replace
 from msgspec.structs import replace as replaced
 
 from tracediff import bounds, thresholds
@@ -29,8 +30,7 @@ from tracediff.history.store import Entry, medians_us
 from tracediff.source.changed_code import changed_between
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(Struct, frozen=True):
     """One commit; times in µs per step.
 
     Attributes:
@@ -60,8 +60,7 @@ class Point:
         return math.exp(sum(self.logs) / len(self.runs_us))
 
 
-@dataclass(frozen=True)
-class Series:
+class Series(Struct, frozen=True, dict=True):
     """The commits of one machine and configuration in order.
 
     Attributes:
@@ -163,8 +162,7 @@ def _point(commit: str, entries: list[Entry], subject: str) -> Point:
     )
 
 
-@dataclass(frozen=True)
-class ExplainedChange:
+class ExplainedChange(Struct, frozen=True):
     """One change.
 
     Attributes:
@@ -216,8 +214,7 @@ def _nearest(points: Iterable[Point], nearest: Point) -> TraceSet:
     return pooled(sets[::-1], nearest.traces.label)
 
 
-@dataclass(frozen=True)
-class ExplainedSeries:
+class ExplainedSeries(Struct, frozen=True):
     """A series, and an explanation of each of its changes in order."""
 
     series: Series

@@ -10,23 +10,24 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from msgspec import Struct
+
 from tracediff import bounds
 from tracediff.aggregate.averages import used_steps
-from tracediff.aggregate.snapshot import SUFFIX, read_snapshot, to_bytes
+from tracediff.aggregate.snapshot import read_snapshot, to_bytes
 from tracediff.aggregate.traceset import Recorded, TraceSet
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import plural
 from tracediff.git import CHANGES, Commit, Repository
+from tracediff.ingest.discover import SNAPSHOT_SUFFIX
 from tracediff.ingest.files.source import TraceFile, shown, unreadable, url_errors
 from tracediff.write import make_folder, write_bytes
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(Struct, frozen=True):
     """What the user states of a set; None for what the set and the repository say.
 
     Attributes:
@@ -85,7 +86,7 @@ def _commit(traces: TraceSet, given: Given, repository: Repository) -> Commit:
     if given.committed is not None:
         return Commit(found.name if found else name, given.committed)
     if found is None:
-        reason = f"{quoted(name)} is no commit of the repository in the working directory, so its time is unknown"
+        reason = f"{quoted(name)} is not a commit of the repository in the working directory, so its time is unknown"
         raise TracediffError("--commit", reason, "run this in the repository, or give --commit NAME,TIME")
     return found
 
@@ -100,7 +101,7 @@ def _machine(traces: TraceSet) -> str | None:
 
 
 def _configuration(traces: TraceSet) -> str | None:
-    """What was collected; versions are no part of it, since a change of them should be seen."""
+    """What was collected; versions are not part of it, since a change of them should be seen."""
     manifest = traces.manifest
     if manifest is None:
         return None
@@ -114,8 +115,7 @@ def _configuration(traces: TraceSet) -> str | None:
 COMMIT = re.compile(r"[0-9a-f]{12}")
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One set of a history."""
 
     file: str
@@ -123,8 +123,7 @@ class Entry:
     traces: TraceSet
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """All entries that can be read, and one line for each that cannot."""
 
     entries: tuple[Entry, ...]
@@ -140,7 +139,7 @@ def add(traces: TraceSet, recorded: Recorded, where: str) -> tuple[str, int]:
     traces.recorded = recorded
     data = to_bytes(traces)
     commit = COMMIT.match(recorded.commit)
-    name = f"{commit[0] if commit else 'commit'}-{hashlib.sha256(data).hexdigest()[:24]}{SUFFIX}"
+    name = f"{commit[0] if commit else 'commit'}-{hashlib.sha256(data).hexdigest()[:24]}{SNAPSHOT_SUFFIX}"
     if "://" not in where:
         path = make_folder(where) / name
         write_bytes(path, data)
@@ -191,9 +190,10 @@ def _files(where: str) -> list[str]:
 
             system, folder = fsspec.core.url_to_fs(where)
             names = [path.rstrip("/").rpartition("/")[2] for path in system.ls(folder, detail=False)]
-        return [f"{where.rstrip('/')}/{name}" for name in sorted(names) if name.endswith(SUFFIX)]
+        return [f"{where.rstrip('/')}/{name}" for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX)]
     try:
         names = os.listdir(where)
     except OSError as error:
         raise unreadable(shown(where), error) from None
-    return [str(Path(where, name)) for name in sorted(names) if name.endswith(SUFFIX) and not name.startswith(".")]
+    ours = [name for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX) and not name.startswith(".")]
+    return [str(Path(where, name)) for name in ours]

@@ -16,7 +16,6 @@ from tracediff.hta.trace_diff import (
     BadArgument,
     DeviceType,
     LabeledTrace,
-    Row,
     TraceDiff,
     short_name,
 )
@@ -29,7 +28,6 @@ __all__ = [
     "BadArgument",
     "DeviceType",
     "LabeledTrace",
-    "Row",
     "Section",
     "TraceDiff",
     "analysis",

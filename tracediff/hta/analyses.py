@@ -1,8 +1,8 @@
 """`analysis`: HTA's own TraceAnalysis over our columns, so that the files are read once, by us.
 
 What HTA gets is what its parser would have made, but for the faults that docs/hta.md lists: steps are the host's,
-stream 0 is a stream, times are not
-rounded, and integers are wide, because HTA writes into columns that pandas 3 refuses where they are narrow.
+stream 0 is a stream, times are not rounded, and integers are wide, because HTA writes into columns that pandas 3
+refuses where they are narrow.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import logging
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
@@ -55,9 +55,8 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
 
     Returns:
         ``hta.trace_analysis.TraceAnalysis``. Times are microseconds: integers where all of the set's are whole, else
-        floats whose differences are
-        exact (multiples of 1/1024 µs, half a nanosecond off at most). Its ``notes`` are the health notes: what was
-        repaired, or left out here.
+        floats whose differences are exact (multiples of 1/1024 µs, half a nanosecond off at most). Its ``notes`` are
+        the health notes: what was repaired, or left out here.
 
     Raises:
         TracediffError: HTA is not installed; nothing to read; a file that cannot be read.
@@ -193,8 +192,7 @@ Tables = Mapping[str, "pd.DataFrame | None"]
 """Caption → table, None where HTA finds nothing."""
 
 
-@dataclass
-class Section:
+class Section(Struct):
     """One of HTA's analyses.
 
     Attributes:

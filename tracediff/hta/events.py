@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.arrays import Int64
@@ -39,8 +39,7 @@ class Argument(NamedTuple):
     default: Any
 
 
-@dataclass(kw_only=True)
-class HtaEvents:
+class HtaEvents(Struct, kw_only=True):
     """The complete events of one rank in columns of equal length n, in the file's order.
 
     Attributes:
@@ -190,7 +189,7 @@ def _last_equal(wanted: Int64, among: Int64) -> Int64:
 
 
 def _ids(trace: Trace, codes: Codes) -> Int64:
-    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are no number
+    """int64[n]: the process or thread ids behind ``codes``, as HTA's call stacks need them; texts that are not numbers
     get negative ones of their own.
     """
     ids = [number(i.encode()) if isinstance(i, str) else i for i in trace.ids]

@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
+from functools import partial
+from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -65,19 +67,6 @@ class DeviceType(Enum):
     ALL = 3
 
 
-class Row(NamedTuple):
-    """The occurrences of one name and category in one iteration of one rank: means over the runs where a rank has
-    several, else integers.
-    """
-
-    rank: int
-    iteration: int
-    category: str
-    name: str
-    counts: float
-    total_ns: float
-
-
 class LabeledTrace:
     """A set of traces with the label that its columns carry.
 
@@ -119,26 +108,25 @@ class LabeledTrace:
         Raises:
             BadArgument: a rank, iteration or device type that the set does not have.
         """
-        import pandas as pd
-
-        rows = self.rows(rank, iteration, device_type)
-        frame = pd.DataFrame([r[:5] for r in rows], columns=["rank", "iteration", "cat", "name", "counts"])
-        frame["total_duration"] = np.array([r.total_ns for r in rows], np.float64) / 1000
+        frame = self.occurrences(rank, iteration, device_type)
+        frame["total_duration"] = frame.pop("total_ns") / 1000
         return frame
 
-    def rows(
-        self, rank: Numbers = None, iteration: Numbers = None, device_type: DeviceType = DeviceType.ALL
-    ) -> list[Row]:
-        """What `extract_ops` makes its frame of; times in ns.
+    def occurrences(self, rank: Numbers, iteration: Numbers, device_type: DeviceType) -> pd.DataFrame:
+        """What `extract_ops` returns, with ``total_ns`` in place of the duration: integers, but for means over runs.
 
         Raises:
             BadArgument: as `extract_ops`.
         """
+        import pandas as pd
+
         ranks = self._select("rank", rank, self.ranks())
         known = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
         iterations = self._select("iteration", iteration, known, [OUTSIDE])
         device = _device(device_type)
-        return [row for r in ranks for i in iterations for row in self._cell(r, i, device)]
+        rows = [(r, i, *row) for r in ranks for i in iterations for row in self._cell(r, i, device)]
+        frame = pd.DataFrame(rows, columns=["rank", "iteration", "cat", "name", "counts", "total_ns"])
+        return frame if rows else frame.astype({"counts": "int64", "total_ns": "int64"})
 
     def _files(self) -> Iterator[tuple[Profile, int]]:
         return ((p, rank) for run in self.t.runs for rank, files in run.ranks.items() for p in files)
@@ -157,22 +145,23 @@ class LabeledTrace:
             raise BadArgument(self.label, reason, f"choose from {', '.join(map(str, known))}")
         return wanted
 
-    def _cell(self, rank: int, iteration: int, device: DeviceType) -> list[Row]:
-        """The rows of one rank's iteration: sums over the files of a run, means over the runs that contain it."""
+    def _cell(self, rank: int, iteration: int, device: DeviceType) -> Iterator[tuple[str, str, float, float]]:
+        """(category, name, count, total ns) of one rank's iteration: sums over the files of a run, means over the runs
+        that contain it.
+        """
         runs = [
             files
             for run in self.t.runs
             if (files := [p for p in run.ranks.get(rank, ()) if iteration in (OUTSIDE, *p.step_numbers)])
         ]
         sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-        for profile in (p for files in runs for p in files):
+        for profile in chain.from_iterable(runs):
             for category, name, count, total_ns in _occurrences(profile, iteration, device):
                 total = sums[category, name]
                 total[0] += count
                 total[1] += total_ns
-        if len(runs) <= 1:
-            return [Row(rank, iteration, *key, *total) for key, total in sums.items()]
-        return [Row(rank, iteration, *key, total[0] / len(runs), total[1] / len(runs)) for key, total in sums.items()]
+        for (category, name), (count, total_ns) in sums.items():
+            yield category, name, *((count, total_ns) if len(runs) == 1 else (count / len(runs), total_ns / len(runs)))
 
 
 class TraceDiff:
@@ -203,10 +192,9 @@ class TraceDiff:
 
         Returns:
             Index ``name`` or ``short_name``: control's names sorted, then those of test alone. With C and T the labels
-                (Control and Test where
-            none is given), columns C_counts, C_total_duration, T_counts, T_total_duration, diff_counts, diff_duration
-            (test − control, µs),
-            counts_change_categories ("+", "-", "="). ``attrs["notes"]`` holds each side's health notes.
+            (Control and Test where none is given), columns C_counts, C_total_duration, T_counts, T_total_duration,
+            diff_counts, diff_duration (test − control, µs), counts_change_categories ("+", "-", "=").
+            ``attrs["notes"]`` holds each side's health notes.
 
         Raises:
             BadArgument: a rank, iteration, device type or kind of input that is not supported.
@@ -214,11 +202,15 @@ class TraceDiff:
         """
         sides = _labeled_pair(control, test)
         chosen = ((control_rank, control_iteration), (test_rank, test_iteration))
-        rows = [side.rows(rank, iteration, device_type) for side, (rank, iteration) in zip(sides, chosen, strict=True)]
-        named = _naming(rows[0], rows[1], use_short_name)
-        return _frame(
-            sides, [_totals(rows_of_side, named) for rows_of_side in rows], "short_name" if use_short_name else "name"
-        )
+        found = [side.occurrences(*where, device_type) for side, where in zip(sides, chosen, strict=True)]
+        steps = [{name for name in frame["name"] if STEP.match(name)} for frame in found]
+        named = partial(_named, short=use_short_name, folds_steps=steps[0] != steps[1])
+        index = "short_name" if use_short_name else "name"
+        totals = [
+            frame.assign(**{index: frame["name"].map(named)}).groupby(index)[["counts", "total_ns"]].sum()
+            for frame in found
+        ]
+        return _frame(sides, totals)
 
     @classmethod
     def ops_diff(
@@ -353,9 +345,9 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
     rows = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
     columns = (ops.category[rows], ops.name[rows], ops.count[rows], ops.total_ns[rows])
     for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
-        yield (
+        yield (  # the address of a Python function's object is another in every process
             profile.categories[category],
-            _without_address(profile.names[name]) if category == cat.PYTHON else profile.names[name],
+            ADDRESS.sub("0x…", profile.names[name]) if category == cat.PYTHON else profile.names[name],
             count,
             total_ns,
         )
@@ -370,58 +362,28 @@ def _is_on_device(device: DeviceType, code: int, category: str) -> bool:
     return device == DeviceType.ALL or (device == DeviceType.GPU) == (code in cat.GPU or is_unread_work(category))
 
 
-def _without_address(name: str) -> str:
-    """A Python function's name without the address of its object, which is another in every process."""
-    return ADDRESS.sub("0x…", name)
+def _named(name: str, short: bool, folds_steps: bool) -> str:
+    """The name under which ``name`` is compared; steps are one row where the two sides have others."""
+    if folds_steps and STEP.match(name):
+        return STEPS_FOLDED
+    return short_name(name) if short else name
 
 
-def _naming(control: Iterable[Row], test: Iterable[Row], short: bool) -> Callable[[str], str]:
-    """The name under which each name is compared: shortened if asked; steps are one row where the two sides have
-    others.
-    """
-    steps = [{row.name for row in rows if STEP.match(row.name)} for rows in (control, test)]
-    fold = steps[0] != steps[1]
-
-    def named(name: str) -> str:
-        if fold and STEP.match(name):
-            return STEPS_FOLDED
-        return short_name(name) if short else name
-
-    return named
-
-
-def _totals(rows: Iterable[Row], named: Callable[[str], str]) -> dict[str, list[float]]:
-    """Name → [count, total ns], in order of name."""
-    sums: dict[str, list[float]] = defaultdict(lambda: [0, 0])
-    for row in rows:
-        total = sums[named(row.name)]
-        total[0] += row.counts
-        total[1] += row.total_ns
-    return dict(sorted(sums.items()))
-
-
-def _frame(sides: Sequence[LabeledTrace], totals: Sequence[dict[str, list[float]]], index: str) -> pd.DataFrame:
-    """The frame of `compare_traces` from each side's name → [count, total ns]."""
+def _frame(sides: Sequence[LabeledTrace], totals: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The frame of `compare_traces` from each side's counts and ns by name."""
     import pandas as pd
 
-    names = list(totals[0]) + [name for name in totals[1] if name not in totals[0]]
-    counts = [_column(total, names, 0) for total in totals]
-    ns = [_column(total, names, 1) for total in totals]
+    names = totals[0].index.append(totals[1].index.difference(totals[0].index))
+    both = [total.reindex(names, fill_value=0) for total in totals]
     columns: dict[str, Any] = {}
-    for side, count, total in zip(sides, counts, ns, strict=True):
-        columns |= {f"{side.label}_counts": count, f"{side.label}_total_duration": total / 1000}
-    more = counts[1] - counts[0]
-    columns |= {"diff_counts": more, "diff_duration": (ns[1] - ns[0]) / 1000}
-    columns["counts_change_categories"] = ["+" if n > 0 else "-" if n < 0 else "=" for n in more.tolist()]
-    frame = pd.DataFrame(columns, index=pd.Index(names, name=index))
+    for side, total in zip(sides, both, strict=True):
+        columns |= {f"{side.label}_counts": total["counts"], f"{side.label}_total_duration": total["total_ns"] / 1000}
+    more = both[1] - both[0]
+    columns |= {"diff_counts": more["counts"], "diff_duration": more["total_ns"] / 1000}
+    columns["counts_change_categories"] = ["+" if n > 0 else "-" if n < 0 else "=" for n in more["counts"]]
+    frame = pd.DataFrame(columns, index=names)
     frame.attrs["notes"] = {side.label: [f"{n.message} ({n.count})" for n in side.t.notes] for side in sides}
     return frame
-
-
-def _column(totals: dict[str, list[float]], names: Sequence[str], column: int) -> Any:
-    """int64[n] or, where runs were averaged, float64[n]; 0 where this side has no such name."""
-    values = [totals[name][column] if name in totals else 0 for name in names]
-    return np.array(values, np.int64 if all(isinstance(v, int) for v in values) else np.float64)
 
 
 def _deliver(figure: Any, show: bool, path: str | None) -> None:

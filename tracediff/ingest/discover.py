@@ -1,5 +1,5 @@
 """The trace files of a set, and the rank and run that their names give; and the traces that serving engines write
-beside them while they capture CUDA or HIP graphs.
+beside them while they capture CUDA or HIP graphs; and logs of torch.compile.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import TraceFile, kind_of_file, open_file, shown, unreadable
+from tracediff.ingest.files.source import TraceFile, kind_of_file, open_file, open_trace, shown, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes
 
@@ -21,6 +21,8 @@ is read only if named.
 """
 RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d{1,18})(?!\d)", re.IGNORECASE)
 RUN = re.compile(r"^run[-_]?(\d{1,18})$", re.IGNORECASE)
+SNAPSHOT_SUFFIX = ".tdprof.gz"
+SNAPSHOT_OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
 STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 
@@ -207,6 +209,21 @@ FOLDER = "capture_traces"
 """Name of the folder, beside the traces, in which engines write them."""
 
 
+def is_snapshot(file: TraceFile) -> bool:
+    """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
+    read are none.
+    """
+    if file.name.partition("?")[0].endswith((SNAPSHOT_SUFFIX, SNAPSHOT_SUFFIX.removesuffix(".gz"))):
+        return True
+    if "://" in file.path:
+        return False
+    try:
+        with open_trace(file) as stream:
+            return bool(SNAPSHOT_OPENING.match(stream.read(200)))
+    except TracediffError:
+        return False
+
+
 def is_capture(file: TraceFile) -> bool:
     """Whether ``file`` is one by its folder."""
     return FOLDER in file.folders[-1:]
@@ -224,3 +241,32 @@ def captures_beside(file: TraceFile) -> tuple[TraceFile, ...]:
     ranks = [rank_in_name(TraceFile(os.path.basename(capture.path))) for capture in found]
     mine = rank_in_name(file)
     return tuple(c for c, rank in zip(found, ranks, strict=True) if rank is None or mine is None or rank == mine)
+
+
+LOGS = "torch_trace"
+"""Name of the folder beside the traces whose logs of torch.compile are read unasked."""
+LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
+CODE_NAME = re.compile(r"\boutput_code\.py$")
+
+
+def find_logs(path: str) -> list[TraceFile]:
+    """The file at ``path``, or the logs and the output code of inductor in that folder and below it.
+
+    Raises:
+        TracediffError: there is none.
+    """
+    found = [TraceFile(path)] if os.path.isfile(path) else _logs_in(path, (LOG_NAME, CODE_NAME))
+    if not found:
+        raise TracediffError(path, "no log of torch.compile there", "give the folder that TORCH_TRACE named")
+    return found
+
+
+def logs_beside(files: Iterable[TraceFile]) -> list[TraceFile]:
+    """The logs in the folders ``torch_trace`` beside local traces."""
+    folders = {os.path.dirname(file.path) for file in files if "://" not in file.path and not file.member}
+    return [log for folder in sorted(folders) for log in _logs_in(os.path.join(folder, LOGS), (LOG_NAME,))]
+
+
+def _logs_in(folder: str, names: Iterable[re.Pattern[str]]) -> list[TraceFile]:
+    paths = (os.path.join(inside, name) for inside, _, files in os.walk(folder) for name in files)
+    return sorted(TraceFile(path) for path in paths if any(name.search(path) for name in names))

@@ -1,7 +1,5 @@
 """The files that describe a collection: `manifest.json` of each variant, `collection.json` above them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Literal

@@ -18,7 +18,7 @@ CHUNK, MOST_LINE, MOST_PAYLOAD, MOST_LOG = 1 << 16, 16 << 20, 64 << 20, 1 << 30
 """Bytes that are read at once, and at most of a line, a payload and a log; one rank of a real job writes 2 MB."""
 RECORD = re.compile(rb"\A(?:\[rank\d+\]:)?V\d{4} [^\]]*\] (?=\{)")
 GRAPH, CODE = "dynamo_output_graph", "inductor_output_code"
-"""What payloads are called that are no artifacts: the graph that Dynamo captured, the code that inductor generated."""
+"""What payloads are called that are not artifacts: the graph that Dynamo captured, the code that inductor generated."""
 Microseconds = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 Frame = tuple[int | None, int | None]
 """Number of a frame, and which compilation of it."""
@@ -70,7 +70,7 @@ class Record(msgspec.Struct):
 
 
 def records(stream: Unpacked) -> Iterator[tuple[Record | None, str]]:
-    """Each record and its payload; None for a line that is no record.
+    """Each record and its payload; None for a line that is not a record.
 
     Raises:
         TracediffError: the file is damaged, or cut off.

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.memory.lifetimes import (
@@ -54,7 +55,7 @@ class Holder(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing tells which line allocated it."""
+        """Whether the line that allocated it is unknown."""
         return self.origin == FREED or (self.origin in (RECORDED, BEFORE) and self.site == NO_SITE)
 
     @property
@@ -83,8 +84,7 @@ class Held(NamedTuple):
     blocks: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Account:
+class Account(Struct, frozen=True, kw_only=True):
     """One device of a snapshot; all amounts in bytes.
 
     Attributes:
@@ -128,8 +128,7 @@ class Account:
         return sum(amount.size for holder, amount in self.holders.items() if holder.is_unknown)
 
 
-@dataclass(frozen=True)
-class SnapshotAccount:
+class SnapshotAccount(Struct, frozen=True):
     """One snapshot: its name and the account of each device, by number."""
 
     name: str
@@ -245,8 +244,7 @@ class HolderChange(NamedTuple):
         return GREW if self.change > 0 else SHRANK if self.change < 0 else SAME
 
 
-@dataclass(frozen=True)
-class DeviceDifference:
+class DeviceDifference(Struct, frozen=True):
     """One device of two snapshots; a side that does not use the device is None."""
 
     device: int
@@ -262,8 +260,7 @@ class DeviceDifference:
         return sorted(found, key=lambda row: (-abs(row.change), -max(row.size), row.name))
 
 
-@dataclass(frozen=True)
-class SnapshotDifference:
+class SnapshotDifference(Struct, frozen=True):
     """Two snapshots: their accounts, and each device that either uses."""
 
     accounts: Pair[SnapshotAccount]
@@ -313,8 +310,7 @@ def _name(holder: Holder, view: str) -> str:
 BEFORE_RECORDING, OTHER_SITES = "allocated before the recording", "other call sites"
 
 
-@dataclass(frozen=True)
-class MemoryTimeline:
+class MemoryTimeline(Struct, frozen=True):
     """Memory by call site at up to about MEMORY_POINTS levels; at each, the layers add up to what is allocated.
 
     Attributes:

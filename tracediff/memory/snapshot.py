@@ -7,8 +7,9 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
 
 from tracediff import bounds
 from tracediff.errors import TracediffError
@@ -135,8 +136,7 @@ class Segment(NamedTuple):
     pool: tuple[int, int]
 
 
-@dataclass
-class Recording:
+class Recording(Struct):
     """One device: events in order of time; segments and allocated blocks at the dump."""
 
     device: int
@@ -145,8 +145,7 @@ class Recording:
     blocks: list[MemoryBlock] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class MemorySnapshot:
+class MemorySnapshot(Struct, frozen=True):
     """One file: its name and the recording of each device that has any, by number."""
 
     name: str

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import Verdict, change_text
+from tracediff.diff.views import kernels_of
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
@@ -21,20 +21,21 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import Unit, change, percent, percents, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
-from tracediff.present.explanation_lines import is_told, sentence, told, unit_of
+from tracediff.present.explanation_lines import is_visible, sentence, unit_of, visible_causes
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.runtimes import call_role
-from tracediff.source.changed_code import ChangedCode, Touching
+
+if TYPE_CHECKING:  # source imports git
+    from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer in sentences; parts that do not apply are empty."""
 
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]
@@ -79,13 +80,14 @@ def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
     unit = unit_of(found)
     sign = 1 if found.change_us >= 0 else -1
-    along = [cause for cause in told(found) if sign * cause.delta_us > 0]
-    against = sorted((c for c in told(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
+    along = [cause for cause in visible_causes(found) if sign * cause.delta_us > 0]
+    against = sorted((c for c in visible_causes(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
     if not along:
         return "", "", ""
-    because = f"{'Because of' if _has_changed(comparison) else 'Largest changes:'} {_list(along, unit)}"
+    sure = _has_changed(comparison) and same_gpu_work(comparison) is None
+    because = f"{'Because of' if sure else 'Largest changes:'} {_list(along, unit)}"
     offset = f"offset by {_list(against, unit)}" if against else ""
-    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_told(found.rest_us, unit) else ""
+    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_visible(found.rest_us, unit) else ""
     return because, offset, rest
 
 
@@ -110,6 +112,7 @@ def _list(causes: Sequence[Cause], unit: Unit) -> str:
     most = min(bounds.EXAMPLES, len(causes))
     while named < most and abs(sum(c.delta_us for c in causes[:named])) < thresholds.NAMED_CAUSES * abs(whole):
         named += 1
+    named += len(causes) - named == 1  # its name is not longer than that there is one
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     texts = [_part(label, cause, unit) for label, cause in zip(labels, causes[:named], strict=False)]
     if more := causes[named:]:
@@ -190,7 +193,7 @@ def other_step_time(comparison: Comparison) -> str | None:
         return f"without the profiler: median {change(*found.us)} per step ({how})"
     profiled = verdict.median_control_us, verdict.median_test_us
     longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, found.us, strict=True)))
-    return f"the tables are of profiled steps, {longer} longer: median {change(*profiled)}"
+    return f"tables of profiled steps: median {change(*profiled)}; the profiler adds {longer}"
 
 
 def is_tested(comparison: Comparison) -> bool:
@@ -221,8 +224,8 @@ def same_gpu_work(comparison: Comparison) -> str | None:
     if not same or is_tested(comparison) or abs(gpu.delta) > thresholds.NO_DIFFERENCE * max(step.period):
         return None
     return (
-        "The GPU does the same work in the same time, and one run per side does not tell a change of the host from "
-        "variation: record more runs"
+        "The GPU does the same work in the same time; one run per side does not tell a change of the host from "
+        "variation"
     )
 
 
@@ -323,6 +326,8 @@ def _otherwise(comparison: Comparison) -> list[str]:
 TABLES = {LOADING: "loading", WAITING: "synchronisations", QUEUE: "launches"}
 """What of the host changed → the table that has its parts; of all else the critical path has."""
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
+WITH_STEPS = "record after the warm-up, with p.step() after each step"
+MORE_RUNS = "record more runs per side"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -333,7 +338,10 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if found is None:
         return None
     if any(fact.code == NOT_STEADY for fact in found.facts):
-        return AFTER_WARM_UP
+        whole_file = comparison.control.whole_file or comparison.test.whole_file
+        return WITH_STEPS if whole_file else AFTER_WARM_UP
+    if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
+        return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(found.causes), None)
     rows = [row for row in comparison.work_changes if row.delta]
@@ -358,7 +366,7 @@ def _event(comparison: Comparison, cause: Cause) -> str:
 
 
 def _largest(groups: Sequence[Group]) -> str:
-    """The operator, or else the kernel, of the largest of ``groups``."""
+    """The operator, or else the family or the only kernel, of the largest of ``groups``."""
     largest = max(groups, key=lambda g: (abs(g.delta), g.name))
     member = (largest.members.control or largest.members.test)[0]
-    return member.op or largest.name
+    return member.op or (largest.name if len(groups) == 1 else kernels_of(largest.family))

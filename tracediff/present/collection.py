@@ -131,7 +131,7 @@ STAGES = {
 }
 """Variant → what it adds to the one before it."""
 MINIFIER = {"compile:backend=aot_eager": "dynamo", "compile": "aot"}
-"""Stage → TORCHDYNAMO_REPRO_AFTER. The minifier compares a graph with its backend: a wrong graph is no case for it."""
+"""Stage → TORCHDYNAMO_REPRO_AFTER. The minifier compares a graph with its backend, so it cannot find a wrong graph."""
 GRAPH = (
     "TORCH_LOGS=graph_code shows what Dynamo captured: look for torch.compiler.is_compiling(), globals that change, "
     "and side effects"

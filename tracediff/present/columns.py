@@ -5,17 +5,16 @@ its name, value, meaning and heading, and the outputs that have it. Times are µ
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.analysis import Analysis
 from tracediff.diff.comparison import OPERATOR, Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import LEVELS
@@ -27,19 +26,21 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_generated, table_name
 from tracediff.runtimes import DEVICE_CATEGORIES
 
+if TYPE_CHECKING:  # comparisons need no analysis of one set
+    from tracediff.analysis import Analysis
+
 JSON, CSV, FRAME, PAGE, GRID = "JSON", "CSV", "DataFrame", "page", "grid"
 """The outputs."""
 FILES, SCREENS = (JSON, CSV, FRAME), (PAGE, GRID)
 TEXT, TIME, COUNT, P = "text", "time", "count", "p"
 """How the values of a column are written."""
 TYPES: dict[str, Any] = {TEXT: str, TIME: float, COUNT: float, P: float | None}
-Scaled = Comparison | Analysis
+Scaled: TypeAlias = "Comparison | Analysis"
 Value = Callable[[Any, Any], Any]
 """(comparison or analysis, row) → the value of a column."""
 
 
-@dataclass(frozen=True)
-class RowColumn:
+class RowColumn(Struct, frozen=True, dict=True):
     """One column.
 
     Attributes:
@@ -55,7 +56,6 @@ class RowColumn:
     name: str
     help: str
     value: Value | str = ""
-    _: KW_ONLY
     type: Any = None
     one_of: tuple[str, ...] = ()
     outputs: Collection[str] = (*FILES, *SCREENS)
@@ -85,8 +85,7 @@ class RowColumn:
         return "delta" in self.name
 
 
-@dataclass(frozen=True)
-class RowSchema:
+class RowSchema(Struct, frozen=True, dict=True):
     """The columns of one kind of row.
 
     Attributes: columns: in order. name, about: of the object in JSON documents.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from itertools import accumulate
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.explain.explanation import Cause, Explanation
@@ -17,8 +19,7 @@ IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplanationLine:
+class ExplanationLine(Struct, frozen=True, kw_only=True):
     """One line.
 
     Attributes:
@@ -46,8 +47,7 @@ class ExplanationLine:
         return direction(self.delta_us)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplanationTable:
+class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
@@ -72,23 +72,24 @@ def explanation_table(found: Explanation, most: int | None = None) -> Explanatio
     smallest are one line.
     """
     unit = unit_of(found)
-    named = {id(cause) for cause in sorted(told(found), key=lambda cause: -abs(cause.delta_us))[:most]}
+    named = {id(cause) for cause in sorted(visible_causes(found), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in found.causes if id(cause) not in named]
+    exposure = exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())
     others = (
         (plural(len(small), "smaller line"), sum(cause.delta_us for cause in small)),
-        (exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())),
-        ("rest", found.rest_us),
+        *([exposure] if exposure[0] else []),
+        ("rest", found.rest_us + (0 if exposure[0] else exposure[1])),
     )
     lines = [_of_cause(cause, unit) for cause in found.causes if id(cause) in named]
     lines += [
-        ExplanationLine(label=label, step=unit.signed(us), delta_us=us) for label, us in others if is_told(us, unit)
+        ExplanationLine(label=label, step=unit.signed(us), delta_us=us) for label, us in others if is_visible(us, unit)
     ]
     control, test = (float(ns) / 1000 for ns in found.root.path)
     change = found.change_us
     total = ExplanationLine(
         label=found.period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
     )
-    heads = "Why", f"its time ({unit.name})", f"the {found.period}"
+    heads = "Why", f"its time ({unit.name})", f"{found.period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -112,14 +113,14 @@ def _unit_of_step(found: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in found.root.path])
 
 
-def is_told(us: float, unit: Unit) -> bool:
+def is_visible(us: float, unit: Unit) -> bool:
     """Whether a change has a digit other than 0."""
     return bool(unit.signed(us).strip("+−0.,"))
 
 
-def told(found: Explanation) -> list[Cause]:
+def visible_causes(found: Explanation) -> list[Cause]:
     """The causes whose part of the step's change has a digit other than 0 in the unit of the step."""
-    return [cause for cause in found.causes if is_told(cause.delta_us, _unit_of_step(found))]
+    return [cause for cause in found.causes if is_visible(cause.delta_us, _unit_of_step(found))]
 
 
 def because(cause: Cause) -> str:

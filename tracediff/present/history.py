@@ -1,10 +1,11 @@
-"""A history → its tables, and what is said of its changes, the same for every output."""
+"""A history → its tables, and sentences about its changes, the same for every output."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -32,8 +33,7 @@ BY = ("step", "family", "memory")
 TITLES = {"step": "Step time by commit", "family": "Families by commit", "memory": "Peak memory by commit"}
 
 
-@dataclass(frozen=True)
-class ChangeText:
+class ChangeText(Struct, frozen=True):
     """One change point.
 
     Attributes:
@@ -133,7 +133,7 @@ def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tu
 
 
 def change_texts(series: Series, explanations: tuple[ExplainedChange, ...]) -> list[ChangeText]:
-    """What is said of each change, in order."""
+    """The sentences about each change, in order."""
     return [_change_text(series, explanation) for explanation in explanations]
 
 

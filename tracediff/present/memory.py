@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracediff.formatting import byte_unit, count, counts, part, percent, plural, size, sizes
 from tracediff.memory.account import (
@@ -26,8 +27,7 @@ from tracediff.present.plain_text import Table
 from tracediff.present.tables import ColumnFormat, byte_format
 
 
-@dataclass(frozen=True)
-class DeviceText:
+class DeviceText(Struct, frozen=True):
     """One device: its title, the answer in a sentence, notes, tables."""
 
     title: str
@@ -36,8 +36,7 @@ class DeviceText:
     tables: list[Table]
 
 
-@dataclass(frozen=True)
-class MemoryText:
+class MemoryText(Struct, frozen=True):
     """One snapshot or two: the title and the sections of the devices."""
 
     title: str

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
 from math import ceil
 
+from msgspec import Struct
 from rich.text import Text
 
 from tracediff.formatting import plural
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Struct, frozen=True):
     """One table.
 
     Attributes:
@@ -25,7 +24,6 @@ class Table:
 
     title: str
     about: str
-    _: KW_ONLY
     heads: tuple[str, ...]
     texts: int
     rows: tuple[tuple[str, ...], ...]
@@ -34,7 +32,7 @@ class Table:
 
 
 def no_rows_shown(more: int, otherwise: str) -> str:
-    """What stands for a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
+    """What replaces a table of which no row is shown: ``27 rows (--top)``; ``otherwise`` if it has none."""
     return f"{plural(more, 'row')} (--top)" if more else otherwise
 
 
@@ -129,8 +127,7 @@ ZERO = "│"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-@dataclass(frozen=True)
-class Bars:
+class Bars(Struct, frozen=True):
     """Bars on both sides of a line at zero: faster to its left, slower to its right.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
@@ -13,7 +14,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, summed, summed_by
+from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, kernels_of, summed, summed_by
 from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
 from tracediff.pair import total
 from tracediff.present.columns import numbers
@@ -24,8 +25,7 @@ T = TypeVar("T", Op, WorkChange)
 ALL_MODULES = Modules()
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportRow:
+class ReportRow(Struct, frozen=True, kw_only=True):
     """One line of a table; times in µs per step, counts per step.
 
     Attributes:
@@ -55,8 +55,7 @@ class ReportRow:
         return [counts(self.control_count, self.test_count), *self.times(unit)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sums:
+class Sums(Struct, frozen=True, kw_only=True):
     """A table of rows that add up to `whole`, in one unit."""
 
     title: str
@@ -122,8 +121,7 @@ def _with_small_in_one(
     ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
+class Changes(Struct, frozen=True, kw_only=True):
     """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
 
     title: str
@@ -182,8 +180,11 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
         for line in found[:top]
     ]
     left = found[top:]
+    members = (member for group in comparison.work.groups for side in group.members for member in side)
+    families = {kernels_of(member.family) for member in members}
+    by = "family" if rows and all(row.name in families for row in rows) else "operator"
     return Sums(
-        title="GPU work by operator" if has_gpu else "Operators (self time)",
+        title=f"GPU work by {by}" if has_gpu else "Operators (self time)",
         rows=[*rows, _together(comparison, plural(len(left), "other"), left)] if rows and left else rows,
         whole=_together(comparison, "all GPU work" if has_gpu else "all operators", found),
         unit=with_digits(time_unit(steps), changes),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.comparison import Comparison
@@ -14,8 +15,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
 
-@dataclass(frozen=True)
-class ColumnFormat:
+class ColumnFormat(Struct, frozen=True):
     """The format of a column: its unit's symbol, empty for counts and where each value has its own, and the text of a
     value per step (ns, bytes, flop or a count).
     """

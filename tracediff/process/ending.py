@@ -83,7 +83,7 @@ def _let_signals_kill() -> None:
 
 
 def _judge(error: BaseException) -> tuple[int, str]:
-    """The exit code that ``error`` ends the process with, and the line that tells it."""
+    """The exit code that ``error`` ends the process with, and the line that says why."""
     from tracediff.errors import TracediffError
 
     if _received or isinstance(error, KeyboardInterrupt):  # libraries turn it into errors of their own

@@ -14,7 +14,6 @@ import traceback
 import zlib
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from queue import Empty, SimpleQueue
@@ -29,7 +28,7 @@ from tracediff.progress import INTERVAL_S, Meter, OnProgress
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Attempt = Callable[[Item, Callable[[int], None] | None], Result]
-"""What is done with an item; it tells the function that it gets how many bytes it has read so far."""
+"""What is done with an item; it passes the number of bytes that it has read so far to the function."""
 
 OPTION = "--executor"
 ADDRESS = re.compile(r"dask(?:://(?P<host>[\w.-]+):(?P<port>\d{1,5}))?")
@@ -40,26 +39,24 @@ OF_EXECUTOR = "it may have run out of memory; where processes are spawned, guard
 KILLED_REMEDY = "it may have run out of memory: try --jobs 1, or --rank"
 
 
-@dataclass
 class Processes(Generic[Item, Result]):
-    """Processes of this machine that each have a pipe of their own, which ends when they do.
+    """Processes of this machine that each have a pipe of their own, which ends when they do."""
 
-    Attributes:
-        items: what there is to do. sizes: its bytes. attempt: what is done with each; its errors are results.
-    """
-
-    items: Sequence[Item]
-    sizes: Sequence[int]
-    attempt: Attempt[Item, Result]
-    progress: OnProgress | None = None
-    _workers: dict[Connection, BaseProcess] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        items: Sequence[Item],
+        sizes: Sequence[int],
+        attempt: Attempt[Item, Result],
+        progress: OnProgress | None = None,
+    ) -> None:
+        """Of ``items``, each of so many bytes, with each of which ``attempt`` is made; its errors are results."""
+        self.items, self.attempt = items, attempt
+        self._workers: dict[Connection, BaseProcess] = {}
         self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-        self._bytes_read = self._context.RawArray("q", len(self.items))  # each entry has one writer: it needs no lock
-        self._meter = Meter(self.sizes, self._bytes_read, self.progress) if self.progress else None
-        self._left = sorted(range(len(self.items)), key=lambda k: self.sizes[k])  # the largest first, from the end
-        self._tries = [0] * len(self.items)
+        self._bytes_read = self._context.RawArray("q", len(items))  # each entry has one writer: it needs no lock
+        self._meter = Meter(sizes, self._bytes_read, progress) if progress else None
+        self._left = sorted(range(len(items)), key=lambda k: sizes[k])  # the largest first, from the end
+        self._tries = [0] * len(items)
 
     def run(self, jobs: int) -> Iterator[tuple[int, Result | TracediffError]]:
         """(position, result) of each item as they come, from ``jobs`` processes at a time.
@@ -95,11 +92,11 @@ class Processes(Generic[Item, Result]):
     def _give(self, pipe: Connection, doing: dict[Connection, int]) -> None:
         if self._left:
             doing[pipe] = k = self._left.pop()
-            with suppress(OSError):  # it was killed, which the end of the pipe tells
+            with suppress(OSError):  # it was killed, which the end of the pipe shows
                 pipe.send(k)
 
     def _take(self, pipe: Connection, doing: dict[Connection, int]) -> Iterator[tuple[int, Result | TracediffError]]:
-        """What became of the item of the process at ``pipe``; nothing if it is tried again."""
+        """The result of the item that the worker at ``pipe`` was doing; nothing if it is tried again."""
         k = doing.pop(pipe)
         try:
             result = pipe.recv()
@@ -136,7 +133,7 @@ def killed(item: object, remedy: str = KILLED_REMEDY) -> TracediffError:
 def _work(
     pipe: Connection, attempt: Attempt[Item, Result], items: Sequence[Item], bytes_read: MutableSequence[int]
 ) -> None:
-    """Run in a process: do the items whose positions come through ``pipe``, and send back what became of them."""
+    """Run in a process: do the items whose positions come through ``pipe``, and send back their results."""
     end_with_parent()
     leave_interrupts_to_parent()
     while True:
@@ -168,7 +165,7 @@ def in_executor(
     Dask gives the items of a worker that was lost to others, as often as its ``allowed-failures`` says.
 
     Raises:
-        TracediffError: it is no executor. Exception: any that ``attempt`` raised.
+        TracediffError: it is not an executor. Exception: any that ``attempt`` raised.
     """
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         remedy = "pass an executor of concurrent.futures, or a Dask Client"
@@ -197,7 +194,7 @@ def in_executor(
 
 
 def compressed(attempt: Attempt[Item, Result], item: Item) -> bytes:
-    """Run by a worker: what becomes of ``item``, a fifth of its size or less."""
+    """Run by a worker: the result of ``item``, a fifth of its size or less."""
     return zlib.compress(pickle.dumps(attempt(item, None), pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.views import kernels_of
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import change, count, plural, time
 from tracediff.pair import SIDES, total
@@ -28,8 +29,8 @@ WHY = {
 
 
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
-    """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one), the
-    largest first.
+    """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one; or its
+    family, as ``gemm kernels``), the largest first.
 
     Raises:
         TracediffError: no work of that name.
@@ -54,7 +55,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
 
 def _called(member: Member, name: str) -> bool:
     names = [member.name, match_name(member.name), display_name(member.name), member.op or ""]
-    return any(name in known_name for known_name in names)
+    return name == kernels_of(member.family) or any(name in known_name for known_name in names)
 
 
 def _group(comparison: Comparison, group: Group) -> list[str]:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff import bounds
@@ -39,8 +39,7 @@ Key = tuple[bool, int, int]
 encoded = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True)
-class Ids:
+class Ids(Struct, frozen=True):
     """Numbers of processes, threads and arrows that are new in the file: Perfetto takes equal thread ids of two
     processes for one thread.
     """
@@ -50,8 +49,7 @@ class Ids:
     arrow: Iterator[int] = field(default_factory=lambda: count(1))
 
 
-@dataclass(frozen=True)
-class StepEvents:
+class StepEvents(Struct, frozen=True):
     """The events of one side.
 
     Attributes:
@@ -65,8 +63,7 @@ class StepEvents:
     left_out: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlacedEvents:
+class PlacedEvents(Struct, frozen=True, kw_only=True):
     """Where n events of a trace are shown.
 
     Attributes:

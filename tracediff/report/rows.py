@@ -7,8 +7,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff.diff.call_trees import folded, merge_trees
 from tracediff.diff.comparison import Comparison
@@ -23,8 +24,7 @@ from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
 
 
-@dataclass(frozen=True)
-class OutputTable:
+class OutputTable(Struct, frozen=True):
     """A table. Attributes: columns: their names. values: of each row."""
 
     columns: tuple[str, ...]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table as RichTable
@@ -26,8 +27,7 @@ WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A table as wide as the terminal: names are cut where they must be, numbers never; columns without a value are
     left out, columns that do not fit are omitted with a note.
     """
@@ -131,7 +131,7 @@ def screen_console() -> Console:
 
 def print_screen(console: Console, screen: RenderableType) -> None:
     """Print ``screen`` without the blanks that rich puts at the ends of lines, and without workflow commands: names are
-    untrusted, and any may come to stand at the start of a line.
+    untrusted, and any may begin a line.
     """
     with console.capture() as captured:
         console.print(screen, highlight=False, soft_wrap=False)
@@ -149,8 +149,7 @@ LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
 """Parts of the room that operators and places may take."""
 
 
-@dataclass(frozen=True)
-class SumsTable:
+class SumsTable(Struct, frozen=True):
     """The work by operator: rows that add up to all of it."""
 
     work: Sums
@@ -168,8 +167,7 @@ class SumsTable:
         yield Text()
 
 
-@dataclass(frozen=True)
-class WorkRows:
+class WorkRows(Struct, frozen=True):
     """``rows`` under ``title``: operator, kernels and, where there is room or rows look alike, module and shapes."""
 
     title: str
@@ -247,7 +245,7 @@ def _place(row: ReportRow, alike: list[ReportRow]) -> str:
 
 
 def _with_place(row: ReportRow, place: str, width: int) -> str:
-    """Kernels and where they run: the end of a module's path tells more than its beginning."""
+    """Kernels and where they run: the end of a module's path is more specific than its beginning."""
     if not place:
         return shortened_pairs([row.kernels], width)[0]
     room = min(len(place), max(LEAST_PLACE, width - len(row.kernels) - GAP, int(LARGEST_PLACE * width)))

@@ -133,7 +133,7 @@ REST, GROUP, PART = "rest", "group", "part"
 KINDS = {REPLACED: "replaced", SINGLE: "event"}
 """Note of a node → its kind."""
 UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
-"""What a node says that is no line."""
+"""What a node says that is not a line."""
 Sides = tuple[Side, Side]
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -41,8 +41,7 @@ STATE_ROW = 0
 """The row of states in a timeline."""
 
 
-@dataclass(frozen=True)
-class MergedTrace:
+class MergedTrace(Struct, frozen=True):
     """One trace of two steps.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import ceil
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
@@ -38,8 +39,7 @@ SCREEN = 30
 CLOSING = "0 ns unexplained"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Screen:
+class Screen(Struct, frozen=True, kw_only=True):
     """What a screen shows.
 
     Attributes:
@@ -130,8 +130,7 @@ def _cautions(comparison: Comparison) -> list[RenderableType]:
     return _remarks(sections.doubt(comparison), sections.caution_lines(comparison))
 
 
-@dataclass(frozen=True)
-class WhyTable:
+class WhyTable(Struct, frozen=True):
     """Why the step changed, as wide as there is room."""
 
     comparison: Comparison

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -23,8 +23,7 @@ from tracediff.source.revisions import ChangedFile, Lines, Revisions
 Part = Annotated[float, Meta(ge=0, le=1)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Touching:
+class Touching(Struct, frozen=True, kw_only=True):
     """Changed lines that changed work runs for."""
 
     file: Annotated[str, Meta(description="path in the repository")]
@@ -38,8 +37,7 @@ class Touching:
     distance: Annotated[int, Meta(description="references between them and the work's own code: 0 where that changed")]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ChangedCode:
+class ChangedCode(Struct, frozen=True, kw_only=True):
     """Which changed lines the changed work runs for."""
 
     commits: Annotated[tuple[str, str], Meta(description="of control and test")]
@@ -53,7 +51,7 @@ class ChangedCode:
     unplaced: Annotated[
         Part, Meta(description="of the change of all changed work, the part whose line is not known")
     ] = 0.0
-    note: Annotated[str, Meta(description="why nothing can be told; empty otherwise")] = ""
+    note: Annotated[str, Meta(description="why the changed lines are unknown; empty otherwise")] = ""
 
 
 Key = tuple[str, str]
@@ -63,7 +61,7 @@ Keys = tuple[Key, ...] | None
 SETTINGS = frozenset(
     ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
 )
-"""What sets how all operators run, wherever it stands."""
+"""What sets how all operators run, in any place."""
 
 
 def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
@@ -93,8 +91,7 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
     )
 
 
-@dataclass
-class _Work:
+class _Work(Struct):
     """What runs for one definition, None for what has none.
 
     Attributes:
@@ -317,5 +314,5 @@ def _commit(repository: Repository, name: str) -> str:
         raise TracediffError("changed lines", "the traces do not say which commit they were recorded from", REMEDY)
     found = repository.commit(name)
     if found is None:
-        raise TracediffError(quoted(name), "is no commit of the repository", REMEDY)
+        raise TracediffError(quoted(name), "is not a commit of the repository", REMEDY)
     return found.name

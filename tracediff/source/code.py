@@ -8,10 +8,11 @@ import ast
 import builtins
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from types import CodeType
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.ingest.model.names import LINE_OF_CODE
@@ -26,8 +27,7 @@ RUNS_BY_ITSELF = ("forward", "setup_context", "backward")
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-@dataclass(frozen=True, eq=False)
-class Definition:
+class Definition(Struct, frozen=True, eq=False):
     """A function or method, the body of a class, or a statement of a file.
 
     Attributes:
@@ -54,8 +54,7 @@ class Definition:
         return self.name.rpartition(".")[2]
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class SourceFile(Struct, frozen=True):
     """A Python file.
 
     Attributes:
@@ -64,7 +63,7 @@ class SourceFile:
     """
 
     path: str
-    text: str = field(repr=False)
+    text: str
     definitions: tuple[Definition, ...]
     imports: tuple[str, ...]
 
@@ -94,7 +93,7 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 
 def _strip(tree: ast.Module) -> None:
-    """Take out what has no effect on what runs: strings that stand alone, and annotations."""
+    """Take out what has no effect on what runs: strings that are statements, and annotations."""
     for node in ast.walk(tree):
         if isinstance(node, Block | ast.Module):
             left = [inner for inner in node.body if not _is_text(inner)]
@@ -167,7 +166,7 @@ def _dump(nodes: list[ast.AST]) -> str:
 
 
 def _meaning(code: CodeType) -> Hashable:
-    """What the code does, wherever it stands and whatever its local variables are called."""
+    """What the code does, independent of its place and of the names of its local variables."""
     constants = tuple(_meaning(c) if isinstance(c, CodeType) else (type(c).__name__, repr(c)) for c in code.co_consts)
     return code.co_code, constants, code.co_names, len(code.co_freevars), code.co_argcount, code.co_flags
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from tracediff.errors import TracediffError
 from tracediff.git import Repository
@@ -15,8 +16,7 @@ Lines = tuple[int, int]
 """The first and the last of some lines."""
 
 
-@dataclass(frozen=True)
-class ChangedFile:
+class ChangedFile(Struct, frozen=True):
     """A file that differs.
 
     Attributes:
@@ -35,8 +35,7 @@ class ChangedFile:
         return self.after or self.before or ""
 
 
-@dataclass(frozen=True)
-class Revisions:
+class Revisions(Struct, frozen=True, dict=True):
     """The commits of control and test in a repository; hashes."""
 
     repository: Repository

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, Process
 from cachetools import LRUCache
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, printable, quoted
@@ -30,8 +30,7 @@ MOST_KEPT = 32 << 20
 CURSOR = re.compile(r"(?P<key>[0-9a-f]{16})-(?P<page>[1-9][0-9]{0,5})")
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(Struct, frozen=True):
     """What a tool was asked.
 
     Attributes:
@@ -42,8 +41,7 @@ class Question:
     sets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class KeptAnswer:
+class KeptAnswer(Struct, frozen=True):
     """The answer to a question, page by page."""
 
     question: Question
@@ -164,7 +162,7 @@ WIDTH = 160
 MOST_BYTES = 4 << 20
 """Largest output, in bytes."""
 PREFIX = re.compile(r"(?:tracediff: )?(?:error: |Error: )?")
-"""What stands before the line of an error."""
+"""The beginning of the line of an error."""
 ANSWERED = (0, 3)
 """Exit codes of a command that answered; 3 if the sides are not comparable."""
 
@@ -236,7 +234,7 @@ def _environment() -> dict[str, str]:
         "PYTHONIOENCODING": "utf-8",
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "PYTHONSAFEPATH": "1",
-        PROJECT: os.getcwd(),  # not the folder, whose files are no settings
+        PROJECT: os.getcwd(),  # not the folder, whose files are not settings
     }
 
 

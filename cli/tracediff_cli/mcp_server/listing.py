@@ -11,10 +11,9 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from tracediff import bounds
-from tracediff.aggregate.snapshot import is_snapshot
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import ranges, size
-from tracediff.ingest.discover import find_traces, rank_in_name, worker_of
+from tracediff.ingest.discover import find_traces, is_snapshot, rank_in_name, worker_of
 from tracediff.ingest.files.source import TraceFile, open_trace, stored_sizes
 from tracediff.present.plain_text import Table
 from tracediff.report.table_terminal import print_screen, to_rich

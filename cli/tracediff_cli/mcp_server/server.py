@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -26,6 +25,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 from mcp.types import Tool as ToolEntry
+from msgspec import Struct
 from pydantic import ValidationError
 
 from tracediff import bounds
@@ -161,8 +161,7 @@ def _result(text: str, *, is_error: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)], is_error=is_error)
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A tool that answers with what a command prints.
 
     Attributes:
@@ -287,5 +286,5 @@ def _schema(option: click.Option) -> dict[str, Any]:
 
 
 def _positional(name: str) -> str:
-    """A set's name that is no option."""
+    """A set's name that is not an option."""
     return f"./{name}" if name.startswith("-") else name

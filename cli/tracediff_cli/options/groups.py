@@ -10,13 +10,13 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from msgspec import Struct
 
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 
@@ -243,8 +243,7 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(Struct, frozen=True):
     """A file or a folder that a command writes.
 
     Attributes:

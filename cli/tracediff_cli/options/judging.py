@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
@@ -103,8 +103,7 @@ def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_judging
 
 
-@dataclass(frozen=True)
-class PairOptions:
+class PairOptions(Struct, frozen=True):
     """The sets CONTROL and TEST of a command, and how they are read and judged."""
 
     control: str
@@ -144,8 +143,7 @@ def pair_options(
     return decorate
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True):
     """A folder in a repository, None if nobody asked, and the commits of both sides, None for those recorded."""
 
     folder: Path | None

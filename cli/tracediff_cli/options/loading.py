@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.errors import TracediffError, quoted, whole_number
 from tracediff_cli.options.groups import READING, SETS, Input, Size, WholeNumber, option, show_reading
@@ -23,8 +24,7 @@ SIDES = ("ctrl", "test")
 """Prefixes, followed by ``=``, that limit an option's value to one side."""
 
 
-@dataclass(frozen=True)
-class LoadArguments:
+class LoadArguments(Struct, frozen=True):
     """The loading options as they were written on the command line.
 
     Attributes:
@@ -255,7 +255,7 @@ def load_options(
         )
         @wraps(command)
         def with_loading(**given: Any) -> Any:
-            names = [each.name for each in fields(LoadArguments) if each.name in given]
+            names = [name for name in LoadArguments.__struct_fields__ if name in given]
             return command(loading=LoadArguments(sides, **{name: given.pop(name) for name in names}), **given)
 
         return with_loading

@@ -74,8 +74,8 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
   // The flame graph: its state goes into the URL, and the zoomed box to the panel below it.
   flame: {
     draw: function (data) {
-      const told = (view, node) => window.dash_clientside.set_props("flame-view", { data: { ...view, node } });
-      window.drawFlame(document.getElementById("flame-graph"), data.graph, data.view, told);
+      const select = (view, node) => window.dash_clientside.set_props("flame-view", { data: { ...view, node } });
+      window.drawFlame(document.getElementById("flame-graph"), data.graph, data.view, select);
       return window.dash_clientside.no_update;
     },
   },

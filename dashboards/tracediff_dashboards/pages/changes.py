@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
 from dash_ag_grid import AgGrid
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.formatting import Unit, time_unit

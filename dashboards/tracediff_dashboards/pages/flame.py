@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from dash import dcc, html
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.report.page.script_data import comparison_flame

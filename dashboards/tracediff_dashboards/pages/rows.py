@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
@@ -28,8 +29,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class TableRow:
+class TableRow(Struct, frozen=True):
     """One row of a tab.
 
     Attributes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
+from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.errors import printable

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 from cachetools import LRUCache, cachedmethod
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.assemble import narrowed
@@ -123,8 +124,7 @@ def _part_key(view: View) -> Hashable:
     return view.control, view.test, view.filters, view.forced
 
 
-@dataclass(frozen=True)
-class PageContext:
+class PageContext(Struct, frozen=True):
     """What a page shows: a comparison, its filtered part, and the state of the page.
 
     Attributes:

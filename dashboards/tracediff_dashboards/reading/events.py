@@ -10,8 +10,9 @@ import pickle
 import shutil
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep

@@ -7,11 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 from cachetools import LRUCache
+from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.traceset import TraceSet

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO
 
 from tracediff import bounds
-from tracediff.aggregate.snapshot import SUFFIX
 from tracediff.engine import SetOptions
 from tracediff.errors import TracediffError, quoted
+from tracediff.ingest.discover import SNAPSHOT_SUFFIX
 from tracediff.ingest.read import trace_suffixes
 from tracediff.process.temporary import make_temporary_folder
 from tracediff.set_folder import REMEDY, SetFolder
@@ -101,11 +101,11 @@ class Uploads:
             TracediffError: the file is too large, or its name is not that of a trace or snapshot.
         """
         plain = UNSAFE.sub("_", file_name.replace("\\", "/").rpartition("/")[2])[-120:].lstrip(".") or "trace"
-        if not plain.endswith((*trace_suffixes(), ".zip", SUFFIX)):
+        if not plain.endswith((*trace_suffixes(), ".zip", SNAPSHOT_SUFFIX)):
             raise TracediffError(
                 plain,
                 "not a trace or snapshot, by its name",
-                f"drop a {', '.join(trace_suffixes())}, .zip or {SUFFIX} file",
+                f"drop a {', '.join(trace_suffixes())}, .zip or {SNAPSHOT_SUFFIX} file",
             )
         if length > MOST_BYTES:
             raise TracediffError(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass
 from math import isfinite
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from cachetools import LRUCache, cachedmethod
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -34,8 +34,7 @@ from tracediff_dashboards.state.view import LATEST, Window
 SEPARATOR = "|"
 
 
-@dataclass(frozen=True)
-class StepPlace:
+class StepPlace(Struct, frozen=True):
     """One step of one rank of one run.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import fields, replace
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from tracediff_dashboards.state.view import (
     PINNED,
@@ -19,7 +20,7 @@ from tracediff_dashboards.state.view import (
     where_of,
 )
 
-CONTROLS = ("control", "test", *(field.name.replace("_", "-") for field in fields(Filters)))
+CONTROLS = ("control", "test", *(name.replace("_", "-") for name in Filters.__struct_fields__))
 """Controls on every page: the sets and the filters, in the order of `Filters`."""
 OTHERS = {
     "flame-view": "flame-view.data",
@@ -42,7 +43,7 @@ PROPERTIES = {key: f"{key}.value" for key in CONTROLS} | OTHERS
 
 def values_of(view: View) -> list[Any]:
     """The values of CONTROLS for a view."""
-    filters = [list(value) if isinstance(value, tuple) else value for value in vars(view.filters).values()]
+    filters = [list(value) if isinstance(value, tuple) else value for value in asdict(view.filters).values()]
     return [view.control or None, view.test or None, *filters]
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qs, urlencode
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from tracediff import bounds
 from tracediff.diff.comparison import Part
@@ -62,8 +64,7 @@ def default_columns(tab: str) -> tuple[str, ...]:
     return tuple(name for name, column in OF_TABS[tab].items() if GRID not in column.hidden)
 
 
-@dataclass(frozen=True)
-class TableLayout:
+class TableLayout(Struct, frozen=True):
     """Sort order, columns and filters of the table; an empty attribute is the default.
 
     Attributes:
@@ -147,8 +148,7 @@ def _single(model: Any) -> dict[str, Any]:
 SIZES = ("work", "host", "count")
 
 
-@dataclass(frozen=True, kw_only=True)
-class FlameView:
+class FlameView(Struct, frozen=True, kw_only=True):
     """The state of the flame graph.
 
     Attributes:
@@ -201,8 +201,7 @@ LATEST = 1 << 60
 """Upper bound of the time within a step, in ns."""
 
 
-@dataclass(frozen=True)
-class Filters:
+class Filters(Struct, frozen=True):
     """The filters of a comparison, under the names that they have in the URL and as controls.
 
     Attributes:
@@ -212,7 +211,6 @@ class Filters:
     """
 
     device: str | None = None
-    _: KW_ONLY
     phase: tuple[str, ...] = ()
     family: tuple[str, ...] = ()
     module: tuple[str, ...] = ()
@@ -235,8 +233,7 @@ class Filters:
         return Selection.parse(self.steps) if self.steps else None
 
 
-@dataclass(frozen=True)
-class View:
+class View(Struct, frozen=True):
     """The state in the query of a URL.
 
     Attributes:
@@ -250,7 +247,6 @@ class View:
     control: str = ""
     test: str = ""
     filters: Filters = field(default_factory=Filters)
-    _: KW_ONLY
     forced: bool = False
     tab: str = TABS[0]
     row: str = ""
@@ -272,7 +268,7 @@ class View:
         fields: dict[str, str | Sequence[object]] = {
             "control": self.control,
             "test": self.test,
-            **vars(self.filters),
+            **asdict(self.filters),
             "forced": "1" if self.forced else "",
             "tab": self.tab if self.tab != TABS[0] else "",
             "row": self.row,

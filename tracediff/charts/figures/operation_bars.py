@@ -5,9 +5,10 @@ HTA's users know, of a comparison and over HTA's frame; and what the host spends
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, side_names
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from tracediff.diff.ops import Op
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One operation, in events or µs per step."""
 
     op: Op
@@ -209,28 +209,18 @@ def frame_counts_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
     Raises:
         TracediffError: the frame has not two sides.
     """
-    return _grouped_bars(
-        frame, suffix="_counts", difference="diff_counts", top=top, title="Counts by name", unit="count"
-    )
+    return _grouped_bars(frame, top, ("_counts", "diff_counts"), "Counts by name", "count")
 
 
 def frame_duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figure:
     """Total duration of each name on both sides in µs, and their difference. Arguments as `frame_counts_diff`."""
-    return _grouped_bars(
-        frame,
-        suffix=DURATION,
-        difference="diff_duration",
-        top=top,
-        title="Total duration by name",
-        unit="total duration (µs)",
-    )
+    return _grouped_bars(frame, top, (DURATION, "diff_duration"), "Total duration by name", "total duration (µs)")
 
 
-def _grouped_bars(
-    frame: pd.DataFrame, *, suffix: str, difference: str, top: int | None, title: str, unit: str
-) -> go.Figure:
+def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], title: str, unit: str) -> go.Figure:
     import plotly.graph_objects as go
 
+    suffix, difference = ends
     labels = _labels(frame)
     shown = _most_changed(frame, difference, top)
     names = [escape(str(name), quote=False) for name in shown.index]
@@ -259,11 +249,8 @@ def _labels(frame: pd.DataFrame) -> list[str]:
     """The two sides' labels, control first."""
     labels = [column.removesuffix(DURATION) for column in frame.columns if column.endswith(DURATION)]
     if len(labels) != 2:
-        raise TracediffError(
-            "the frame",
-            f"has {len(labels)} columns that end in {DURATION}, not 2",
-            "give a frame from TraceDiff.compare_traces",
-        )
+        reason = f"has {len(labels)} columns that end in {DURATION}, not 2"
+        raise TracediffError("the frame", reason, "give a frame from TraceDiff.compare_traces")
     return labels
 
 
@@ -280,8 +267,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= bounds.CHART_TICK else f"{name[: half - 1]}…{name[-half:]}"
 
 
-@dataclass(frozen=True)
-class CallTimes:
+class CallTimes(Struct, frozen=True):
     """Runtime calls of one name per step, times in µs; ``full`` is safe, ``name`` plain."""
 
     name: str

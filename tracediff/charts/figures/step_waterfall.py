@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.charts.labels import has_gpu, label, not_compared, side_names
@@ -25,8 +26,7 @@ BAR_WIDTH = 0.75
 """Thickness of a bar as a fraction of its row."""
 
 
-@dataclass(frozen=True)
-class StateChange:
+class StateChange(Struct, frozen=True):
     """The change of one state: ``delta`` in µs per step. ``name`` is plain text."""
 
     name: str

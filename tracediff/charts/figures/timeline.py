@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.aggregate.samples import StepSum
@@ -170,8 +170,7 @@ NARROWEST = 1 / 1000
 """Part of the longer step that a mark is wide at least; marks that touch are one."""
 
 
-@dataclass(frozen=True)
-class StepSpans:
+class StepSpans(Struct, frozen=True):
     """What ran in one step.
 
     Attributes:
@@ -219,12 +218,12 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=[0, longest / 1000 / unit.size])
     figure.update_yaxes(categoryorder="array", categoryarray=SIDES[::-1], showgrid=False)
     figure.update_layout(barmode="overlay")
-    told = [
+    captions = [
         f"{plural(len(side.start), 'event')}, {time(int((side.end - side.start).sum()) / 1000)}" if side else "unknown"
         for side in sides
     ]
     where = "; ".join(f"{name}: {side.where}" for name, side in zip(SIDES, sides, strict=True) if side)
-    return finish(figure, theme, f"{told[0]} in the control, {told[1]} in the test", where, 200)
+    return finish(figure, theme, f"{captions[0]} in the control, {captions[1]} in the test", where, 200)
 
 
 def name_steps(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,8 +17,7 @@ BATCHES = 10_000
 """Batches per epoch: more than a measurement needs, so that no step restarts the loader."""
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(NamedTuple):
     """A step that ``tracediff collect --workload`` runs.
 
     Attributes:

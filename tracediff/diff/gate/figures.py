@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
 from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
@@ -74,8 +76,7 @@ FEW_RUNS = "too few runs: significance unknown"
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One number per side.
 
     Attributes:
@@ -91,7 +92,6 @@ class Figure:
     subject: str
     control: float | None
     test: float | None
-    _: KW_ONLY
     interval: Interval | None = None
     exact: bool = False
     spread: float | None = None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
 from datetime import date
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
@@ -43,8 +45,7 @@ UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significanc
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The result of one limit on one figure.
 
     Attributes:
@@ -58,7 +59,6 @@ class Judged:
     limit: Limit
     figure: Figure
     result: str
-    _: KW_ONLY
     why: str = ""
     settle: str = ""
     waiver: Waiver | None = None
@@ -69,8 +69,7 @@ class Judged:
         return None if self.figure.control is None else self.limit.bound(self.figure.control)
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """The result of the whole check.
 
     Attributes:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.diff.preflight import DOUBTFUL
@@ -42,8 +43,7 @@ FRACTION = re.compile(r"0(?:\.\d{1,15})?", re.ASCII)
 FORM = "write SUBJECT=RELATIVE or SUBJECT=RELATIVE,ABSOLUTE, such as family:gemm=5%,20us"
 
 
-@dataclass(frozen=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """The largest increase that is allowed for a subject; exceeded if both parts are exceeded.
 
     Attributes:
@@ -140,8 +140,7 @@ def parse_absolute(text: str, unit: str, where: str) -> float:
     return float(amount[1]) * FACTORS[unit][amount[2]]
 
 
-@dataclass(frozen=True)
-class Waiver:
+class Waiver(Struct, frozen=True):
     """Permission for limits to be exceeded until a date."""
 
     pattern: str
@@ -172,8 +171,7 @@ KEYS = ("max_regression", "min_delta", "allow", "limit", "waiver")
 SEE = "docs/ci.md lists the valid keys"
 
 
-@dataclass(frozen=True)
-class GateSettings:
+class GateSettings(Struct, frozen=True):
     """The settings of a check.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""Aligning two sequences: the pairs of equal elements that stand in the same order; and joining what belongs together,
+"""Aligning two sequences: the pairs of equal elements that occur in the same order; and joining what belongs together,
 two by two.
 """
 
@@ -110,7 +110,7 @@ def ascending(pairs: Pairs) -> Pairs:
 
 
 def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
-    """Align what lies between neighbouring pairs that stand in order on both sides."""
+    """Align what lies between neighbouring pairs that are in order on both sides."""
     anchors, last = [], -1
     for i, j in found:
         if j > last:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -43,7 +44,7 @@ SCALED = ("scaled",)
 
 @lru_cache(maxsize=1 << 16)
 def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
-    """Shapes to compare: without arguments that are no tensors, and without an output that is one more operand."""
+    """Shapes to compare: without arguments that are not tensors, and without an output that is one more operand."""
     if not shapes:
         return ()
     try:
@@ -124,9 +125,7 @@ def _mapped(control: list[Shapes], test: list[Shapes], ratio: Fraction) -> dict[
 
 
 def _dimensions(x: Shapes, y: Shapes) -> list[Dimension] | None:
-    """Each dimension of two calls; None where their tensors
-    differ in number or rank.
-    """
+    """Each dimension of two calls; None where their tensors differ in number or rank."""
     a, b = ([list(_flat(json.loads(tensor))) for tensor in shapes] for shapes in (x, y))
     if [len(tensor) for tensor in a] != [len(tensor) for tensor in b]:
         return None
@@ -145,8 +144,7 @@ STEADY = ("gemm", "conv", "attention", "embedding", "communication", "pool", "so
 """Families of work that compilers leave where it is."""
 
 
-@dataclass
-class Pairing:
+class Pairing(Struct):
     """Which calls are the same.
 
     Attributes:
@@ -166,8 +164,7 @@ class Pairing:
         return Pairing(self.control_of, self.test_of)
 
 
-@dataclass
-class _Side:
+class _Side(Struct):
     """A tree with what its calls are compared by.
 
     Attributes:
@@ -176,11 +173,8 @@ class _Side:
 
     tree: CallTree
     shapes: ComparedShapes | None
-    children: dict[int, list[int]] = field(init=False)
-    content: list[int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.children = self.tree.children()
+    children: dict[int, list[int]]
+    content: list[int] = field(default_factory=list)
 
     def heavy(self, node: int) -> bool:
         """Whether an operator is of a family that compilers leave where it is."""
@@ -203,7 +197,10 @@ def pair_calls(control: CallTree, test: CallTree) -> Pairing:
     Near-linear in the number of calls where the sides resemble each other.
     """
     shapes = compared_shapes(control, test)
-    sides = _Side(control, shapes and shapes[0]), _Side(test, shapes and shapes[1])
+    sides = (
+        _Side(control, shapes and shapes[0], control.children()),
+        _Side(test, shapes and shapes[1], test.children()),
+    )
     _write_contents(sides)
     pairing = Pairing()
     waiting = [(-1, -1)]

@@ -1,9 +1,8 @@
 """Level fusion: a fused kernel against the operators that it computes.
 
-What was matched before gives anchors (matrix products, mostly) that stand in the same order on both sides. Between the
-same two anchors an operator
-belongs to the first fused kernel of the other side that lists it; a kernel shares its group with another that lists one
-of the same operators.
+What was matched before gives anchors (matrix products, mostly) that occur in the same order on both sides. Between the
+same two anchors an operator belongs to the first fused kernel of the other side that lists it; a kernel shares its
+group with another that lists one of the same operators.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ def _computing(kernels: list[Item], ops: set[str]) -> dict[str, list[Item]]:
 
 
 def _lists(item: Item, tree: CallTree) -> Iterable[str]:
-    """Base names that may stand in a fused kernel's list for ``item``: its operators from the innermost outwards, those
+    """Base names that a fused kernel's list may have for ``item``: its operators from the innermost outwards, those
     that move data first.
     """
     chain, node = [base_name(item.name)] if item.op is None or item.name == item.op else [], item.node

@@ -7,14 +7,19 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.ingest.manifest import CompiledGraph, Manifest
 from tracediff.ingest.model.names import as_one
-from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 
 GRAPH_OF_NAME = re.compile(r"^graph_\d+_")
 VIEWS = re.compile(
@@ -25,8 +30,7 @@ VIEWS = re.compile(
 PHASE_OF = {"inference": "forward"}
 
 
-@dataclass(frozen=True)
-class KernelOrigin:
+class KernelOrigin(Struct, frozen=True):
     """What one kernel computes: base names of the original operators (``native_layer_norm``; empty where unknown), the
     module that holds them all, None where none does, and their lines of code, None where unknown.
     """
@@ -120,8 +124,7 @@ FamilyOf = Callable[[str, str | None], str]
 FUSED_LIST = re.compile(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
 
 
-@dataclass(eq=False, kw_only=True)
-class Item:
+class Item(Struct, eq=False, kw_only=True):
     """Equal work of one side at one place.
 
     Attributes:
@@ -164,7 +167,7 @@ def items_of(
     """The items of ``tree`` in the order in which they ran.
 
     Args:
-        family_of: tells the family of a kernel.
+        family_of: the family of a kernel.
         factor: brings the tree's numerators to the comparison's scale.
         qualified: the profiler's module names (``Linear_7``) → the model's own (``blocks.3.fc1``), which are used
             instead where known.
@@ -249,8 +252,7 @@ Match = tuple[str, list[Item], list[Item], tuple[int, int] | None]
 """(level, items of the control, items of the test, the paired operators that all of them hang below)."""
 
 
-@dataclass
-class Leftover:
+class Leftover(Struct):
     """What no level has placed yet; items keep their order."""
 
     control: list[Item]

@@ -1,4 +1,4 @@
-"""How alike two pieces of work are that no operator tells apart: names, fused operators, families, durations, grids."""
+"""How alike two pieces of work are that no operator distinguishes: names, fused operators, families, times, grids."""
 
 from __future__ import annotations
 

@@ -8,16 +8,15 @@ common: it flags something in 22–44 % of comparisons of equal runs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.arrays import Floats
 
 
-@dataclass(frozen=True)
-class Significance:
+class Significance(Struct, frozen=True):
     """What the runs of both sides say of the change of one number.
 
     Attributes:
@@ -41,8 +40,7 @@ class Significance:
 UNTESTED = Significance()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tested:
+class Tested(Struct, frozen=True, kw_only=True):
     """What testing says of many numbers, k of them.
 
     Attributes:
@@ -160,7 +158,7 @@ def _adjusted(p: Floats) -> Floats:
 
 
 def _word(effect: float, q: float, reach: float, floor: float) -> str:
-    """faster or slower where that is no accident and no trifle; same where the whole interval is a trifle; else
+    """faster or slower where that is neither chance nor trivial; same where the whole interval is a trifle; else
     unclear.
     """
     if q <= thresholds.SIGNIFICANCE and abs(effect) > np.log1p(floor):

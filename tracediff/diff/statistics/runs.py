@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from statistics import NormalDist, fmean, median, stdev
+
+from msgspec import Struct
 
 from tracediff import thresholds
 
@@ -60,8 +61,7 @@ def _fraction(a: float, b: float, x: float) -> float:
     return value
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The effect of test against control as a logarithm of their ratio.
 
     Attributes:
@@ -72,7 +72,6 @@ class Estimate:
     """
 
     effect: float
-    _: KW_ONLY
     low: float | None = None
     high: float | None = None
     p: float | None = None

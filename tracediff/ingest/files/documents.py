@@ -22,9 +22,8 @@ STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 """A string, or the start of one where the text is cut off in it."""
 
 NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+(?:([{\[])|[}\]])", re.DOTALL)
-"""Everything up to a bracket outside of strings, and the bracket; its group tells an opening one. To be matched, not
-searched: where no bracket
-follows, a search would try again from every byte."""
+"""Everything up to a bracket outside of strings, and the bracket; its group is an opening one. To be matched, not
+searched: where no bracket follows, a search would try again from every byte."""
 
 NEXT_RUN = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb"|\{\s*+\}|\[\s*+\])*+(?:([{\[]++)|([}\]]++))", re.DOTALL)
 """The same up to a run of brackets, its groups the run of opening and of closing ones; over empty values, too."""
@@ -43,8 +42,7 @@ ESCAPE = re.compile(
 
 def brackets(text: bytes, start: int = 0, stop: int = sys.maxsize) -> Iterator[tuple[int, int]]:
     """(position behind it, depth there) of each bracket outside of strings, for any layout, any depth and whatever
-    strings contain; the depth is 0 at ``start``, and -1 behind
-    the end of a list around it.
+    strings contain; the depth is 0 at ``start``, and -1 behind the end of a list around it.
     """
     depth = 0
     while match := NEXT_BRACKET.match(text, start, stop):
@@ -143,7 +141,7 @@ def read_json(path: Path, kind: type[S], what: str, remedy: str) -> S:
     """The JSON document of type ``kind`` in ``path``, whose error is that it is not ``what``.
 
     Raises:
-        TracediffError: it cannot be read, is too large, or is no such document; it names the place.
+        TracediffError: it cannot be read, is too large, or is not such a document; it names the place.
     """
     data = read_whole(path, MOST_JSON, remedy)
     try:

@@ -271,7 +271,7 @@ def url_errors(url: str) -> Iterator[None]:
         packages = " ".join(filter(None, (REMOTE, PACKAGE_OF.get(protocol, ""))))
         reason = f"reading {protocol}:// needs a package that is not installed ({one_line(error)})"
         raise TracediffError(url, reason, f"pip install {packages}, or copy the file here") from None
-    except Exception as error:  # each file system has errors of its own; a lost connection is no file to some
+    except Exception as error:  # each file system has errors of its own; a lost connection is a missing file to some
         cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
         reason = one_line(cause)
         if isinstance(cause, FileNotFoundError):

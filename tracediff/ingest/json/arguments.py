@@ -58,7 +58,7 @@ FORMS: dict[str, Callable[[Any], bool]] = {
 
 @lru_cache(maxsize=4096)  # ranks of one program have the same ones
 def is_well_formed(argument: str, text: str) -> bool:
-    """Whether ``text`` is what the profiler writes for the argument; of arguments that are no inputs any text is."""
+    """Whether ``text`` is what the profiler writes for the argument; of arguments that are not inputs any text is."""
     check = FORMS.get(argument)
     try:
         return check is None or check(msgspec.json.decode(text))
@@ -89,7 +89,7 @@ def read_inputs(argument: str, column: Codes, texts: list[str], notes: Notes) ->
 
 
 def _as_json(argument: str, text: str) -> str:
-    """The JSON of inputs that torch_npu writes as text, ``32,3;\r\n;\r\n``; empty if it is no such text."""
+    """The JSON of inputs that torch_npu writes as text, ``32,3;\r\n;\r\n``; empty if it is not such a text."""
     parts = text.split(BETWEEN)
     if argument == "Input type" and text and all(TYPE_NAME.fullmatch(part) for part in parts):
         return json.dumps(parts)

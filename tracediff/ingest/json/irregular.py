@@ -95,7 +95,7 @@ def _carefully(text: bytes, kind: type[Event], notes: Notes) -> Event | None:
         notes.add("repaired", REPAIRED)
         return _converted(fixed, kind)
     try:
-        msgspec.json.decode(text, type=TextEvent)  # a start is no odd field, however it is written
+        msgspec.json.decode(text, type=TextEvent)  # a start is a usual field, however it is written
     except NOT_JSON:
         notes.add("odd-fields", "events with fields of unexpected types were read as far as they go")
     return event
@@ -144,7 +144,7 @@ BETWEEN_EVENTS = re.compile(rb"[\s,]*")
 OBJECT_START = re.compile(rb'\{\s*"')
 PHASE_KEY = re.compile(rb'"ph"\s*:')
 SIMPLE = re.compile(STRING + rb'|[^\s,\[\]{}"]++', re.DOTALL)
-"""A value that is no object and no list."""
+"""A value that is neither an object nor a list."""
 
 LOOK = 1 << 20
 """Bytes in which a damaged event has to end, and in which the next one is looked for."""

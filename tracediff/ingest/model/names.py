@@ -4,7 +4,6 @@ of code in the stacks that torch and Python write.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Sequence
 
@@ -20,7 +19,7 @@ FRAMES = (
 )
 """One frame, as torch's profiler and as Python writes it."""
 TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
-"""Of torch, and of the recorder, which is no part of what is recorded."""
+"""Of torch, and of the recorder, which is not part of what is recorded."""
 GENERATED = re.compile(r"[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{49}\.py\b")
 """Of Inductor, in whatever folder it keeps its code: a hash, in a folder of two of its letters."""
 LINE_OF_CODE = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
@@ -72,6 +71,8 @@ def bounded(name: str) -> str:
     """``name``; of one that is longer than is kept the beginning and a digest, so that two stay two."""
     if len(name) <= bounds.KEPT_NAME:
         return name
+    import hashlib  # which loads OpenSSL
+
     digest = hashlib.blake2s(name.encode(errors="surrogatepass"), digest_size=16).hexdigest()
     return f"{name[: bounds.KEPT_NAME - len(digest) - 2]}…#{digest}"
 

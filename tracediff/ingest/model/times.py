@@ -1,8 +1,7 @@
 """Times: microseconds as the trace spells them → whole nanoseconds, exactly.
 
 A float64 of microseconds is exact to the nanosecond below 2⁴³ µs (its spacing there is under 1 ns, so the nearest
-nanosecond is the written one);
-larger fractional times, such as epoch microseconds with decimals, must be read as text.
+nanosecond is the written one); larger fractional times, such as epoch microseconds with decimals, must be read as text.
 """
 
 from __future__ import annotations

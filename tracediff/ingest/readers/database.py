@@ -107,7 +107,7 @@ class Database:
         behind = f"{of_text} FROM {_quoted(table)} NOT INDEXED {f'WHERE {where}' if where else ''}"
         try:
             found, texts = self._cells([_quoted(c) for c in present], behind, values)
-        except TypeError:  # a cell that is no whole number: the slower way makes it one
+        except TypeError:  # a cell that is not a whole number: the slower way makes it one
             whole = [f"ifnull(CAST({_quoted(c)} AS INTEGER), {MISSING})" for c in present]
             found, texts = self._cells(whole, behind, values)
         by_name = dict(zip(present, found.T, strict=True))
@@ -118,7 +118,7 @@ class Database:
         """(int64[rows, columns], the text behind them of each row).
 
         Raises:
-            TypeError: a cell of a number is no whole number.
+            TypeError: a cell of a number is not a whole number.
         """
         texts: list[str] = []
         rows = self.rows(f"SELECT {', '.join((*asked, behind))}", values)

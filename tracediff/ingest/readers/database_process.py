@@ -85,7 +85,7 @@ class _ReadingProcess:
 
     def ask(self, file: TraceFile, path: Path) -> None:
         """Have it read; `answer` says what it found."""
-        with suppress(OSError):  # it is gone, which the end of its answers tells
+        with suppress(OSError):  # it is gone, which the end of its answers shows
             pickle.dump((file, path), self._questions)
             self._questions.flush()
 

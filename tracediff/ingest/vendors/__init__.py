@@ -39,8 +39,8 @@ MARKS = "events that wait, mark, or are a part of a collective"
 
 
 def note_marks(notes: Notes, device: str, count: int, what: str = MARKS) -> None:
-    """Say how many events of ``device`` are kept and are no work, and ``what`` they are."""
-    notes.add(CODE, f"{device} {what} are kept, and are no work", count)
+    """Say how many events of ``device`` are kept and are not work, and ``what`` they are."""
+    notes.add(CODE, f"{device} {what} are kept, and are not work", count)
 
 
 EVENTS, MTIA_MARKS = MTIA.device_events, f"{MTIA.prefix}marks"

@@ -1,6 +1,6 @@
 """Huawei's Ascend, as torch_npu writes it (``trace_view.json``): device events have no category, but a process.
 
-- "Ascend Hardware": tasks by stream. Those that wait or mark are no work. Those of a collective are a part of it.
+- "Ascend Hardware": tasks by stream. Those that wait or mark are not work. Those of a collective are a part of it.
 - "HCCL": collectives as a whole, and below them the tasks of their planes.
 - "CANN": calls of the host's threads. A task has the ``connection_id`` of the call that launched it.
 - "Overlap Analysis": torch_npu's own sums, which we do not use.
@@ -32,7 +32,7 @@ from tracediff.runtimes import ARGUMENT, ASCEND
 
 HARDWARE, COLLECTIVES, ANALYSIS, CALLS = ASCEND.processes
 MARKS = f"{ASCEND.prefix}marks"
-"""Category of events that are no work."""
+"""Category of events that are not work."""
 ENQUEUE, DEQUEUE = "enqueue", "dequeue"
 """Categories of the two ends of the queue between an operator and the thread that launches."""
 MARK = re.compile(r"(?i).*(?:wait|record|place_?holder|write[ _]value|profiling_(?:en|dis)able)")

@@ -1,7 +1,7 @@
 """TPUs in the Chrome traces of XProf, which JAX writes: events have no category, but a process and a thread.
 
 - ``/device:TPU:0``, thread "XLA Ops": the instructions that a core runs, one after the other: the work. An instruction
-  that contains others (a loop) is no work of its own.
+  that contains others (a loop) is not work of its own.
 - "XLA Modules", "Steps": programs and steps as a whole: annotations on the device.
 - Its other threads ("Async XLA Ops", name scopes, counters) show the same time again, or what runs beside the core.
 - ``/host:CPU``: Python's functions begin with ``$``, and those around the work are cut to it; a step has a
@@ -29,7 +29,7 @@ OPS = "XLA Ops"
 WHOLES = ("XLA Modules", "Steps")
 """Threads of programs and steps."""
 MARKS = f"{TPU.prefix}marks"
-"""Category of events that are no work."""
+"""Category of events that are not work."""
 CALL = re.compile(f"{TPU.launches}|{TPU.synchronising}")
 NUMBER = re.compile(r"^/device:\w+:(\d{1,9})$")
 PYTHON_FUNCTION = re.compile(r"^\$(?P<file>[^:]*):(?P<line>\d+) (?P<function>.*)$", re.DOTALL)
@@ -159,7 +159,7 @@ def _instruction_name(name: str, kind: str, source: str) -> str:
 
 def _operator(source: str) -> str:
     """``aten::mul.Tensor`` of ``jit(step)/aten::mul.Tensor/mul:``; without such an operator, the primitive at the end;
-    empty where the source is no path.
+    empty where the source is not a path.
     """
     path = source.partition(";")[0].removesuffix(":")
     found = OPERATOR.findall(path)

@@ -53,9 +53,8 @@ def collectives(context: Context) -> Collectives:
     """All operations of the file.
 
     On the GPU an operation is a communication kernel; what it does comes from its own arguments, else from the
-    ``record_param_comms`` and the annotation
-    (``nccl:all_reduce``, with inputs) around its launch, else from its name. On the host it is an annotation of gloo,
-    MPI or UCC on their threads.
+    ``record_param_comms`` and the annotation (``nccl:all_reduce``, with inputs) around its launch, else from its name.
+    On the host it is an annotation of gloo, MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
     kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])

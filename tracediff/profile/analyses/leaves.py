@@ -52,7 +52,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 
 
 def on_path(sources: Sources, path: CriticalPath) -> tuple[PathParts, list[Totals]]:
-    """(the parts of the path, the time of what is no work of its own: all of it counts as on the path)."""
+    """(the parts of the path, the time of what is not work of its own: all of it counts as on the path)."""
     columns, totals = [], []
     firsts = (EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)
     for what, first in firsts:
@@ -94,7 +94,7 @@ def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64,
 def of_steps(sources: Sources, path: CriticalPath) -> list[Totals]:
     """The work of each step, on the path or off it: the GPU events that it launched, and what the host did from its
     start to the next's: operators and calls of every thread by their self time, without those that wait for the GPU,
-    which is no work; Python and scopes of the host as one thread.
+    which is not work; Python and scopes of the host as one thread.
     """
     gpu, edges = sources.context.gpu, _host_edges(sources.context.steps)
     events = sources.event + np.arange(len(gpu.rows))
@@ -187,7 +187,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
 
 
 def _others(sources: Sources, columns: list[Int64]) -> Int64:
-    """Those of the sources in ``columns`` that are no operators, calls or GPU events."""
+    """Those of the sources in ``columns`` that are not operators, calls or GPU events."""
     present = np.zeros(sources.end, bool)
     for column in columns:
         present[column] = True

@@ -24,7 +24,7 @@ UNMATCHED = -1
 
 
 class WorkKeys(Struct, frozen=True, kw_only=True):
-    """What tells work apart, see `WorkTable`: int64[n] columns of GPU events, or of the scopes of the ops lane."""
+    """What identifies work, see `WorkTable`: int64[n] columns of GPU events, or of the scopes of the ops lane."""
 
     node: Int64
     category: Int64

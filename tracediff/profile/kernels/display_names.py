@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import lru_cache
 
@@ -117,9 +116,8 @@ def display_name(raw: str) -> str:
     empty, never of several lines.
 
     Two match names get one readable name only where they differ in white space, in where a template is declared
-    (``at::native::``, an anonymous
-    namespace), in parameters that follow from a template's arguments, or in details of a torch version
-    (``at::detail::Array`` or ``std::array``).
+    (``at::native::``, an anonymous namespace), in parameters that follow from a template's arguments, or in details of
+    a torch version (``at::detail::Array`` or ``std::array``).
     Whatever else is left out is stood for by a digest: ``…#3fa2c1``.
     """
     name = " ".join(printable(match_name(raw)).split())
@@ -133,6 +131,8 @@ def display_name(raw: str) -> str:
 
 
 def _digest(text: str) -> str:
+    import hashlib  # which loads OpenSSL
+
     return f"…#{hashlib.blake2s(text.encode(errors='surrogatepass'), digest_size=3).hexdigest()}"
 
 
@@ -233,7 +233,7 @@ def _signature(name: str) -> str:
 
 
 def _plain_parameters(plain: str, parameters: str | None) -> str:
-    """What to show of the parameters of a function that is no template, since they alone tell two overloads apart.
+    """What to show of the parameters of a function that is not a template, since only they distinguish two overloads.
 
     A single struct of parameters belongs to the name, and NCCL's change with its version only.
     """

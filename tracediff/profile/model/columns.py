@@ -36,7 +36,7 @@ class Column(Struct, frozen=True, kw_only=True):
 
 
 def key(refers_to: str, low: int = 0, rows: str = "rows") -> Column:
-    """A column of references that tells rows apart."""
+    """A column of references that identifies rows."""
     return Column(refers_to=refers_to, low=low, rows=rows, is_key=True, rises=True)
 
 

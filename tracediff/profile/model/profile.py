@@ -1,10 +1,8 @@
 """`Profile`: the summary of one file, small tables per step from which every number of a comparison is computed."""
 
-from __future__ import annotations
-
 import pickle
 import zlib
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 import numpy as np
@@ -252,7 +250,7 @@ class PackedTimeline(Struct, frozen=True):
     data: bytes
 
     @classmethod
-    def of(cls, timeline: Timeline) -> PackedTimeline:
+    def of(cls, timeline: Timeline) -> Self:
         """``timeline``, packed."""
         data = zlib.compress(pickle.dumps(timeline, pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED)
         return cls(timeline.step, timeline.start, timeline.end, data)

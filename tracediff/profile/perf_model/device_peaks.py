@@ -1,9 +1,8 @@
 """Peaks of known devices from vendors' datasheets: dense arithmetic (no sparsity) and memory bandwidth.
 
 A device is what torch counts as one: on AMD's two-die cards each die. Matrix units are NVIDIA's tensor cores and AMD's
-MFMA; there a float32 product runs in
-TF32 on NVIDIA and in float32 on AMD. Figures are at the boost clock that the vendor names; a card that clocks higher
-can exceed them.
+MFMA; there a float32 product runs in TF32 on NVIDIA and in float32 on AMD. Figures are at the boost clock that the
+vendor names; a card that clocks higher can exceed them.
 """
 
 from __future__ import annotations

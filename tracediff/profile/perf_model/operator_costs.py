@@ -245,8 +245,7 @@ ATTENTION: dict[str, tuple[int, int, int | None, bool]] = {
     "_cudnn_attention_backward": (1, 14, 9, False),
 }
 """Operator → positions of the query (key and value follow), of whether it is causal and of the offsets of sequences of
-several lengths; and whether
-positions come before heads."""
+several lengths; and whether positions come before heads."""
 WINDOWS = {
     "_flash_attention_forward": (11, 12),
     "_flash_attention_backward": (15, 16),

@@ -61,7 +61,7 @@ class Inputs(Struct, frozen=True):
     """The arguments of one call.
 
     Attributes:
-        tensors: by position, None for what is no single tensor. values: by position as text, empty where none was
+        tensors: by position, None for what is not a single tensor. values: by position as text, empty where none was
             recorded.
     """
 
@@ -89,7 +89,7 @@ class Inputs(Struct, frozen=True):
 
 def read_inputs(dims: str | None, types: str | None, strides: str | None = None, values: str | None = None) -> Inputs:
     """The arguments from the texts of ``Input Dims``, ``Input type``, ``Input Strides`` and ``Concrete Inputs``; what
-    is no list is not recorded.
+    is not a list is not recorded.
     """
     named, steps = _list(types), _list(strides)
     tensors = []
@@ -164,8 +164,8 @@ def message_dtype(spelled: str) -> tuple[str, int] | None:
 
 
 def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
-    """int64[m]: bytes of the larger of input and output of each communication kernel, 0 of others and where nothing
-    tells.
+    """int64[m]: bytes of the larger of input and output of each communication kernel, 0 of others and where it is
+    unknown.
 
     Args:
         rows: of kernels. records: of the operators around their launches, −1 for none: ``record_param_comms`` has the

@@ -86,7 +86,7 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
-    if len(begins):  # what runs before is no part of a graph
+    if len(begins):  # what runs before is not part of a graph
         rows = rows[trace.ts[rows] >= begins[0]]
     return rows[np.argsort(trace.ts[rows], kind="stable")]
 

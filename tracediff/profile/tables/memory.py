@@ -174,9 +174,9 @@ def _operators(context: Context, device: Allocations) -> Int64:
     if not len(ops.rows):
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
-    tells = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
+    is_caller = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
     position = innermost.copy()
-    while len(climbing := np.flatnonzero((position >= 0) & ~tells[position])):
+    while len(climbing := np.flatnonzero((position >= 0) & ~is_caller[position])):
         position[climbing] = ops.parent[position[climbing]]
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.charts.marks import marks_text
@@ -23,8 +25,7 @@ TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """One chart of the page.
 
     Attributes:
@@ -40,7 +41,6 @@ class Chart:
     name: str
     title: str
     subtitle: str
-    _: KW_ONLY
     figure: dict[str, Any] | None = None
     marks: list[str] = field(default_factory=list)
     dark: list[list[Any]] = field(default_factory=list)
@@ -54,8 +54,7 @@ class Chart:
         return {"data": self.figure["data"], "layout": self.figure["layout"], "dark": self.dark}
 
 
-@dataclass(frozen=True)
-class PageCharts:
+class PageCharts(Struct, frozen=True):
     """The charts of a page. Attributes: charts: by name. data: of those that have any. size: bytes of them as JSON."""
 
     charts: dict[str, Chart]

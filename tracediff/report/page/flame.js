@@ -71,7 +71,7 @@
     };
   }
 
-  // The amounts of frame i alone that `size` measures: a kernel is no call.
+  // The amounts of frame i alone that `size` measures: a kernel is not a call.
   function amounts(frames, i, size) {
     return size === "count" && frames.kind[i] === "kernel" ? [0, 0] : [frames[size][0][i], frames[size][1][i]];
   }
@@ -378,7 +378,7 @@
     reportMatches() {
       this.search.setAttribute("aria-invalid", String(this.isBroken));
       const narrow = this.narrow ? `${plural(this.narrow, "box", "boxes")} too narrow to draw: zoom in. ` : "";
-      if (this.isBroken) this.found.textContent = "This is no regular expression.";
+      if (this.isBroken) this.found.textContent = "This is not a regular expression.";
       else if (!this.pattern) this.found.textContent = narrow;
       else {
         let boxes = 0, drawn = 0, control = 0, test = 0;

@@ -152,7 +152,7 @@ def resource(name: str) -> str:
 
 
 def packed(text: str) -> str:
-    """``text`` compressed, as base64, which is no markup whatever the text: the page's script unpacks it."""
+    """``text`` compressed, as base64, which is not markup whatever the text: the page's script unpacks it."""
     return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import asdict
+from msgspec import Struct, field
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from tracediff.diff.comparison import Comparison
 
 
-@dataclass
-class Names:
+class Names(Struct):
     """Every text once; rows hold its number.
 
     Attributes:
@@ -123,7 +121,7 @@ def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names
         "words": [column.name for column in columns if column.kind == TEXT and not column.type],
         "rows": _fitting(every, names, room),
         "all": len(rows),
-        "unit": asdict(time_unit(comparison.us(max(row.time)) for row in rows)),
+        "unit": time_unit(comparison.us(max(row.time)) for row in rows)._asdict(),
     }
 
 
@@ -140,8 +138,7 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-@dataclass(frozen=True)
-class FlameGraph:
+class FlameGraph(Struct, frozen=True):
     """A flame graph of a page.
 
     Attributes:
