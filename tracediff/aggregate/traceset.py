@@ -145,7 +145,7 @@ def alike(weighted: Weighted, tables: Sequence[T], meanings: Sequence[tuple[obje
 
     Args:
         meanings: of each table, what its codes mean; tables are added if this and their columns are identical
-            (`shared_columns`), not only equal.
+            (`SharedColumns`), not only equal.
     """
     found: list[Alike[T]] = []
     last: dict[tuple[object, ...], Alike[T]] = {}

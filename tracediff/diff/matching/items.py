@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -252,11 +252,21 @@ Match = tuple[str, list[Item], list[Item], tuple[int, int] | None]
 """(level, items of the control, items of the test, the paired operators that all of them hang below)."""
 
 
+Sides = tuple[list[Item], list[Item]]
+"""Items of control and of test."""
+
+
 class Leftover(Struct):
     """What no level has placed yet; items keep their order."""
 
     control: list[Item]
     test: list[Item]
+
+    def by_phase(self) -> Iterator[tuple[str, list[Item], list[Item]]]:
+        """(phase, its items of the control, of the test)."""
+        for phase in dict.fromkeys(item.phase for item in (*self.control, *self.test)):
+            control, test = ([i for i in items if i.phase == phase] for items in (self.control, self.test))
+            yield phase, control, test
 
     def take(self, matches: list[Match]) -> None:
         """Remove what ``matches`` placed."""

@@ -32,8 +32,7 @@ class Origin(Struct, frozen=True):
 
     Attributes:
         file: the trace file.
-        rank: from distributedInfo, else None.
-        world_size, backend: from distributedInfo.
+        rank, world_size: from distributedInfo, else None.
         gpus: names of the devices that ran GPU events, else of all listed.
         flags: profiler options that were on (with_stack, record_shapes, …).
         driver: CUDA or HIP driver version as recorded.
@@ -44,7 +43,6 @@ class Origin(Struct, frozen=True):
     file: TraceFile
     rank: int | None = None
     world_size: int | None = None
-    backend: str | None = None
     gpus: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     driver: str | None = None
