@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import OpAverage, UsedStep
+from tracediff.aggregate.averages import OpAverage, UsedStep, call_tree
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import SetTable, Side, summarise
 from tracediff.aggregate.traceset import TraceSet
@@ -141,7 +141,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
     """The step account, the kernel account, operations, tables and findings of one set."""
     summary = summarise(traces)
     steps, kernels, ops = summary.steps, summary.kernels, summary.ops
-    tree = summary.tree(traces.has_gpu)
+    tree = call_tree(traces, traces.has_gpu)
     scale = lcm(*summary.denominators, tree.denominator)
     factor = scale // tree.denominator
     unattributed = factor * sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)

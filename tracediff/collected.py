@@ -120,12 +120,12 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     runs = manifest.runs
     if not runs:
         return VariantRow(variant=manifest.variant, failed="its manifest lists no run")
-    steps = _step_times(manifest)
+    steps = manifest.run_medians_us
     spreads = [_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs if r.unprofiled_steps]
     memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
     compiled = [r.compile for r in runs if r.compile]
     speedup, low, high = None, None, None
-    if not is_base and base is not None and (base_steps := _step_times(base)) and steps:
+    if not is_base and base is not None and (base_steps := base.run_medians_us) and steps:
         speedup, low, high = _speedup(base_steps, steps)
     (traces,) = load_sets([folder])
     kernels, ops = _counts(traces)
@@ -155,11 +155,6 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         not_finite=not_finite(manifest),
         different=str(other) if (other := different_results(base, manifest)) else None,
     )
-
-
-def _step_times(manifest: Manifest) -> list[float]:
-    """The median unprofiled step of each run that has some, µs."""
-    return [median(s.wall_us for s in r.unprofiled_steps) for r in manifest.runs if r.unprofiled_steps]
 
 
 def _overhead(traces: TraceSet, unprofiled: list[float]) -> float | None:

@@ -16,13 +16,21 @@ from tracediff.aggregate.assemble import arrange, check_one_program
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.discover import SNAPSHOT_SUFFIX, captures_beside, find_traces, is_capture, is_snapshot, labels_for
+from tracediff.ingest.discover import (
+    SNAPSHOT_SUFFIX,
+    captures_beside,
+    find_logs,
+    find_traces,
+    is_capture,
+    is_snapshot,
+    labels_for,
+    logs_beside,
+)
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
 from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
-from tracediff.ingest.torch_log import find_logs, logs_beside
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
 from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families

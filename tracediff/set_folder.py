@@ -9,9 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, quoted
-from tracediff.ingest.discover import NOT_TRACES, RUN, SNAPSHOT_SUFFIX, captures_beside, find_traces
+from tracediff.ingest.discover import NOT_TRACES, RUN, SNAPSHOT_SUFFIX, captures_beside, find_traces, logs_beside
 from tracediff.ingest.read import trace_suffixes
-from tracediff.ingest.torch_log import logs_beside
 
 REMEDY = "choose a listed set, or start with the folder that contains it"
 

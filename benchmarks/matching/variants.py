@@ -20,11 +20,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from tracediff.aggregate.averages import call_tree
 from tracediff.aggregate.call_tree import CallTree, Work
-from tracediff.aggregate.summary import summarise
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.items import Origins, items_of
+from tracediff.diff.matching.items import Origins, inherited, items_of
 from tracediff.engine import load_sets
 from tracediff.profile.kernels.families import family_of_kernel
 
@@ -90,7 +90,7 @@ def main() -> None:
 def replay(folder: Path) -> CallTree:
     """The call tree of a trace with graph replays."""
     (traces,) = load_sets([str(folder)])
-    return summarise(traces).tree(True)
+    return call_tree(traces, True)
 
 
 def score(tree: CallTree, seed: int) -> Score:
@@ -166,9 +166,11 @@ def variant(tree: CallTree, rng: random.Random) -> tuple[CallTree, dict[int, set
             if in_parts:
                 name, shape = (SPLIT_K, "[64, 1, 1] × [32, 16, 1]") if family == "gemm" else (COMBINE, None)
                 made.append((replace(work, name=name, ns=work.ns // 20, launch_shape=shape), {work.order}))
+    phases, _ = inherited(tree, {})
     for k in range(len(made) - 1):
         pair = made[k][0], made[k + 1][0]
-        if all(_is_product(w) and tree.phase(w.node) == "backward" for w in pair) and rng.random() < SWAPPED:
+        is_backward = all(_is_product(w) and w.node >= 0 and phases[w.node] == "backward" for w in pair)
+        if is_backward and rng.random() < SWAPPED:
             made[k], made[k + 1] = made[k + 1], made[k]
     partners: dict[int, set[int]] = defaultdict(set)
     out = []

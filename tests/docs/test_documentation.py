@@ -99,8 +99,12 @@ def test_preflight_codes():
     for path in (SOURCE / "diff/preflight.py", SOURCE / "explain/compare.py"):
         codes |= first_arguments(path)["Reason"]
         for node in ast.walk(ast.parse(path.read_text())):  # the list of checks: (code, message, function)
-            if isinstance(node, ast.Tuple) and [type(e) for e in node.elts] == [ast.Constant, ast.Constant, ast.Name]:
-                codes.add(node.elts[0].value)
+            if not isinstance(node, ast.Tuple) or len(node.elts) != 3:
+                continue
+            code, message, function = node.elts
+            texts = isinstance(code, ast.Constant) and isinstance(message, ast.Constant)
+            if texts and isinstance(function, ast.Name | ast.Call):
+                codes.add(code.value)
     assert codes == first_cells("preflight.md") - {"code"}
 
 

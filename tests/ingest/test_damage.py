@@ -281,11 +281,11 @@ def test_metadata_may_be_damaged_in_front_and_behind(read, codes) -> None:
 @pytest.mark.parametrize("rank", ['"one"', "[1]", "1.5", '"\\ud800"', "{}"])
 def test_metadata_of_another_type_is_left_out_and_counted(read, codes, rank: str) -> None:
     found = read(
-        f'{{"distributedInfo": {{"rank": {rank}}}, "schemaVersion": 1, "traceEvents": '.encode()
+        f'{{"distributedInfo": {{"rank": {rank}}}, "baseTimeNanoseconds": 1, "traceEvents": '.encode()
         + text(document(SMALL), "list")
         + b"}"
     )
-    assert (found.meta.distributed_info, found.meta.schema_version) == (None, 1)
+    assert (found.meta.distributed_info, found.meta.base_time_nanoseconds) == (None, 1)
     assert "odd-metadata" in codes(found) or "repaired" in codes(found)
 
 

@@ -201,7 +201,7 @@ def test_only_allow_listed_metadata_is_kept(read) -> None:
             )
         )
     )
-    assert (found.meta.with_stack, found.meta.device_properties[0].name) == (1, "GPU")
+    assert (found.meta.flags, found.meta.device_properties[0].name) == (("with_stack",), "GPU")
     assert secret not in repr(found)
 
 

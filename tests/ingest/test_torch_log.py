@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from properties import examples
 
 from tracediff.errors import TracediffError
+from tracediff.ingest.discover import find_logs, logs_beside
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import GraphBreak
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.torch_log import STACKS, find_logs, logs_beside, read_log
+from tracediff.ingest.torch_log import STACKS, read_log
 
 REAL = FOLDER / "torch_trace"
 

@@ -49,7 +49,7 @@ def path_of(profile, node):
 
 def work(trace):
     rows = np.flatnonzero(np.isin(trace.category, cat.GPU))
-    is_communication_row = trace.named_among(rows, is_communication)
+    is_communication_row = trace.named(is_communication, rows)
     is_copy = trace.category[rows] == cat.MEMCPY
     return rows[~is_communication_row & ~is_copy], rows[is_communication_row], rows[is_copy]
 

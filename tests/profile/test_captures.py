@@ -20,7 +20,7 @@ from tracediff.engine import LoadOptions, SetOptions, read_captures
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.files.source import TraceFile
-from tracediff.profile.placement.captures import CallPath, Capture
+from tracediff.profile.placement.captures import Capture
 from tracediff.profile.placement.replays import ALIGNED, BY_NUMBER, EQUAL, align
 
 CAPTURE = FOLDER / "graph_capture" / "vllm_mi300_capture_bs32.json.gz"
@@ -196,9 +196,7 @@ def test_what_ran_before_the_capture_is_no_part_of_it(tmp_path):
 
 
 def graph_of(names):
-    return Capture(
-        tuple(names), ("",) * len(names), tuple(CallPath(((3, f"op{i}", "", "", "", 0),)) for i in range(len(names)))
-    )
+    return Capture(tuple(names), ("",) * len(names), tuple(((3, f"op{i}", "", "", "", 0),) for i in range(len(names))))
 
 
 KERNELS = st.lists(st.sampled_from("abc"), max_size=12)

@@ -227,7 +227,7 @@ def arrange(
         TracediffError: no file of the ranks asked for, or no step left to use.
     """
     profiles = list(profiles)
-    collected = Notes({(n.code, n.message): n.count for n in notes})
+    collected = Notes.of(notes)
     runs: dict[str, Run] = {}
     recorded = set()
     for profile in profiles:
@@ -251,8 +251,7 @@ def complete(traces: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[
         TracediffError: no file of the requested ranks, or no step left.
     """
     for profile in traces.profiles:
-        for note in profile.notes:
-            notes.add(note.code, note.message, note.count)
+        notes.update(profile.notes)
     traces.runs = usable_runs(traces.runs, traces.selection, ranks, notes)
     _check_usable(traces, ranks, recorded)
     traces.notes = tuple(notes.list())

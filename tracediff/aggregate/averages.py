@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
+from tracediff.arrays import distinct
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import GPU_STATES, STATES
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
@@ -194,35 +195,27 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
     where no rank has any.
     """
     out: dict[int, list[float]] = defaultdict(list)
-    rows_of: dict[tuple[object, ...], NDArray[np.intp]] = {}
     for run in traces.runs:
         for rank, files in run.ranks.items():
             total = steps = 0
             for profile in files:
-                used = traces.selection.used(profile)
-                table = _work_of(profile)
-                decisive = table.step, table.name, table.category, profile.names, profile.categories
-                key = (*map(id, decisive), used.tobytes())
-                if key not in rows_of:
-                    rows_of[key] = _communication_rows(profile, np.flatnonzero(used))
-                total += int(table.total_ns[rows_of[key]].sum())
-                steps += int(used.sum())
+                used = np.flatnonzero(traces.selection.used(profile))
+                total += _communication_ns(profile, used)
+                steps += len(used)
             out[rank].append(total / max(steps, 1) / 1000)
     means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
     return means if any(means.values()) else {}
 
 
-def _communication_rows(profile: Profile, used: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows of the communication kernels, or of the host's collectives, in ``used`` steps."""
-    table = _work_of(profile)
+def _communication_ns(profile: Profile, used: NDArray[np.intp]) -> int:
+    """Time of the communication kernels, or of the host's collectives, in ``used`` steps."""
+    table: WorkTable | OpTable = profile.kernels if profile.has_gpu else profile.ops
     category, communicates = (KERNEL, is_communication) if profile.has_gpu else (ANNOTATION, is_host_collective)
-    spoken = np.array([communicates(name) for name in profile.names], bool)
-    is_ours = np.array(profile.categories, object)[table.category] == category
-    return np.flatnonzero(np.isin(table.step, used) & spoken[table.name] & is_ours)
-
-
-def _work_of(profile: Profile) -> WorkTable | OpTable:
-    return profile.kernels if profile.has_gpu else profile.ops
+    if category not in profile.categories:
+        return 0
+    rows = np.flatnonzero((table.category == profile.categories.index(category)) & np.isin(table.step, used))
+    spoken = [name for name in distinct(table.name[rows]).tolist() if communicates(profile.names[name])]
+    return int(table.total_ns[rows[np.isin(table.name[rows], spoken)]].sum())
 
 
 def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:

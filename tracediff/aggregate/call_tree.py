@@ -18,7 +18,6 @@ from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, module_l
 from tracediff.profile.placement.scopes import PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES
 
-UNKNOWN = "unknown"
 RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "line")
 """Columns of a `CallTable` by node."""
 Key = tuple[int, str, str, str | None, int]
@@ -114,23 +113,6 @@ class CallTree(Struct):
         for i, call in enumerate(self.calls):
             out[call.parent].append(i)
         return out
-
-    def phase(self, node: int) -> str:
-        """The phase of ``node``."""
-        while node >= 0:
-            if self.calls[node].kind == "phase":
-                return self.calls[node].name
-            node = self.calls[node].parent
-        return UNKNOWN
-
-    def module(self, node: int) -> str | None:
-        """The path of the innermost module around ``node``: class names, with ordinals where a class has siblings."""
-        parts = []
-        while node >= 0:
-            if self.calls[node].kind == "module":
-                parts.append(self.calls[node].label)
-            node = self.calls[node].parent
-        return "/".join(reversed(parts)) or None
 
     def op(self, node: int) -> str | None:
         """The innermost operator at or around ``node``."""

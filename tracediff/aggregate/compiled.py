@@ -19,10 +19,10 @@ from tracediff.ingest.manifest import GraphBreak
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import as_one
 from tracediff.ingest.torch_log import PHASES, TORCH_LOG, CompiledCall, CompiledKernel, TorchLog, read_log
+from tracediff.profile.events.compiled_calls import CALL_OF_GRAPH
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.calls import OP
-from tracediff.profile.placement.compiled_calls import CALL_OF_GRAPH
 
 LOGS = "logs of torch.compile"
 Called = tuple[str, str]
@@ -35,7 +35,7 @@ def add_torch_logs(traces: TraceSet, files: Sequence[TraceFile]) -> None:
     """Give ``traces`` what the logs of its ranks say, with health notes on it; nothing of logs of another run."""
     if not files:
         return
-    notes = Notes({(n.code, n.message): n.count for n in traces.notes if n.code != TORCH_LOG})
+    notes = Notes.of(note for note in traces.notes if note.code != TORCH_LOG)
     logs = [log for file in files if (log := read_log(file, notes)) and log.rank in (None, *traces.ranks)]
     traces.torch_log = _joined(traces, logs, notes)
     traces.notes = tuple(notes.list())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Int64, combined, least, most
+from tracediff.arrays import Int64, combined
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -66,7 +66,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
     places = {id(profile): nodes for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)}
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
     index = _Index()
-    sums: list[tuple[int, Int64, NDArray[np.float64]]] = []
+    found: list[tuple[int, LeafTable, Int64, Int64]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
         by_file: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -74,10 +74,9 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
             by_file[step.rank, step.file].append(step.position)
         for (rank, file), positions in by_file.items():
             profile = run.ranks[rank][file]
-            rows = index.rows_of(profile, places[id(profile)], tuple(positions))
-            columns = [getattr(profile.leaves, name)[rows.rows] for name in AMOUNTS]
-            sums.append((r, rows.leaf, np.array([np.bincount(rows.code, c, len(rows.leaf)) for c in columns])))
-            for row, position in zip(*_longest(profile.leaves, rows), strict=True):
+            rows, leaves = index.leaves_of(profile, places[id(profile)], tuple(positions))
+            found.append((r, profile.leaves, rows, leaves))
+            for row, position in zip(*_longest(profile.leaves, rows, leaves), strict=True):
                 ns = int(profile.leaves.longest_ns[row])
                 known = longest.get((r, position))
                 if known is None or ns > known.ns:
@@ -85,24 +84,12 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
                     text = match_name(profile.names[following]) if following >= 0 else ""
                     longest[r, position] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
-    for r, leaf, values in sums:
-        np.add.at(amounts[:, r].T, leaf, values.T)  # names that differ may be one leaf
+    for r, table, rows, leaves in found:
+        for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
+            np.add.at(amount, leaves, getattr(table, name)[rows])
     counts = [len(steps[run.name]) for run in traces.runs]
     path, total, count = amounts / np.maximum(counts, 1)[:, None]
     return SetLeaves(list(index.keys), path, total, count, counts, longest)
-
-
-class _Rows(Struct, frozen=True):
-    """The rows of some steps of a `LeafTable`.
-
-    Attributes:
-        rows: int64[r] positions. code: int64[r] which of ``leaf`` each is. leaf: int64[k] positions in the set; those
-            of names that match alike are one.
-    """
-
-    rows: Int64
-    code: Int64
-    leaf: Int64
 
 
 class _Index:
@@ -112,28 +99,22 @@ class _Index:
 
     def __init__(self) -> None:
         self.keys: dict[LeafKey, int] = {}
-        self._rows: dict[tuple[object, ...], _Rows] = {}
-        self._known: dict[tuple[int, ...], dict[tuple[int, ...], int]] = defaultdict(dict)
+        self._known: dict[tuple[object, ...], tuple[Int64, Int64]] = {}
 
-    def rows_of(self, profile: Profile, places: list[int], positions: tuple[int, ...]) -> _Rows:
-        """The rows of the steps at ``positions``; columns are the same if they are identical (`shared_columns`)."""
+    def leaves_of(self, profile: Profile, places: list[int], positions: tuple[int, ...]) -> tuple[Int64, Int64]:
+        """(rows of the steps at ``positions``, position in the set of each row's leaf), each int64[r]; columns are the
+        same if they are identical (`SharedColumns`).
+        """
         table = profile.leaves
-        meaning = tuple(map(id, (profile.names, profile.texts, profile.categories, places)))
-        same = (*meaning, positions, *(id(getattr(table, name)) for name in ("step", *COLUMNS)))
-        if same not in self._rows:
+        columns = [getattr(table, name) for name in COLUMNS]
+        meaning = (profile.names, profile.texts, profile.categories, places, table.step, *columns)
+        same = (positions, *map(id, meaning))
+        if same not in self._known:
             rows = np.flatnonzero(np.isin(table.step, positions))
-            code, first = combined(*(getattr(table, name)[rows] for name in COLUMNS))
-            leaf = self._leaves(profile, places, rows[first], self._known[meaning])
-            self._rows[same] = _Rows(rows, code, leaf)
-        return self._rows[same]
-
-    def _leaves(self, profile: Profile, places: list[int], rows: Int64, known: dict[tuple[int, ...], int]) -> Int64:
-        """int64[k]: the leaf of each of ``rows``; ``known`` are those of files whose codes mean the same."""
-        codes = list(zip(*(getattr(profile.leaves, name)[rows].tolist() for name in COLUMNS), strict=True))
-        new = [i for i, key in enumerate(codes) if key not in known]
-        for i, key in zip(new, _keys(profile, places, rows[new]) if new else (), strict=True):
-            known[codes[i]] = self.keys.setdefault(key, len(self.keys))
-        return np.array([known[key] for key in codes], np.int64)
+            code, first = combined(*(column[rows] for column in columns))
+            leaves = [self.keys.setdefault(key, len(self.keys)) for key in _keys(profile, places, rows[first])]
+            self._known[same] = rows, np.array(leaves, np.int64)[code]
+        return self._known[same]
 
 
 def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
@@ -148,13 +129,10 @@ def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
     ]
 
 
-def _longest(table: LeafTable, rows: _Rows) -> tuple[list[int], list[int]]:
+def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> tuple[list[int], list[int]]:
     """(row, leaf) of the longest instance on the path of each leaf that has one; of several the first."""
-    ns, start = table.longest_ns[rows.rows], table.longest_at[rows.rows]
-    some = np.flatnonzero(ns > 0)
-    if len(rows.leaf) < len(rows.rows):
-        some = some[ns[some] == most(rows.code, ns, len(rows.leaf))[rows.code[some]]]
-        first = least(rows.code[some], start[some], len(rows.leaf))
-        some = some[start[some] == first[rows.code[some]]]
-        some = some[np.unique(rows.code[some], return_index=True)[1]]
-    return rows.rows[some].tolist(), rows.leaf[rows.code[some]].tolist()
+    ns = table.longest_ns[rows]
+    order = np.lexsort((table.longest_at[rows], -ns, leaves))
+    first = order[np.diff(leaves[order], prepend=-1) != 0]
+    chosen = first[ns[first] > 0]
+    return rows[chosen].tolist(), leaves[chosen].tolist()

@@ -39,132 +39,102 @@ class Samples(Struct):
         return self.values.get(key, np.zeros(self.runs))
 
 
+Rows = tuple[Int64, Int64, Int64, Int64]
+"""Of rows of a table: position of the step, number of the key, count, ns; int64[n] each."""
+
+
 def op_samples(traces: TraceSet) -> Samples:
     """Self time by (category, table name)."""
+    keys = _Keys()
 
-    def sampled(profile: Profile) -> Sampled:
-        table = profile.ops
+    def rows(profile: Profile) -> Rows:
+        table, names, categories = profile.ops, profile.names, profile.categories
+        meaning = (table.category, table.name, names, categories)
+        key = keys.of(meaning, lambda: (table.category, table.name), lambda c, n: (categories[c], table_name(names[n])))
+        return table.step, key, table.count, table.self_ns
 
-        def keys() -> tuple[list[Hashable], Int64]:
-            return _keys(table.category, table.name, lambda c, n: (profile.categories[c], table_name(profile.names[n])))
-
-        decisive = (table.category, table.name, profile.names, profile.categories)
-        return Sampled(table.step, table.self_ns, table.count, keys, decisive)
-
-    return _samples(traces, sampled)
+    return _samples(traces, rows, keys)
 
 
 def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | None], str]) -> Samples:
     """Work by family: GPU events, or without ``gpu`` the self time of operators."""
+    keys = _Keys()
 
-    def sampled(profile: Profile) -> Sampled:
-        table, calls = profile.kernels if gpu else profile.host_work, profile.calls
+    def rows(profile: Profile) -> Rows:
+        table, calls, names = profile.kernels if gpu else profile.host_work, profile.calls, profile.names
+        op_of_node = np.append(np.where(calls.kind == OP, calls.name, -1), -1)
+        key = keys.of(
+            (table.name, table.node, calls.kind, calls.name, names),
+            lambda: (table.name, op_of_node[table.node]),
+            lambda name, op: family_of(names[name], names[op] if op >= 0 else None),
+        )
+        return table.step, key, table.count, table.total_ns
 
-        def keys() -> tuple[list[Hashable], Int64]:
-            known = len(calls.kind) > 0
-            inside = (table.node >= 0) & (calls.kind[table.node] == OP) if known else np.zeros(len(table.node), bool)
-            op = np.where(inside, calls.name[table.node] if known else -1, -1)
-            return _keys(table.name, op, lambda n, o: family_of(profile.names[n], profile.names[o] if o >= 0 else None))
-
-        decisive = (table.name, table.node, calls.kind, calls.name, profile.names)
-        return Sampled(table.step, table.total_ns, table.count, keys, decisive)
-
-    return _samples(traces, sampled)
-
-
-def _keys(a: Int64, b: Int64, key: Callable[[int, int], Hashable]) -> tuple[list[Hashable], Int64]:
-    """(the keys of all rows' pairs of values, int64[n] which of them each row has); every pair is asked for once."""
-    code, first = combined(a, b)
-    keys: dict[Hashable, int] = {}
-    of_code = [keys.setdefault(key(x, y), len(keys)) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
-    return list(keys), np.array(of_code, np.int64)[code]
+    return _samples(traces, rows, keys)
 
 
-class Sampled(Struct, frozen=True):
-    """What is sampled of one file, n rows.
+class _Keys:
+    """The numbers of keys; those of files with the same columns, as of the ranks of a program, are looked up once."""
 
-    Attributes:
-        step, ns, count: int64[n].
-        keys: computes the keys, and int64[n] which of them each row has. decisive: what they depend on.
-    """
+    def __init__(self) -> None:
+        self.numbers: dict[Hashable, int] = {}
+        self._known: dict[tuple[int, ...], Int64] = {}
 
-    step: Int64
-    ns: Int64
-    count: Int64
-    keys: Callable[[], tuple[list[Hashable], Int64]]
-    decisive: tuple[object, ...]
-
-
-class Grid(Struct):
-    """Keys by used steps, of ranks whose files have the same rows.
-
-    Attributes:
-        keys: those that occur. varies: bool[keys] whether its count differs between steps.
-        rows: of each file, those in used steps. cell: of all files' rows, its place among keys × steps.
-        medians: float64[keys] sum over ranks of the median over steps, in ns; whole or half ones, hence exact.
-    """
-
-    keys: list[Hashable]
-    varies: NDArray[np.bool_]
-    steps: int
-    rows: list[NDArray[np.intp]]
-    cell: NDArray[np.intp]
-    medians: Floats
-
-    def add(self, files: list[Sampled]) -> None:
-        """Add the medians of another rank."""
-        ns = np.concatenate([part.ns[rows] for part, rows in zip(files, self.rows, strict=True)])
-        by_step = np.sort(_summed(self.cell, ns, len(self.keys), self.steps), axis=1)
-        self.medians += (by_step[:, (self.steps - 1) // 2] + by_step[:, self.steps // 2]) / 2
+    def of(
+        self,
+        meaning: tuple[object, ...],
+        codes: Callable[[], tuple[Int64, Int64]],
+        key: Callable[[int, int], Hashable],
+    ) -> Int64:
+        """int64[n]: the number of the ``key`` of each row's two codes, both of which ``meaning`` decides."""
+        same = tuple(map(id, meaning))
+        if same not in self._known:
+            a, b = codes()
+            code, first = combined(a, b)
+            found = [key(x, y) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
+            numbers = [self.numbers.setdefault(k, len(self.numbers)) for k in found]
+            self._known[same] = np.array(numbers, np.int64)[code]
+        return self._known[same]
 
 
-def _samples(traces: TraceSet, sampled: Callable[[Profile], Sampled]) -> Samples:
-    samples = Samples(len(traces.runs))
+def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: _Keys) -> Samples:
+    of_file = {id(profile): rows(profile) for profile in traces.profiles}
+    size = len(keys.numbers)
+    values = np.zeros((size, len(traces.runs)))
+    occurs, varies = np.zeros(size, bool), np.zeros(size, bool)
     for r, run in enumerate(traces.runs):
-        grids: dict[tuple[object, ...], Grid] = {}
         for files in run.ranks.values():
-            parts = [sampled(profile) for profile in files]
             used = [np.flatnonzero(traces.selection.used(profile)) for profile in files]
-            key = (
-                *(id(column) for part in parts for column in (part.step, part.count, *part.decisive)),
-                *(positions.tobytes() for positions in used),
-            )
-            if key not in grids:
-                grids[key] = _grid(parts, used)
-            grids[key].add(parts)
-        for grid in grids.values():
-            for k, ns, varies in zip(grid.keys, grid.medians.tolist(), grid.varies.tolist(), strict=True):
-                samples.values.setdefault(k, np.zeros(samples.runs))[r] += ns / len(run.ranks) / 1000
-                if varies:
-                    samples.varying.add(k)
-    return samples
+            counts, ns = _by_step([of_file[id(profile)] for profile in files], used, size)
+            occurs |= counts.any(axis=1)
+            varies |= (counts != counts[:, :1]).any(axis=1)
+            ordered, steps = np.sort(ns, axis=1), ns.shape[1]
+            medians = (ordered[:, (steps - 1) // 2] + ordered[:, steps // 2]) / 2
+            values[:, r] += medians / len(run.ranks) / 1000
+    return Samples(
+        len(traces.runs),
+        {key: values[k] for key, k in keys.numbers.items() if occurs[k]},
+        {key for key, k in keys.numbers.items() if varies[k]},
+    )
 
 
-def _grid(files: list[Sampled], used: list[NDArray[np.intp]]) -> Grid:
-    """The empty grid of one rank's files with their ``used`` steps."""
-    place: dict[Hashable, int] = {}
-    held, cells, counts = [], [], []
+def _by_step(files: list[Rows], used: list[NDArray[np.intp]], size: int) -> tuple[Floats, Floats]:
+    """(counts, ns), each float64[keys, steps], exact below 2⁵³, of one rank's files in their ``used`` steps."""
     steps, before = sum(map(len, used)), 0
-    for part, positions in zip(files, used, strict=True):
-        keys, code = part.keys()
-        rows = np.flatnonzero(np.isin(part.step, positions))
-        places = np.full(len(keys), -1)
-        for k in distinct(code[rows]).tolist():
-            places[k] = place.setdefault(keys[k], len(place))
-        held.append(rows)
-        cells.append(places[code[rows]] * steps + before + np.searchsorted(positions, part.step[rows]))
-        counts.append(part.count[rows])
+    cells, counts, times = [], [], []
+    for (step, key, count, ns), positions in zip(files, used, strict=True):
+        rows = np.flatnonzero(np.isin(step, positions))
+        cells.append(key[rows] * steps + before + np.searchsorted(positions, step[rows]))
+        counts.append(count[rows])
+        times.append(ns[rows])
         before += len(positions)
     cell = np.concatenate(cells)
-    by_step = _summed(cell, np.concatenate(counts), len(place), steps)
-    varies = (by_step != by_step[:, :1]).any(axis=1)
-    return Grid(list(place), varies, steps, held, cell, np.zeros(len(place)))
+    return _summed(cell, counts, (size, steps)), _summed(cell, times, (size, steps))
 
 
-def _summed(cell: NDArray[np.intp], values: Int64, keys: int, steps: int) -> Floats:
-    """float64[keys, steps]: the sums of ``values``, exact below 2⁵³."""
-    sums: Floats = np.bincount(cell, weights=values, minlength=keys * steps).astype(np.float64, copy=False)
-    return sums.reshape(keys, steps)
+def _summed(cell: Int64, values: list[Int64], shape: tuple[int, int]) -> Floats:
+    sums: Floats = np.bincount(cell, np.concatenate(values), shape[0] * shape[1]).astype(np.float64, copy=False)
+    return sums.reshape(shape)
 
 
 class StepSum(Struct, frozen=True):
@@ -189,7 +159,7 @@ def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
     return [
         step_sum
         for run, rank, profile in _files(traces)
-        for step_sum in _by_step(traces, run, rank, profile, rows(profile))
+        for step_sum in _step_sums(traces, run, rank, profile, rows(profile))
     ]
 
 
@@ -209,7 +179,7 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
         mine = np.array([key in wanted for key in work_keys(profile, places, [c[first] for c in columns])], bool)
         which = np.flatnonzero(mine[code] & (table.step >= 0))
         rows = table.step[which], table.count[which], table.total_ns[which]
-        out += _by_step(traces, run, rank, profile, rows)
+        out += _step_sums(traces, run, rank, profile, rows)
     return out
 
 
@@ -218,7 +188,7 @@ def _files(traces: TraceSet) -> Iterator[tuple[str, int, Profile]]:
     return ((run.name, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
 
 
-def _by_step(
+def _step_sums(
     traces: TraceSet, run: str, rank: int, profile: Profile, rows: tuple[Int64, Int64, Int64]
 ) -> Iterator[StepSum]:
     """The sums of ``rows`` (step, count, ns) in each used step of a file."""

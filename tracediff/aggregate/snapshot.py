@@ -12,11 +12,18 @@ import msgspec
 
 from tracediff import bounds
 from tracediff.aggregate.assemble import CODES, complete, of_ranks
-from tracediff.aggregate.snapshot_columns import SharedColumns, as_column, as_list, read, require, written
+from tracediff.aggregate.snapshot_columns import (
+    SharedColumns,
+    accounts_of,
+    as_column,
+    as_list,
+    profile_of,
+    require,
+)
 from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, open_trace
-from tracediff.ingest.manifest import CompileFacts, Manifest, RunFacts
+from tracediff.ingest.manifest import Manifest, RunFacts
 from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -24,7 +31,7 @@ from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.write import write_bytes
 
-VERSION = 3
+VERSION = 4
 SCHEMA = f"tracediff.snapshot/{VERSION}"
 OF_VERSION = re.compile(r"tracediff\.snapshot/(\d{1,9})")
 MOST_BYTES = 256 << 20
@@ -32,37 +39,27 @@ MOST_BYTES = 256 << 20
 AGAIN = "create it again with `tracediff snapshot`"
 
 
-class PackedRank(msgspec.Struct, frozen=True):
-    """The files of one rank in one run, in order."""
-
-    rank: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-    files: list[Accounts]
+Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
-class PackedRun(msgspec.Struct, frozen=True):
-    """One run, its ranks in order."""
-
-    name: str
-    ranks: list[PackedRank]
-
-
-class Snapshot(msgspec.Struct, frozen=True):
+class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the file holds.
 
     Attributes:
-        label: the set's own. notes: those of the set that are not of a file. manifest: without what only its machine
-            concerns. selection: the steps that are used where nothing else is asked for. recorded: of what,
-            in a history. torch_log: what logs of torch.compile say.
+        label: the set's own. notes: those of the set that are no file's. runs: run → rank → its files in order.
+            manifest: without what only its machine concerns. selection: the steps that are used where nothing else is
+            asked for, None for the default ones. recorded: of what, in a history. torch_log: what logs of torch.compile
+            say.
     """
 
     schema: str
     label: str
     notes: list[Note]
-    runs: list[PackedRun]
+    runs: dict[str, dict[Rank, list[Accounts]]]
     manifest: Manifest | None = None
-    selection: Selection | msgspec.UnsetType = msgspec.UNSET
-    recorded: Recorded | msgspec.UnsetType = msgspec.UNSET
-    torch_log: TorchLog | msgspec.UnsetType = msgspec.UNSET
+    selection: Selection | None = None
+    recorded: Recorded | None = None
+    torch_log: TorchLog | None = None
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -78,17 +75,18 @@ def to_bytes(traces: TraceSet) -> bytes:
     Raises:
         TracediffError: the set is too large, a file name is not valid UTF-8, or an account of a file does not close.
     """
-    runs = [
-        PackedRun(run.name, [PackedRank(rank, [written(p) for p in files]) for rank, files in run.ranks.items()])
-        for run in traces.runs
-    ]
+    written = Snapshot(
+        SCHEMA,
+        traces.label,
+        _own_notes(traces),
+        runs={r.name: {rank: [*map(accounts_of, files)] for rank, files in r.ranks.items()} for r in traces.runs},
+        manifest=_without_machine(traces.manifest),
+        selection=traces.selection if traces.selection != Selection() else None,
+        recorded=traces.recorded,
+        torch_log=traces.torch_log,
+    )
     try:
-        manifest, selection = _without_machine(traces.manifest), _chosen(traces.selection)
-        recorded, log = traces.recorded or msgspec.UNSET, traces.torch_log or msgspec.UNSET
-        data = msgspec.json.encode(
-            Snapshot(SCHEMA, traces.label, _own_notes(traces), runs, manifest, selection, recorded, log),
-            enc_hook=as_list,
-        )
+        data = msgspec.json.encode(written, enc_hook=as_list)
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
     packed = gzip.compress(data, 9, mtime=0)
@@ -141,7 +139,7 @@ def read_snapshot(
     first = parts[0][0]
     used = selection or Selection()
     is_asked = used != Selection()
-    if not is_asked and isinstance(first.selection, Selection):
+    if not is_asked and first.selection:
         used = first.selection
     runs, notes = _joined(files, parts, is_asked), Notes()
     traces = TraceSet(
@@ -150,13 +148,12 @@ def read_snapshot(
         selection=used,
         notes=(),
         manifest=first.manifest,
-        torch_log=first.torch_log or None,
+        torch_log=first.torch_log,
         families=families,
-        recorded=first.recorded or None,
+        recorded=first.recorded,
     )
     for found, _ in parts:
-        for note in found.notes:
-            notes.add(note.code, note.message, note.count)
+        notes.update(found.notes)
     complete(traces, ranks, {rank for run in runs for rank in run.ranks}, notes)
     return traces
 
@@ -169,7 +166,7 @@ def _part(file: TraceFile, shared: SharedColumns) -> tuple[Snapshot, list[Run]]:
         runs = _runs(found, file)
         for run in runs:
             run.ranks = {rank: [shared.of(profile) for profile in files] for rank, files in run.ranks.items()}
-        return msgspec.structs.replace(found, runs=[]), runs
+        return msgspec.structs.replace(found, runs={}), runs
     except ValueError as error:
         raise _damaged(file, error) from None
 
@@ -194,11 +191,6 @@ def _joined(files: Sequence[TraceFile], parts: Sequence[tuple[Snapshot, list[Run
     return [Run(run.name, dict(sorted(run.ranks.items()))) for run in joined.values()]
 
 
-def _chosen(selection: Selection) -> Selection | msgspec.UnsetType:
-    """``selection`` where it is not the default one: a snapshot does not state the obvious."""
-    return selection if selection != Selection() else msgspec.UNSET
-
-
 def _own_notes(traces: TraceSet) -> list[Note]:
     """The notes of the set less those of its files and those that are made again for the ranks and steps that are
     chosen then.
@@ -207,7 +199,7 @@ def _own_notes(traces: TraceSet) -> list[Note]:
 
 
 def _without_machine(manifest: Manifest | None) -> Manifest | None:
-    """The manifest without the environment, the commit, recompiled functions and any folder of a file."""
+    """The manifest without the environment, the commit and any folder of a file."""
     if manifest is None:
         return None
     target = os.path.basename(manifest.target) if manifest.target else manifest.target
@@ -217,11 +209,10 @@ def _without_machine(manifest: Manifest | None) -> Manifest | None:
 
 
 def _run_without_machine(run: RunFacts) -> RunFacts:
-    compiled: CompileFacts | None = run.compile
-    if compiled is not None:
-        breaks = [msgspec.structs.replace(b, file=os.path.basename(b.file)) for b in compiled.graph_breaks]
-        compiled = msgspec.structs.replace(compiled, graph_breaks=breaks, recompiles=[])
-    return msgspec.structs.replace(run, load_average=None, compile=compiled)
+    if run.compile is None:
+        return run
+    breaks = [msgspec.structs.replace(b, file=os.path.basename(b.file)) for b in run.compile.graph_breaks]
+    return msgspec.structs.replace(run, compile=msgspec.structs.replace(run.compile, graph_breaks=breaks))
 
 
 def _most_bytes(packed_size: int) -> int:
@@ -265,8 +256,8 @@ def _damaged(file: TraceFile, error: Exception) -> TracediffError:
     return TracediffError(str(file), reason, f"copy it again, or {AGAIN}")
 
 
-def _check_selection(selection: Selection | msgspec.UnsetType) -> None:
-    if isinstance(selection, Selection):
+def _check_selection(selection: Selection | None) -> None:
+    if selection:
         numbers = [n for n in (selection.skip_first, selection.first, selection.last) if n is not None]
         require(all(0 <= n < 1 << 63 for n in numbers), "selection: a number of a step that is negative or too large")
 
@@ -277,20 +268,16 @@ def _runs(found: Snapshot, file: TraceFile) -> list[Run]:
     Raises:
         ValueError: the place and what is wrong there.
     """
-    runs = [_run(packed, file) for packed in found.runs]
-    require(runs and len({run.name for run in runs}) == len(runs), "no runs, or a duplicate run")
+    require(found.runs, "no runs")
+    runs = []
+    for name, ranks in found.runs.items():
+        require(ranks and all(ranks.values()), f"{name} has no ranks, or a rank without files")
+        runs.append(Run(name, {rank: [_profile(name, rank, a, file) for a in files] for rank, files in ranks.items()}))
     return runs
 
 
-def _run(packed: PackedRun, file: TraceFile) -> Run:
-    ranks = {part.rank: [_profile(packed, part.rank, p, file) for p in part.files] for part in packed.ranks}
-    if len(ranks) < len(packed.ranks) or not ranks or not all(ranks.values()):
-        raise ValueError(f"{packed.name} has no ranks, a duplicate rank, or a rank without files")
-    return Run(packed.name, ranks)
-
-
-def _profile(run: PackedRun, rank: int, accounts: Accounts, file: TraceFile) -> Profile:
+def _profile(run: str, rank: int, accounts: Accounts, file: TraceFile) -> Profile:
     try:
-        return read(accounts, file)
+        return profile_of(accounts, file)
     except ValueError as error:
-        raise ValueError(f"{run.name}, rank {rank}, {accounts.origin.file.name}: {error}") from None
+        raise ValueError(f"{run}, rank {rank}, {accounts.origin.file.name}: {error}") from None

@@ -289,18 +289,18 @@ def as_column(kind: type, values: list[Any]) -> Int64:
         raise ValueError("a number needs more than 64 bits") from None
 
 
-def written(profile: Profile) -> Accounts:
+def accounts_of(profile: Profile) -> Accounts:
     """What a snapshot holds of ``profile``: columns that rise as differences, those names only that its tables use, and
     its file without folders.
     """
     profile = with_used_names(profile)
-    accounts = Accounts(**{name: getattr(profile, name) for name in Accounts.__struct_fields__})
     origin = replace(profile.origin, file=TraceFile(_file_name(profile.origin.file)))
-    accounts = replace(accounts, origin=origin, leaves=_relative(profile.leaves))
+    profile = replace(profile, origin=origin, leaves=_relative(profile.leaves))
+    accounts = Accounts(**{name: getattr(profile, name) for name in Accounts.__struct_fields__})
     return _rising(accounts, lambda column: np.diff(column, prepend=np.int64(0)))
 
 
-def read(accounts: Accounts, snapshot: TraceFile) -> Profile:
+def profile_of(accounts: Accounts, snapshot: TraceFile) -> Profile:
     """The profile again; its file is named as a member of ``snapshot``.
 
     Raises:
@@ -308,15 +308,14 @@ def read(accounts: Accounts, snapshot: TraceFile) -> Profile:
     """
     check_lengths(accounts)
     accounts = _rising(accounts, np.cumsum)
-    profile = Profile(
-        **{name: getattr(accounts, name) for name in Accounts.__struct_fields__}
-        | {
-            "origin": replace(accounts.origin, file=TraceFile(str(snapshot), accounts.origin.file.name)),
-            "leaves": _relative(accounts.leaves),
-            "names": tuple(map(bounded, accounts.names)),
-            "tables": known_tables(accounts.tables),
-        }
+    accounts = replace(
+        accounts,
+        leaves=_relative(accounts.leaves),
+        origin=replace(accounts.origin, file=TraceFile(str(snapshot), accounts.origin.file.name)),
+        names=tuple(map(bounded, accounts.names)),
+        tables=known_tables(accounts.tables),
     )
+    profile = Profile(**{name: getattr(accounts, name) for name in Accounts.__struct_fields__})
     check(profile)
     return profile
 

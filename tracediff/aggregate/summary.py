@@ -4,7 +4,8 @@ comparison is made of two of them, an analysis of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct, field
@@ -16,7 +17,6 @@ from tracediff.aggregate.averages import (
     StepAverage,
     TypicalStep,
     UsedStep,
-    call_tree,
     communication_us,
     kernel_average,
     op_average,
@@ -25,16 +25,16 @@ from tracediff.aggregate.averages import (
     typical_step,
     weighted_files,
 )
-from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.samples import Samples, family_samples, op_samples
 from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import grouped
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note, Notes
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names, table_schema
 from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import TorchLog
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -212,18 +212,6 @@ class SetSummary(Struct, frozen=True, kw_only=True):
         accounts = self.steps.denominator, self.kernels.denominator, self.ops.denominator
         tables = self.tables.values()
         return *accounts, *(table.denominator for table in tables)
-
-    def tree(self, gpu: bool) -> CallTree:
-        """The call tree; its work are GPU events or, without ``gpu``, the self time of operators."""
-        return call_tree(self.traces, gpu)
-
-    def op_samples(self) -> Samples:
-        """Self time by operation, one value per run."""
-        return op_samples(self.traces)
-
-    def family_samples(self, gpu: bool, family_of: Callable[[str, str | None], str]) -> Samples:
-        """Work by family, one value per run; GPU events or, without ``gpu``, the self time of operators."""
-        return family_samples(self.traces, gpu, family_of)
 
 
 def summarise(traces: TraceSet) -> SetSummary:

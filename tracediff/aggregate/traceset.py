@@ -5,7 +5,7 @@ tables have the same rows are added up row by row, so that what follows costs as
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,12 +16,14 @@ from tracediff import bounds
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.columns import columns_of
 from tracediff.profile.model.profile import CallTable, OpTable, Profile, TableRows, WorkTable
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import ALL
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import TorchLog
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.REASON)]
 
@@ -143,7 +145,7 @@ def alike(weighted: Weighted, tables: Sequence[T], meanings: Sequence[tuple[obje
 
     Args:
         meanings: of each table, what its codes mean; tables are added if this and their columns are identical
-            (`shared_columns`), not only equal.
+            (`SharedColumns`), not only equal.
     """
     found: list[Alike[T]] = []
     last: dict[tuple[object, ...], Alike[T]] = {}

@@ -4,7 +4,7 @@ kernels (every GPU event in one group); and further tables, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from statistics import median
 
 import numpy as np
@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, StepAverage
 from tracediff.aggregate.summary import SetTable
-from tracediff.diff.groups import Matched, WorkTime
+from tracediff.diff.groups import WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
-from tracediff.pair import NONE, Pair, total
+from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
@@ -51,10 +51,6 @@ class StepTime(Struct, frozen=True):
     def delta(self) -> int:
         """test − control."""
         return self.period.delta
-
-    def within(self, names: Collection[str]) -> Pair[int]:
-        """Time in the states called ``names``."""
-        return total(s.time for s in self.states if s.name in names)
 
     @property
     def residual(self) -> int:
@@ -125,11 +121,11 @@ class GpuTime(WorkTime, frozen=True):
         return Pair(*shares) if shares else None
 
 
-def compare_gpu_time(matched: Matched, kernels: Pair[KernelAverage], scale: int) -> GpuTime:
-    """The kernel account made of what was matched, on one ``scale`` (a multiple of both denominators)."""
+def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -> GpuTime:
+    """The kernel account made of the matched ``work``, on one ``scale`` (a multiple of both denominators)."""
     return GpuTime(
-        matched.groups,
-        matched.unattributed,
+        work.groups,
+        work.unattributed,
         kernels.map(lambda side: scale // side.denominator * side.busy),
         Outside(*map(Pair, *kernels.map(lambda side: side.spilled))),
         Outside(*map(Pair, *kernels.map(lambda side: side.outside))),

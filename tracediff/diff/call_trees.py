@@ -52,15 +52,10 @@ Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
 
-def merge_trees(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[MergedCall]:
-    """The merged tree, parents before children. Where the children of a node differ, its own numbers still compare: it
-    is their lowest shared call.
-    """
-    return merge_calls(trees, pairing, scale)[0]
-
-
 def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> tuple[list[MergedCall], Positions]:
-    """The nodes of `merge_trees`, and where the calls of both trees are among them."""
+    """The merged tree, parents before children, and where the calls of both trees are in it. Where the children of a
+    node differ, its own numbers still compare: it is their lowest shared call.
+    """
     nodes: list[MergedCall] = []
     positions: Positions = ({}, {})
     children = [tree.children() for tree in trees]
@@ -219,15 +214,8 @@ def _call(node: MergedCall) -> Frame:
     )
 
 
-class _Row(Struct, frozen=True, kw_only=True):
-    """An operator, or a kernel below one, with the line that it runs for; numerators over the comparison's scale."""
-
-    line: str | None
-    op: str | None
-    kernel: str | None = None
-    work: int = 0
-    host: int = 0
-    count: int = 0
+Names = tuple[tuple[str, str], ...]
+"""Kind and name of frames from the outermost on."""
 
 
 def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: int) -> list[Frame]:
@@ -237,19 +225,17 @@ def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: in
         items: of control and test, whose lines are taken where the trees have none. scale: see `flame_graph`.
     """
     sides = [[*_with_lines(tree, of_side, scale)] for tree, of_side in zip(trees, items, strict=True)]
-    moved = moved_lines(*({row.line for row in rows if row.line} for rows in sides))
+    moved = moved_lines(*({line for line, _, _ in rows if line} for rows in sides))
     places: dict[tuple[int, str, str], int] = {}
     amounts = [[NONE, NONE, NONE]]
     for side, rows in enumerate(sides):
-        for row in rows:
-            line = (row.line and side == 0 and moved.get(row.line)) or row.line
+        for line, below, own in rows:
+            here = moved.get(line, line) if line and side == 0 else line
             place = 0
-            for kind, name in (("line", line or UNKNOWN), ("op", row.op), ("kernel", row.kernel)):
-                if name is not None:
-                    place = places.setdefault((place, kind, name), len(amounts))
-                    if place == len(amounts):
-                        amounts.append([NONE, NONE, NONE])
-            own = (row.work, row.host, row.count)
+            for kind, name in (("line", here or UNKNOWN), *below):
+                place = places.setdefault((place, kind, name), len(amounts))
+                if place == len(amounts):
+                    amounts.append([NONE, NONE, NONE])
             amounts[place] = [pair.plus(side, n) for pair, n in zip(amounts[place], own, strict=True)]
     frames = [Frame(parent=-1, kind="whole", name="all work")]
     for (above, kind, name), (work, host, count) in zip(places, amounts[1:], strict=True):
@@ -257,7 +243,12 @@ def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: in
     return frames
 
 
-def _with_lines(tree: CallTree, items: Sequence[Item], scale: int) -> Iterator[_Row]:
+def _with_lines(
+    tree: CallTree, items: Sequence[Item], scale: int
+) -> Iterator[tuple[str | None, Names, tuple[int, int, int]]]:
+    """(the line that it runs for, what is below it, work, host and count over ``scale``) of each operator and of the
+    kernels below it.
+    """
     factor = scale // tree.denominator
     line_of_work = {id(item.work): item.line for item in items}
     lines = [call.line for call in tree.calls]
@@ -266,17 +257,16 @@ def _with_lines(tree: CallTree, items: Sequence[Item], scale: int) -> Iterator[_
             lines[work.node] = lines[work.node] or line_of_work.get(id(work))
     for line, call in zip(lines, tree.calls, strict=True):
         if call.kind == "op":
-            host, count = factor * call.self_ns, factor * call.count
-            yield _Row(line=line, op=display_name(call.name), host=host, count=count)
+            yield line, (("op", display_name(call.name)),), (0, factor * call.self_ns, factor * call.count)
     for work in tree.work:
         line = line_of_work.get(id(work)) or (lines[work.node] if work.node >= 0 else None)
         around, ns = tree.op(work.node), factor * work.ns
-        op = display_name(around) if around is not None else None
+        op: Names = (("op", display_name(around)),) if around is not None else ()
         if work.category == "cpu_op":
-            yield _Row(line=line, op=op, work=ns)
+            yield line, op, (ns, 0, 0)
         else:
             kernel = display_name(table_name(work.name))
-            yield _Row(line=line, op=op, kernel=kernel, work=ns, count=factor * work.count)
+            yield line, (*op, ("kernel", kernel)), (ns, 0, factor * work.count)
 
 
 Kernels = tuple[dict[str, list[int]], dict[str, list[int]]]

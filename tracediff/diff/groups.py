@@ -170,24 +170,14 @@ def split_change(count: Pair[int], time: Pair[int]) -> tuple[Fraction, Fraction]
     return by_count, delta - by_count
 
 
-class Matched(Struct, frozen=True):
-    """What matching made of two call trees: the groups, the time that is kept out of them on each side, and how their
-    calls were paired.
-    """
-
-    groups: tuple[Group, ...]
-    unattributed: Pair[int]
-    pairing: Pairing
-
-
 def match_work(
     trees: Pair[CallTree],
     scale: int,
     family_of: FamilyOf,
     sides: Pair[Side],
-) -> Matched:
-    """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators); the largest
-    change first.
+) -> tuple[WorkTime, Pairing]:
+    """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators), the largest
+    change first; and how the calls of the trees were paired.
 
     Swapped sides give the same groups turned round: matching sees the sides in an order of their own.
     """
@@ -211,7 +201,7 @@ def match_work(
         ]
     groups = [_group(match, trees, scale) for match in matches]
     groups.sort(key=lambda g: (-abs(g.delta), g.largest, g.level, [(m.name, m.op or "") for m in chain(*g.members)]))
-    return Matched(tuple(groups), left_out, pairing)
+    return WorkTime(tuple(groups), left_out), pairing
 
 
 def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:

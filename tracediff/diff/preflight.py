@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +14,7 @@ from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
 from tracediff.profile.placement.replays import KERNELS, UNMATCHED
@@ -171,11 +173,15 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
             "GPU activity was not recorded, though files have launches: steps end where the host does",
             _unrecorded_launches,
         ),
-        ("gpu", "different GPUs: times would differ even with identical code", _gpus),
-        ("gpu-count", "different numbers of GPUs in a file: the work per GPU differs", _gpu_counts),
-        ("world-size", "different world sizes: the work per rank differs", _world_sizes),
-        ("driver", "different GPU driver versions", _drivers),
-        ("torch", "different versions of torch", _torches),
+        ("gpu", "different GPUs: times would differ even with identical code", _each(lambda p: p.origin.gpus)),
+        (
+            "gpu-count",
+            "different numbers of GPUs in a file: the work per GPU differs",
+            _each(lambda p: [p.origin.gpu_count or None]),
+        ),
+        ("world-size", "different world sizes: the work per rank differs", _each(lambda p: [p.origin.world_size])),
+        ("driver", "different GPU driver versions", _each(lambda p: [_version(p.origin.driver or "")])),
+        ("torch", "different versions of torch", _each(lambda p: [p.origin.torch])),
         ("profiler-flags", "different profiler options, which have different overheads", _flags),
         ("workload", "collected with different workloads or sizes", _workloads),
         ("threads", "collected with different numbers of CPU threads", _threads),
@@ -211,16 +217,13 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
     return found
 
 
+def _each(values: Callable[[Profile], Iterable[str | int | None]]) -> Callable[[TraceSet], str]:
+    """The different ones of ``values`` over all files of a set, as a text."""
+    return lambda side: _joined({str(v) for profile in side.profiles for v in values(profile) if v not in (None, "")})
+
+
 def _joined(values: set[str]) -> str:
     return ", ".join(sorted(values))
-
-
-def _gpus(side: TraceSet) -> str:
-    return _joined({g for p in side.profiles for g in p.origin.gpus})
-
-
-def _gpu_counts(side: TraceSet) -> str:
-    return _joined({str(p.origin.gpu_count) for p in side.profiles if p.origin.gpu_count})
 
 
 def _steps(side: TraceSet) -> str:
@@ -312,10 +315,6 @@ def _warming_up(side: TraceSet) -> str:
     return ", ".join(found[:2])
 
 
-def _world_sizes(side: TraceSet) -> str:
-    return _joined({str(p.origin.world_size) for p in side.profiles if p.origin.world_size is not None})
-
-
 def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
     """Other ranks, and which of them are compared: those that both sides have, if any."""
     given = [sorted(map(int, side.ranks)) for side in (control, test)]
@@ -336,10 +335,6 @@ def _joined_numbers(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def _drivers(side: TraceSet) -> str:
-    return _joined({_version(p.origin.driver) for p in side.profiles if p.origin.driver})
-
-
 def _version(driver: str) -> str:
     """A driver's version, of which CUDA and HIP record a number: 12090 is CUDA 12.9, 70226015 HIP 7.2."""
     if not driver.isdecimal() or len(driver) not in (5, 8):
@@ -350,10 +345,6 @@ def _version(driver: str) -> str:
         if len(driver) == 5
         else f"HIP {number // 10**7}.{number // 10**5 % 100}"
     )
-
-
-def _torches(side: TraceSet) -> str:
-    return _joined({p.origin.torch for p in side.profiles if p.origin.torch})
 
 
 def _flags(side: TraceSet) -> str:

@@ -345,6 +345,5 @@ def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
 
 def _medians(manifest: Manifest | None) -> list[float]:
     """The median step of each run without the profiler, in µs; empty if one is 0."""
-    runs = manifest.runs if manifest else []
-    medians = [median(step.wall_us for step in run.unprofiled_steps) for run in runs if run.unprofiled_steps]
+    medians = manifest.run_medians_us if manifest else []
     return medians if all(us > 0 for us in medians) else []

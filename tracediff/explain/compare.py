@@ -14,12 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
+from tracediff.aggregate.averages import call_tree
 from tracediff.aggregate.leaves import set_leaves
+from tracediff.aggregate.samples import family_samples, op_samples
 from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import Run, TraceSet
 from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Matched, WorkTime, match_work
+from tracediff.diff.groups import WorkTime, match_work
 from tracediff.diff.matching.items import PLACED_AS
 from tracediff.diff.ops import compare_families, compare_ops
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
@@ -38,7 +40,7 @@ from tracediff.explain.explanation import Compared, Explanation, explain
 from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
-from tracediff.pair import NONE, Pair
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 from tracediff.runtimes import vendors_of
 
@@ -263,17 +265,16 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     """The comparison without preflight and explanation."""
     on_gpu = control.side.has_gpu or test.side.has_gpu
     both = Pair(control, test)
-    trees = both.map(lambda side: side.tree(on_gpu))
+    trees = both.map(lambda side: call_tree(side.traces, on_gpu))
     scale = lcm(*control.denominators, *test.denominators)
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
-    matched = match_work(trees, scale, work_family, both.map(lambda side: side.side))
-    on_gpu_or_nothing = matched if on_gpu else Matched((), NONE, matched.pairing)
-    samples = both.map(lambda side: side.op_samples())
+    work, pairing = match_work(trees, scale, work_family, both.map(lambda side: side.side))
+    samples = both.map(lambda side: op_samples(side.traces))
     averages = both.map(lambda side: side.ops)
     ops, common = compare_ops(averages, samples, scale, families.of_event, judging.noise_floor)
     step_time = compare_step_time(both.map(lambda side: side.steps), scale, judging.noise_floor)
-    by_family = both.map(lambda side: side.family_samples(on_gpu, work_family))
+    by_family = both.map(lambda side: family_samples(side.traces, on_gpu, work_family))
     manifests = control.side.manifest, test.side.manifest
     verdict = judge(
         (control.side.label, test.side.label),
@@ -293,11 +294,11 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         verdict=believing(verdict, unprofiled, test.side.label) if unprofiled and unprofiled.believed else verdict,
         unprofiled=unprofiled,
         step_time=step_time,
-        gpu_time=compare_gpu_time(on_gpu_or_nothing, both.map(lambda side: side.kernels), scale),
-        host_time=WorkTime(() if on_gpu else matched.groups),
+        gpu_time=compare_gpu_time(work if on_gpu else WorkTime(()), both.map(lambda side: side.kernels), scale),
+        host_time=WorkTime(() if on_gpu else work.groups),
         ops=ops,
         trees=trees,
-        pairing=matched.pairing,
+        pairing=pairing,
         families=compare_families(by_family, judging.noise_floor),
         common_change=common,
         tables=compare_tables(control.tables, test.tables, scale),

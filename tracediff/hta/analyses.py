@@ -103,8 +103,7 @@ def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[t
     for file, rank in files:
         try:
             for trace in read_traces(file):
-                for note in trace.notes:
-                    notes.add(note.code, note.message, note.count)
+                notes.update(trace.notes)
                 yield rank if rank is not None else _rank_of(trace), trace
         except NotATrace as fault:
             if len(files) == 1:

@@ -1,5 +1,5 @@
 """The trace files of a set, and the rank and run that their names give; and the traces that serving engines write
-beside them while they capture CUDA or HIP graphs.
+beside them while they capture CUDA or HIP graphs; and logs of torch.compile.
 """
 
 from __future__ import annotations
@@ -241,3 +241,32 @@ def captures_beside(file: TraceFile) -> tuple[TraceFile, ...]:
     ranks = [rank_in_name(TraceFile(os.path.basename(capture.path))) for capture in found]
     mine = rank_in_name(file)
     return tuple(c for c, rank in zip(found, ranks, strict=True) if rank is None or mine is None or rank == mine)
+
+
+LOGS = "torch_trace"
+"""Name of the folder beside the traces whose logs of torch.compile are read unasked."""
+LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
+CODE_NAME = re.compile(r"\boutput_code\.py$")
+
+
+def find_logs(path: str) -> list[TraceFile]:
+    """The file at ``path``, or the logs and the output code of inductor in that folder and below it.
+
+    Raises:
+        TracediffError: there is none.
+    """
+    found = [TraceFile(path)] if os.path.isfile(path) else _logs_in(path, (LOG_NAME, CODE_NAME))
+    if not found:
+        raise TracediffError(path, "no log of torch.compile there", "give the folder that TORCH_TRACE named")
+    return found
+
+
+def logs_beside(files: Iterable[TraceFile]) -> list[TraceFile]:
+    """The logs in the folders ``torch_trace`` beside local traces."""
+    folders = {os.path.dirname(file.path) for file in files if "://" not in file.path and not file.member}
+    return [log for folder in sorted(folders) for log in _logs_in(os.path.join(folder, LOGS), (LOG_NAME,))]
+
+
+def _logs_in(folder: str, names: Iterable[re.Pattern[str]]) -> list[TraceFile]:
+    paths = (os.path.join(inside, name) for inside, _, files in os.walk(folder) for name in files)
+    return sorted(TraceFile(path) for path in paths if any(name.search(path) for name in names))

@@ -73,7 +73,7 @@ def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
     operators = trace.arguments.get(cat.CPU_OP)
     if not files or operators is None or COLUMNS[0] in operators.texts or LINK not in operators.ints:
         return trace
-    notes = Notes({(n.code, n.message): n.count for n in trace.notes})
+    notes = Notes.of(trace.notes)
     processes = {str(trace.ids[code]) for code in np.unique(trace.pid[operators.rows]).tolist()}
     for file in files:
         filled = _fill(trace, file, processes, notes)

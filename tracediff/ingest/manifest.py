@@ -1,6 +1,6 @@
-"""The files that describe a collection: `manifest.json` of each variant, `collection.json` above them."""
-
-from __future__ import annotations
+"""The files that describe a collection: `manifest.json` of each variant, `collection.json` above them. What else they
+hold is not read.
+"""
 
 from pathlib import Path
 from statistics import median
@@ -21,11 +21,9 @@ StepTime = Annotated[float, msgspec.Meta(ge=1e-3, le=1e15)]
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """One step: wall and process time in µs, and how often the system preempted it."""
+    """One step: its wall time in µs."""
 
     wall_us: StepTime
-    cpu_us: Annotated[float, msgspec.Meta(ge=0, le=1e15)]
-    involuntary_switches: Count
 
 
 class GraphBreak(msgspec.Struct, frozen=True):
@@ -40,35 +38,18 @@ class GraphBreak(msgspec.Struct, frozen=True):
         return place + (self.reason.splitlines()[0] if self.reason else "")
 
 
-class Recompile(msgspec.Struct, frozen=True):
-    """One recompilation, with its place and reason."""
-
-    function: str
-    file: str
-    line: Count
-    reason: str
-
-
 class CompileFacts(msgspec.Struct, frozen=True):
-    """What torch.compile did in one run; times in seconds."""
+    """What torch.compile did in one run."""
 
     graph_count: Count
     graph_breaks: list[GraphBreak]
-    recompiles: list[Recompile]
-    cudagraph_skips: Count
-    cache_hits: Count
-    cache_misses: Count
-    compile_s: Seconds
-    backend_compile_s: Seconds
-    guards: Count
 
 
 class PeakMemory(msgspec.Struct, frozen=True):
-    """Peak bytes on the host; on the device allocated, and reserved (with the pools of CUDA graphs)."""
+    """Peak bytes on the host, and allocated on the device."""
 
     host: Bytes | None = None
     device: Bytes | None = None
-    reserved: Bytes | None = None
 
 
 class Computed(msgspec.Struct, frozen=True):
@@ -121,8 +102,6 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     unprofiled_steps: list[Sample] = []
     profiled_steps: list[Sample] = []
     occupancy: float | None = None
-    load_average: float | None = None
-    clocks: dict[str, float] | None = None
     clocks_error: str | None = None
     compile: CompileFacts | None = None
     profiled_occupancy: float | None = None
@@ -137,21 +116,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     threads: Count
     detail: str
-    seed: int | None = None
     wait: Count | None = None
-    warmup: Count | None = None
     active: Count | None = None
-    timed: Count | None = None
-    annotate: str | None = None
 
 
 class Node(msgspec.Struct, frozen=True):
-    """One node of a compiled graph: its original op, module and phase."""
+    """One node of a compiled graph: its original op and module."""
 
     name: str
     op: str
     module: str
-    phase: str
 
 
 class CompiledGraph(msgspec.Struct, frozen=True):
@@ -199,10 +173,14 @@ class Manifest(msgspec.Struct, frozen=True):
     fx_nodes: dict[str, str] = {}
 
     @property
+    def run_medians_us(self) -> list[float]:
+        """The median step without the profiler of each run that has such steps."""
+        return [median(step.wall_us for step in run.unprofiled_steps) for run in self.runs if run.unprofiled_steps]
+
+    @property
     def unprofiled_us(self) -> float | None:
         """Median over runs of the median step without the profiler, in µs."""
-        runs = [median(s.wall_us for s in r.unprofiled_steps) for r in self.runs if r.unprofiled_steps]
-        return median(runs) if runs else None
+        return median(self.run_medians_us) if self.run_medians_us else None
 
 
 class Collected(msgspec.Struct, frozen=True):

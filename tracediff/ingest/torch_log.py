@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from tracediff import bounds
 from tracediff.errors import TracediffError
-from tracediff.ingest.discover import rank_in_name
+from tracediff.ingest.discover import CODE_NAME, rank_in_name
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.manifest import GraphBreak
@@ -27,16 +27,12 @@ from tracediff.patterns import graph_break
 
 TORCH_LOG = "torch-log"
 """Code of the health notes on such logs."""
-FOLDER = "torch_trace"
-"""Name of the folder beside the traces whose logs are read unasked."""
 STACKS = "inductor_provenance_tracking_kernel_stack_traces"
 MAPPINGS = "inductor_provenance_tracking_node_mappings"
 HIT = "fx_graph_cache_hit"
 CACHED = ("fx_graph_cache_miss", HIT)
 PHASES = ("Dynamo", "AOTAutograd", "Inductor", "code generation")
 """What the time is of; each contains the next."""
-LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
-CODE_NAME = re.compile(r"\boutput_code\.py$")
 AOT_ID = re.compile(r"# AOT ID: \['\d+_(\w+)'\]")
 ORIGINS = re.compile(r"\A# Topologically Sorted Source Nodes: \[([^\]]*)\], Original ATen: \[([^\]]*)\]")
 DEFINITION = re.compile(r"\A(\w+) = async_compile\.\w+\(")
@@ -244,24 +240,6 @@ class _Reading:
             (self._latest.get(frame) or self.begin_graph(frame)).describe(name, payload)
 
 
-def find_logs(path: str) -> list[TraceFile]:
-    """The file at ``path``, or the logs and the output code of inductor in that folder and below it.
-
-    Raises:
-        TracediffError: there is none.
-    """
-    found = [TraceFile(path)] if os.path.isfile(path) else _in_folder(path, (LOG_NAME, CODE_NAME))
-    if not found:
-        raise TracediffError(path, "no log of torch.compile there", "give the folder that TORCH_TRACE named")
-    return found
-
-
-def logs_beside(files: Iterable[TraceFile]) -> list[TraceFile]:
-    """The logs in the folders ``torch_trace`` beside local traces."""
-    folders = {os.path.dirname(file.path) for file in files if "://" not in file.path and not file.member}
-    return [log for folder in sorted(folders) for log in _in_folder(os.path.join(folder, FOLDER), (LOG_NAME,))]
-
-
 def read_log(file: TraceFile, notes: Notes) -> TorchLog | None:
     """What a log says, as far as it can be read; None, with a note, for other files."""
     reading = _Reading()
@@ -290,11 +268,6 @@ def _read_debug_folder(reading: _Reading, file: TraceFile, code: bytes) -> None:
     if os.path.isfile(stacks.path):
         with open_trace(stacks) as stream:
             reading.add(Record(artifact={"name": STACKS}), stream.read(MOST_LINE).decode(errors="replace"))
-
-
-def _in_folder(folder: str, names: Iterable[re.Pattern[str]]) -> list[TraceFile]:
-    paths = (os.path.join(inside, name) for inside, _, files in os.walk(folder) for name in files)
-    return sorted(TraceFile(path) for path in paths if any(name.search(path) for name in names))
 
 
 def _kernel(handle: str) -> str:

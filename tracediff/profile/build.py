@@ -14,18 +14,16 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.collective_ops import first_collectives
 from tracediff.profile.analyses.leaves import leaf_table
+from tracediff.profile.events.compiled_calls import compiled_calls
 from tracediff.profile.events.context import Context, build_context
-from tracediff.profile.events.work import WorkKeys, empty_work, host_work, kernel_work, operator_keys
+from tracediff.profile.events.work import WorkKeys, host_work, kernel_work, work_keys
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import CallTable, OpTable, Origin, PackedTimeline, Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.perf_model.recorded_sizes import DTYPE, RECEIVED, SENT
 from tracediff.profile.placement.captures import GRAPH_ANNOTATIONS, KERNEL_ARGUMENT, Capture
-from tracediff.profile.placement.compiled_calls import compiled_calls
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.scopes import STACKS
-from tracediff.profile.placement.steps import Steps
 from tracediff.profile.tables import build_tables
 from tracediff.profile.timeline import build_timeline
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
@@ -65,55 +63,37 @@ def build_profile(
     Raises:
         TracediffError: the marker is not a regular expression, or matches no annotation.
     """
-    notes = Notes({(n.code, n.message): n.count for n in trace.notes})
+    notes = Notes.of(trace.notes)
     context = build_context(trace, step_marker, families, notes, captures)
-    steps, gpu, lanes, completions, account, calls = (
-        context.steps,
-        context.gpu,
-        context.lanes,
-        context.completions,
-        context.account,
-        context.calls,
-    )
-    operations = _op_table(trace, steps, gpu, lanes)
-    table, texts = _with_own_texts(trace, calls.table)
-    kernels, keys, launch_shapes = kernel_work(
-        trace, gpu, lanes["ops"], calls, context.captured_node, np.diff(completions), notes, len(texts)
-    )
+    steps, account = context.steps, context.account
+    calls, texts = _with_own_texts(context)
+    keys = work_keys(context, notes, texts)
     further = build_tables(context, tables)
-    on_host, threads = (empty_work(), []) if len(gpu.rows) else host_work(trace, steps, lanes["ops"], calls)
-    on_host = replace(on_host, lane=on_host.lane + len(texts) + len(launch_shapes))
-    compiled, graphs = compiled_calls(trace, lanes, calls)
-    compiled = replace(compiled, graph=compiled.graph + len(texts) + len(launch_shapes) + len(threads))
+    on_host = host_work(context, keys, texts)
+    compiled = compiled_calls(context, texts)
     communication = first_collectives(context, notes) if "collectives" in tables else None
     profile = Profile(
-        origin=_origin(trace, gpu),
+        origin=_origin(trace, context.gpu),
         notes=tuple(notes.list()),
         step_numbers=steps.numbers,
         whole_file=steps.whole_file,
-        completions=completions,
-        draining_ns=int(completions[0] - steps.start[0]),
+        completions=context.completions,
+        draining_ns=int(context.completions[0] - steps.start[0]),
         host_ns=steps.end - steps.start,
         state_names=account.names,
         state_ns=account.ns,
         owned=account.owned,
-        busy_ns=_busy(gpu, len(steps)),
-        ops=operations,
-        calls=table,
+        busy_ns=_busy(context.gpu, len(steps)),
+        ops=_op_table(context),
+        calls=calls,
         compiled_calls=compiled,
-        kernels=kernels,
+        kernels=kernel_work(context, keys),
         host_work=on_host,
-        leaves=leaf_table(context, keys if len(gpu.rows) else operator_keys(trace, lanes["ops"], calls)),
+        leaves=leaf_table(context, keys),
         categories=tuple(trace.categories),
         names=tuple(trace.names),
-        texts=(*texts, *launch_shapes, *threads, *graphs),
-        events={
-            name: int(n)
-            for name, n in zip(
-                trace.categories, np.bincount(trace.category, minlength=len(trace.categories)), strict=True
-            )
-            if n
-        },
+        texts=tuple(texts),
+        events=_event_counts(trace),
         tables=further,
         collectives=communication,
     )
@@ -123,12 +103,7 @@ def build_profile(
 
 def work_keys_of(context: Context) -> WorkKeys:
     """The keys of the GPU events of a file or, without any, of its operators; as in its profile."""
-    trace, gpu, ops, calls = context.trace, context.gpu, context.lanes["ops"], context.calls
-    if not len(gpu.rows):
-        return operator_keys(trace, ops, calls)
-    _, texts = _with_own_texts(trace, calls.table)
-    periods = np.diff(context.completions)
-    return kernel_work(trace, gpu, ops, calls, context.captured_node, periods, Notes(), len(texts))[1]
+    return work_keys(context, Notes(), _with_own_texts(context)[1])
 
 
 def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
@@ -136,15 +111,13 @@ def _origin(trace: Trace, gpu: GpuEvents) -> Origin:
     distributed = meta.distributed_info
     used = set(gpu.device.tolist())
     names = [d.name for d in meta.device_properties if d.id in used] or [d.name for d in meta.device_properties]
-    flags = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops")
     driver = next((number for key in DRIVER_VERSIONS if (number := meta.versions.get(key))), None)
     return Origin(
         trace.file,
         rank=distributed.rank if distributed else None,
         world_size=distributed.world_size if distributed else None,
-        backend=distributed.backend if distributed else None,
         gpus=tuple(dict.fromkeys(names)),
-        flags=tuple(f for f in flags if getattr(meta, f)),
+        flags=meta.flags,
         driver=str(driver) if driver else None,
         torch=meta.torch_version,
         gpu_count=len(used),
@@ -157,13 +130,19 @@ def _busy(gpu: GpuEvents, steps: int) -> Int64:
     return sum((busy_ns(gpu.start[p], gpu.end[p], gpu.step[p], steps) for p in places), np.zeros(steps, np.int64))
 
 
-def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]) -> OpTable:
+def _event_counts(trace: Trace) -> dict[str, int]:
+    counts = np.bincount(trace.category, minlength=len(trace.categories)).tolist()
+    return {name: n for name, n in zip(trace.categories, counts, strict=True) if n}
+
+
+def _op_table(context: Context) -> OpTable:
+    trace, gpu = context.trace, context.gpu
     rows = np.flatnonzero((trace.dur >= 0) & ~trace.is_of(NOT_MEASURED))
     step = np.full(len(trace), -1, np.int64)
-    step[rows] = steps.positions_at(trace.ts[rows])
+    step[rows] = context.steps.positions_at(trace.ts[rows])
     step[gpu.rows] = np.maximum(gpu.step, -1)
     self_ns = np.zeros(len(trace), np.int64)
-    for lane in lanes.values():
+    for lane in context.lanes.values():
         self_ns[lane.rows] = lane.self_ns
     self_ns[gpu.rows] = trace.dur[gpu.rows]
     step, self_ns = step[rows], self_ns[rows]
@@ -175,10 +154,11 @@ def _op_table(trace: Trace, steps: Steps, gpu: GpuEvents, lanes: dict[str, Lane]
     return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=self_total)
 
 
-def _with_own_texts(trace: Trace, table: CallTable) -> tuple[CallTable, list[str]]:
-    """``table`` with codes of only the texts it uses, and those texts."""
+def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:
+    """The call table with codes of only the texts it uses, and those texts."""
+    table, texts = context.calls.table, context.trace.texts
     columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
     codes = distinct(np.concatenate(list(columns.values())))
     codes = codes[codes >= 0]
     code_columns = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}
-    return replace(table, **code_columns), [trace.texts[c] for c in codes.tolist()]
+    return replace(table, **code_columns), [texts[c] for c in codes.tolist()]

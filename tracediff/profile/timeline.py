@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tracediff import bounds
 from tracediff.arrays import Int64, group_rows
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
@@ -27,15 +27,8 @@ KINDS = (*STATES, ANNOTATION)
 """Kinds of marks: a state, or an event that puts the step in that state. Annotations have no state but data_loading."""
 
 
-class Spans(Struct, frozen=True, kw_only=True):
-    """Events before they are merged to marks; columns as in `Marks`, with codes in ``name``."""
-
-    row: Int64
-    start: Int64
-    end: Int64
-    kind: Int64
-    name: Int64
-    event: Int64
+Spans = Int64
+"""int64[6, n]: row, start, end, kind, code of the name and event, as in `Marks`, of events before they are merged."""
 
 
 def build_timeline(context: Context, position: int, window: tuple[int, int] | None = None) -> Timeline:
@@ -69,7 +62,9 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
                     parts.append(_host(trace, lane, some, launching, len(rows)))
                     rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - bounds.TIMELINE_STREAMS, 0) + max(len(threads) - bounds.TIMELINE_THREADS, 0)
-    marks = _bounded(_joined(parts, window), [*trace.names, *context.account.names], window[1] - window[0])
+    spans = np.concatenate(parts, axis=1)
+    spans[1:3] = np.clip(spans[1:3], *window) - window[0]
+    marks = _bounded(spans, [*trace.names, *context.account.names], window[1] - window[0])
     return Timeline(
         step=int(context.steps.numbers[position]),
         start=window[0],
@@ -120,64 +115,35 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
     high = max(min(int(np.searchsorted(edges, window[1])), len(painted)), low)
     states = painted[low:high]
     kind = np.where(states < len(STATES), states, STATES.index("op"))
-    none = np.full(len(states), -1, np.int64)
-    return Spans(
-        row=np.zeros(len(states), np.int64),
-        start=edges[low:high],
-        end=edges[low + 1 : high + 1],
-        kind=kind,
-        name=states + len(context.trace.names),
-        event=none,
-    )
+    return _spans(0, edges[low:high], edges[low + 1 : high + 1], kind, states + len(context.trace.names), -1)
 
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = trace.named_among(rows, is_communication)
+    speaks = trace.named(is_communication, rows)
     kernel = trace.category[rows] == cat.KERNEL
     kind = np.where(
         kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
     )
-    return Spans(
-        row=np.full(len(rows), row),
-        start=gpu.start[which],
-        end=gpu.end[which],
-        kind=kind,
-        name=trace.name[rows].astype(np.int64),
-        event=rows,
-    )
+    return _spans(row, gpu.start[which], gpu.end[which], kind, trace.name[rows], rows)
 
 
 def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], row: int) -> Spans:
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
-    waits = np.isin(category, cat.CALLS) & trace.named_among(rows, is_synchronising)
+    waits = np.isin(category, cat.CALLS) & trace.named(is_synchronising, rows)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & trace.named_among(rows, lambda name: "DataLoader" in name)
+    loads = scope & trace.named(lambda name: "DataLoader" in name, rows)
     cases = [launching[rows], waits, loads, scope]
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
     )
-    return Spans(
-        row=np.full(len(rows), row),
-        start=lane.start[which],
-        end=lane.end[which],
-        kind=kind,
-        name=trace.name[rows].astype(np.int64),
-        event=rows,
-    )
+    return _spans(row, lane.start[which], lane.end[which], kind, trace.name[rows], rows)
 
 
-def _joined(parts: list[Spans], window: tuple[int, int]) -> Spans:
-    """All parts, cut to the window and counted from its start."""
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("row", "start", "end", "kind", "name", "event")
-    }
-    for name in ("start", "end"):
-        columns[name] = np.clip(columns[name], *window) - window[0]
-    return Spans(**columns)
+def _spans(row: int, start: Int64, end: Int64, kind: Int64, name: Int64 | Codes, event: Int64 | int) -> Spans:
+    return np.stack(np.broadcast_arrays(row, start, end, kind, name, event)).astype(np.int64, copy=False)
 
 
 def _bounded(spans: Spans, names: list[str], length: int) -> Marks:
@@ -194,18 +160,18 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
     """Marks of ``spans``: spans shorter than ``pixel`` (ns) that begin in the same pixel of a row become one mark,
     named after the longest.
     """
-    duration = spans.end - spans.start
+    row, start, end, kind, name, event = spans
+    duration = end - start
     long = duration >= pixel
-    cell = np.where(long, -1 - np.arange(len(long)), spans.start // pixel)
-    order = np.lexsort((-duration, cell, spans.row))
-    row, cell = spans.row[order], cell[order]
+    cell = np.where(long, -1 - np.arange(len(long)), start // pixel)
+    order = np.lexsort((-duration, cell, row))
+    row, cell = row[order], cell[order]
     new = np.ones(len(order), bool)
     new[1:] = (row[1:] != row[:-1]) | (cell[1:] != cell[:-1])
     first = np.flatnonzero(new)
     if not len(first):
-        none = np.empty(0, np.int64)
-        return Marks(row=none, start=none, end=none, kind=none, name=(), count=none, busy=none, event=none)
-    start, end = np.minimum.reduceat(spans.start[order], first), np.maximum.reduceat(spans.end[order], first)
+        return Marks(row=row, start=start, end=end, kind=kind, name=(), count=row, busy=row, event=event)
+    start, end = np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)
     longest = order[first]
@@ -214,11 +180,11 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
         row=row[first][by_row],
         start=start[by_row],
         end=end[by_row],
-        kind=spans.kind[longest][by_row],
-        name=tuple(names[c] for c in spans.name[longest][by_row].tolist()),
+        kind=kind[longest][by_row],
+        name=tuple(names[c] for c in name[longest][by_row].tolist()),
         count=count[by_row],
         busy=busy[by_row],
-        event=spans.event[longest][by_row],
+        event=event[longest][by_row],
     )
 
 
@@ -286,17 +252,11 @@ def follow(context: Context, event: int) -> list[Linked]:
 
 def _linked(context: Context, row: int, what: str) -> Linked:
     trace = context.trace
-    pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
-    place = (
-        f"GPU {pid} {tid if str(tid).startswith('stream') else f'stream {tid}'}"
-        if int(trace.category[row]) in cat.GPU
-        else f"thread {tid}"
-    )
     return Linked(
         event=row,
         what=what,
         name=trace.names[int(trace.name[row])],
-        place=place,
+        place=place_of(trace, row),
         start=int(trace.ts[row]),
         dur=int(trace.dur[row]),
     )

@@ -25,7 +25,7 @@ from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
 from tracediff.profile.placement.gpu_events import gpu_events
-from tracediff.profile.placement.nesting import lane_of, threads_of
+from tracediff.profile.placement.nesting import lane_of
 from tracediff.profile.placement.steps import whole_file
 
 FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[/\\](?:[^/\\\s\"',;:()]+[/\\])+")
@@ -35,7 +35,7 @@ LEFT_OUT = (cat.SPAN, cat.METADATA, cat.COUNTER)
 
 Event = dict[str, Any]
 Key = tuple[bool, int, int]
-"""A row of a thread or stream: whether it is a GPU's, its thread as `threads_of`, its level."""
+"""A row of a thread or stream: whether it is a GPU's, its thread as `Trace.thread`, its level."""
 encoded = msgspec.json.Encoder().encode
 
 
@@ -68,7 +68,7 @@ class PlacedEvents(Struct, frozen=True, kw_only=True):
 
     Attributes:
         rows: int64[n] of the trace. gpu: bool[n] whether they are on a GPU stream.
-        thread: int64[n] as `threads_of`. level: int64[n] which of its rows.
+        thread: int64[n] as `Trace.thread`. level: int64[n] which of its rows.
         start, end: int64[n] in ns after the step's start, within the step.
     """
 
@@ -167,11 +167,11 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
-    """As `threads_of`; instants join the thread whose id is spelled alike: torch 1.8 and 1.9 write it as a number
+    """As `Trace.thread`; instants join the thread whose id is spelled alike: torch 1.8 and 1.9 write it as a number
     there, as text elsewhere.
     """
     width = len(trace.ids) + 1
-    threads = threads_of(trace)[rows]
+    threads = trace.thread[rows]
     complete = trace.dur[rows] >= 0
     alike = {(code // width, str(trace.ids[code % width])): code for code in np.unique(threads[complete]).tolist()}
     moved = {
@@ -226,7 +226,7 @@ def _tracks(
     processes: dict[tuple[bool, int], int] = {}
     tracks: dict[Key, tuple[int, int]] = {}
     events: list[Event] = []
-    width = len(trace.ids) + 1  # as `threads_of` counts
+    width = len(trace.ids) + 1  # as `Trace.thread` counts
     for gpu, code, level in sorted(
         set(keys), key=lambda k: (k[0], _order(trace.ids[k[1] // width]), _order(trace.ids[k[1] % width]), k[2])
     ):

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from tracediff.diff.call_trees import folded, merge_trees
+from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import printable
 from tracediff.pair import SIDES
@@ -75,7 +75,7 @@ def tree(comparison: Comparison) -> OutputTable:
             *node.host.map(us),
             *(*node.work.map(us), us(node.work.delta)),
         )
-        for node in merge_trees(comparison.trees, comparison.pairing, comparison.scale)
+        for node in merge_calls(comparison.trees, comparison.pairing, comparison.scale)[0]
     ]
     counts, times = ([column.name for column in columns] for columns in (NUMBERS[:2], NUMBERS[2:]))
     return OutputTable((*call, *counts, "control_host_us", "test_host_us", *times), rows)

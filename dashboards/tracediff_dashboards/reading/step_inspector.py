@@ -196,7 +196,7 @@ class StepInspector:
                 for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)
                 if profile is place.profile
             )
-            found = work_keys(place.profile, nodes, list(keys.columns(inside).values()))
+            found = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
             mine = inside[[k in work for k in found]] if len(inside) else inside
             return events.start[mine], events.end[mine]
 

@@ -9,7 +9,7 @@ from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
-from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match
+from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides
 from tracediff.diff.matching.sequence import by_sequence
 from tracediff.profile.kernels.families import OTHER
 
@@ -52,9 +52,7 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
     """Levels exact and op: the items below one call; where only an operator further out has work on both sides, the
     items below that.
     """
-    held: dict[int, tuple[list[Item], list[Item]]] = defaultdict(
-        lambda: ([], [])
-    )  # control call → items below it and below its partner
+    held: dict[int, Sides] = defaultdict(lambda: ([], []))  # control call → items below it and below its partner
     partners = pairing.test_of, pairing.control_of
     for side, items in enumerate((left.control, left.test)):
         for item in items:
@@ -79,9 +77,7 @@ def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairi
     return [match for shared, sides in pairs for match in _of_calls(trees, shared, sides)]
 
 
-def _of_calls(
-    trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: tuple[list[Item], list[Item]]
-) -> list[Match]:
+def _of_calls(trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: Sides) -> list[Match]:
     """The work of a pair of calls: one group, and what only one of them does apart, if the rest of what they do is the
     same as often per call.
     """

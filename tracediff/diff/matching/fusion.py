@@ -16,7 +16,7 @@ from tracediff import bounds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
-from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, base_name
+from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, Sides, base_name
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
@@ -25,8 +25,7 @@ PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
     """Groups of fused kernels with the operators they compute, phase by phase."""
     found: list[Match] = []
-    for phase in dict.fromkeys(i.phase for i in (*left.control, *left.test)):
-        a, b = ([i for i in items if i.phase == phase] for items in (left.control, left.test))
+    for phase, a, b in left.by_phase():
         both = {i.name for i in a if i.fused} & {
             i.name for i in b if i.fused
         }  # their partners are each other, which other levels find
@@ -55,7 +54,7 @@ def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[C
 def _matches(joined: Joined[int], a: list[Item], b: list[Item]) -> list[Match]:
     """The groups that hold items of both sides."""
     place = {member: number for number, group in enumerate(joined.groups()) for member in group}
-    groups: dict[int, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    groups: dict[int, Sides] = defaultdict(lambda: ([], []))
     for side, items in enumerate((a, b)):
         for item in items:
             if id(item) in place:

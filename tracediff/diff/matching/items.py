@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +15,11 @@ from msgspec.structs import replace
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.ingest.manifest import CompiledGraph, Manifest
 from tracediff.ingest.model.names import as_one
-from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
+
+if TYPE_CHECKING:
+    from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 
 GRAPH_OF_NAME = re.compile(r"^graph_\d+_")
 VIEWS = re.compile(
@@ -249,11 +252,21 @@ Match = tuple[str, list[Item], list[Item], tuple[int, int] | None]
 """(level, items of the control, items of the test, the paired operators that all of them hang below)."""
 
 
+Sides = tuple[list[Item], list[Item]]
+"""Items of control and of test."""
+
+
 class Leftover(Struct):
     """What no level has placed yet; items keep their order."""
 
     control: list[Item]
     test: list[Item]
+
+    def by_phase(self) -> Iterator[tuple[str, list[Item], list[Item]]]:
+        """(phase, its items of the control, of the test)."""
+        for phase in dict.fromkeys(item.phase for item in (*self.control, *self.test)):
+            control, test = ([i for i in items if i.phase == phase] for items in (self.control, self.test))
+            yield phase, control, test
 
     def take(self, matches: list[Match]) -> None:
         """Remove what ``matches`` placed."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tracediff import bounds, thresholds
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.matching.align import Joined, Pairs, align, ascending
-from tracediff.diff.matching.items import Item, Leftover, Match
+from tracediff.diff.matching.items import Item, Leftover, Match, Sides
 from tracediff.diff.matching.similarity import Similarity
 from tracediff.profile.kernels.families import OTHER
 
@@ -97,8 +97,7 @@ Partners = tuple[Int64, Int64]
 def by_sequence(left: Leftover) -> list[Match]:
     """Pairs and small groups of which at least one side has no operator, phase by phase."""
     matches: list[Match] = []
-    for phase in dict.fromkeys(i.phase for i in (*left.control, *left.test)):
-        a, b = ([i for i in items if i.phase == phase] for items in (left.control, left.test))
+    for _, a, b in left.by_phase():
         if a and b and any(i.op is None for i in (*a, *b)):
             matches += _in_phase(a, b)
     return matches
@@ -232,9 +231,9 @@ def _reach(similarity: Similarity, partners: Partners, side: int, way: int) -> I
     return far
 
 
-def _between(sides: tuple[list[Item], list[Item]], gaps: Partners, placed: tuple[set[int], ...]) -> list[Match]:
+def _between(sides: Sides, gaps: Partners, placed: tuple[set[int], ...]) -> list[Match]:
     """What is left between the same two pairs, by family; little enough for its place to say something."""
-    rest: dict[Hashable, tuple[list[Item], list[Item]]] = defaultdict(lambda: ([], []))
+    rest: dict[Hashable, Sides] = defaultdict(lambda: ([], []))
     for side, items in enumerate(sides):
         gap = gaps[side].tolist()
         for position, item in enumerate(items):
@@ -249,9 +248,7 @@ def _between(sides: tuple[list[Item], list[Item]], gaps: Partners, placed: tuple
     ]
 
 
-def _with_companions(
-    sides: tuple[list[Item], list[Item]], pairs: list[tuple[int, int]], others: list[Match]
-) -> list[Match]:
+def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Match]) -> list[Match]:
     """Each pair, with what lies beside a replaced kernel on one side without a partner (not in ``others``) and is of
     its family: a fused attention is replaced by its parts and what combines them, not by one of these. What lies
     beside two pairs may belong to either, so it is of none.

@@ -162,7 +162,7 @@ class EventDecoder(Struct, dict=True):
         except Inexact:
             self._times_as_text = True
             return self._of_batch(self._read(batch.text))
-        self.notes.update(batch.notes)
+        self.notes.update(batch.notes.list())
         base: Columns = {
             "ts": ts,
             "dur": self._durations(events),

@@ -48,12 +48,11 @@ class Plain(Struct):
     """The plain events of a chunk, as the scanner numbers them.
 
     Attributes:
-        count: of events. ts, dur, id: int64[n], MISSING where absent. name, pid, tid, phase, category: int32[n], −1
+        ts, dur, id: int64[n], MISSING where absent. name, pid, tid, phase, category: int32[n], −1
             where absent. has: bool[n], whether the event has arguments.
         arguments: number → (rows int32[k] in the chunk, values).
     """
 
-    count: int
     ts: Int64
     dur: Int64
     id: Int64
@@ -95,8 +94,7 @@ class PlainReader(Struct, dict=True):
         columns: list[Any] = [np.frombuffer(column, np.int64) for column in times]
         columns += [np.frombuffer(column, np.int32) for column in codes]
         columns += [np.frombuffer(has, np.bool_), {k: self._argument(k, *pair) for k, pair in arguments.items()}]
-        found = Plain(count, *columns)
-        return found, position, behind
+        return Plain(*columns), position, behind
 
     def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, np.ndarray[Any, Any]]:
         kind = _kind(self.names[number])

@@ -28,6 +28,13 @@ class Notes(Struct):
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, notes: Iterable[Note]) -> Notes:
+        """Those that there are already."""
+        found = cls()
+        found.update(notes)
+        return found
+
     def add(self, code: str, message: str, count: int = 1) -> None:
         """Add ``count`` to the note, whose message is cut where it is long; a count of 0 adds no note."""
         if count:
@@ -37,10 +44,10 @@ class Notes(Struct):
             )
             self.counts[key] = self.counts.get(key, 0) + int(count)
 
-    def update(self, other: Notes) -> None:
-        """Add the notes of ``other``."""
-        for (code, message), count in other.counts.items():
-            self.add(code, message, count)
+    def update(self, notes: Iterable[Note]) -> None:
+        """Add ``notes``."""
+        for note in notes:
+            self.add(note.code, note.message, note.count)
 
     def list(self) -> list[Note]:
         """The notes in order of code."""

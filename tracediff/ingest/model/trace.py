@@ -2,8 +2,6 @@
 name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -29,6 +27,10 @@ Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=LARGEST_US * 1000)]
 """Numbers of the metadata; one outside of these ranges is dropped."""
 
 
+FLAGS = ("with_stack", "record_shapes", "profile_memory", "with_modules", "with_flops")
+"""Options of the profiler, as the metadata spells them."""
+
+
 class Distributed(msgspec.Struct, frozen=True):
     """The ``distributedInfo`` of this process.
 
@@ -38,7 +40,6 @@ class Distributed(msgspec.Struct, frozen=True):
 
     rank: Rank | None = None
     world_size: Rank | None = None
-    backend: str | None = None
     pg_config: Any = None
 
 
@@ -53,20 +54,15 @@ class TraceMeta(msgspec.Struct, frozen=True, rename="camel"):
     """The allow-listed top-level metadata: no other metadata is read, kept or shown.
 
     Attributes:
-        versions: of vendors' runtimes and drivers, by their key in the file.
+        versions: of vendors' runtimes and drivers, by their key in the file. flags: those of FLAGS that were on.
     """
 
-    schema_version: Number | None = None
     distributed_info: Distributed | None = None
     device_properties: tuple[Device, ...] = ()
     base_time_nanoseconds: Nanoseconds | None = None
-    with_stack: Number | bool | None = msgspec.field(default=None, name="with_stack")
-    record_shapes: Number | bool | None = msgspec.field(default=None, name="record_shapes")
-    profile_memory: Number | bool | None = msgspec.field(default=None, name="profile_memory")
-    with_modules: Number | bool | None = msgspec.field(default=None, name="with_modules")
-    with_flops: Number | bool | None = msgspec.field(default=None, name="with_flops")
     torch_version: str | None = msgspec.field(default=None, name="torch_version")
     versions: dict[str, Number] = {}
+    flags: tuple[str, ...] = ()
 
 
 class Arguments(Struct):
@@ -129,6 +125,19 @@ class Trace(Struct, kw_only=True):
         """The name of each of the events at ``rows``."""
         return [self.names[code] for code in self.name[rows].tolist()]
 
+    @property
+    def thread(self) -> Int64:
+        """int64[n] code of each event's (process, thread)."""
+        return self.pid.astype(np.int64) * (len(self.ids) + 1) + self.tid
+
+    def complete(self, categories: Sequence[int]) -> Int64:
+        """Rows of the complete events of ``categories``."""
+        return np.flatnonzero(self.is_of(categories) & (self.dur >= 0))
+
+    def spans(self, rows: Int64) -> tuple[Int64, Int64]:
+        """(start, end) in ns of the complete events at ``rows``."""
+        return self.ts[rows], self.ts[rows] + self.dur[rows]
+
     def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> NDArray[np.bool_]:
         """bool[n]: whether each event is of one of ``categories``, or bool[m] for the m events at ``rows``."""
         chosen = np.zeros(len(self.categories), bool)
@@ -137,15 +146,14 @@ class Trace(Struct, kw_only=True):
 
     def named(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
-        called once per name.
+        called once per name, of events at ``rows`` for theirs only.
         """
-        codes = self.name if rows is None else self.name[rows]
-        return np.array([bool(matches(name)) for name in self.names], bool)[codes]
-
-    def named_among(self, rows: Int64, matches: Callable[[str], object]) -> NDArray[np.bool_]:
-        """bool[m]: the same for the m events at ``rows``; faster if these are few."""
-        codes, inverse = np.unique(self.name[rows], return_inverse=True)
-        return np.array([bool(matches(self.names[code])) for code in codes.tolist()], bool)[inverse]
+        if rows is None:
+            return np.array([bool(matches(name)) for name in self.names], bool)[self.name]
+        codes, does_match = self.name[rows], np.zeros(len(self.names), bool)
+        for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist():
+            does_match[code] = bool(matches(self.names[code]))
+        return does_match[codes]
 
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
         """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
@@ -318,6 +326,16 @@ class Found(Struct, frozen=True, kw_only=True):
     place: str
 
 
+def place_of(trace: Trace, row: int) -> str:
+    """Where the event at ``row`` ran: ``GPU 0 stream 7`` or ``thread 1234``."""
+    pid, tid = trace.ids[trace.pid[row]], trace.ids[trace.tid[row]]
+    if int(trace.category[row]) not in cat.GPU:
+        return f"thread {tid}"
+    arguments = trace.arguments_of(row)
+    stream = str(arguments.get("stream", tid)).removeprefix("stream ")
+    return f"GPU {arguments.get('device', pid)} stream {stream}"
+
+
 def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
     """The ``most`` longest complete events called ``name``; if there are none, those whose name contains it,
     ignoring case.
@@ -333,21 +351,13 @@ def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
 
 
 def _found(trace: Trace, row: int, first: int) -> Found:
-    code = int(trace.category[row])
-    pid, tid = (trace.ids[int(ids[row])] for ids in (trace.pid, trace.tid))
-    arguments = trace.arguments_of(row)
-    place = (
-        f"GPU {arguments.get('device', pid)} stream {arguments.get('stream', tid)}"
-        if code in cat.GPU
-        else f"thread {tid}"
-    )
     ts = int(trace.ts[row])
     return Found(
         file=trace.file,
         name=trace.names[int(trace.name[row])],
-        category=trace.categories[code],
+        category=trace.categories[int(trace.category[row])],
         at_ns=ts - first,
         ts_ns=ts,
         dur_ns=int(trace.dur[row]),
-        place=place,
+        place=place_of(trace, row),
     )

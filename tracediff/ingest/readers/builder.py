@@ -10,11 +10,13 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.arrays import Int64
+from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.json.decode import ChunkPart, Codes, Whole
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import LONGEST_US, MISSING
-from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta, joined
+from tracediff.ingest.model.trace import Trace, TraceMeta
 
 THREAD_BITS = 24
 """Bits of a thread's own number in its global one."""
@@ -42,21 +44,13 @@ def by_key(keys: Int64, texts: Mapping[int, str], unknown: str) -> Names:
 class TraceBuilder(Struct):
     """Collects events, a group of one category at a time."""
 
-    names: dict[str, int] = field(default_factory=dict)
-    categories: list[str] = field(default_factory=lambda: list(cat.KNOWN))
-    texts: dict[str, int] = field(default_factory=dict)
-    ids: dict[int | str | None, int] = field(default_factory=dict)
-    _columns: list[dict[str, Any]] = field(default_factory=list)
-    _arguments: dict[int, list[Arguments]] = field(default_factory=dict)
-    _length: int = 0
+    names: Codes = field(default_factory=Codes)
+    categories: Codes = field(default_factory=lambda: Codes((c, i) for i, c in enumerate(cat.KNOWN)))
+    texts: Codes = field(default_factory=Codes)
+    ids: Codes = field(default_factory=Codes)
+    _whole: Whole = field(default_factory=Whole)
     _odd: int = 0
     _untimed: int = 0
-
-    def category(self, name: str) -> int:
-        """The code of a category that may not be one of `categories.KNOWN`."""
-        if name not in self.categories:
-            self.categories.append(name)
-        return self.categories.index(name)
 
     def add(
         self,
@@ -88,68 +82,59 @@ class TraceBuilder(Struct):
         if not len(keep):
             return
         distinct, place = names
-        codes = np.array([self._code(self.names, name) for name in distinct], np.int32)[place[keep]]
         pid, tid = self._threads(thread, len(start))
-        self._columns.append(
-            {
-                "ts": start[keep],
-                "dur": np.where(is_odd, 0, duration)[keep],
-                "name": codes,
-                "category": np.full(len(keep), category, np.int32),
-                "pid": pid[keep],
-                "tid": tid[keep],
-            }
-        )
-        arguments = Arguments(self._length + np.arange(len(keep)), {k: v[keep] for k, v in (ints or {}).items()})
-        for name, values in (lists or {}).items():
-            arguments.texts[name] = self._lists(values[keep])
+        base = {
+            "ts": start[keep],
+            "dur": np.where(is_odd, 0, duration)[keep],
+            "name": self.names.encode(distinct)[place[keep]],
+            "category": np.full(len(keep), category, np.int32),
+            "pid": pid[keep],
+            "tid": tid[keep],
+            "phase": np.zeros(len(keep), np.int32),
+        }
+        arguments: dict[str, Any] = {name: values[keep] for name, values in (ints or {}).items()}
+        arguments |= {name: self._lists(values[keep]) for name, values in (lists or {}).items()}
         for name, given in (texts or {}).items():
-            coded = np.array([self._code(self.texts, text) if text else -1 for text in given], np.int32)
-            arguments.texts[name] = coded[keep]
-        self._arguments.setdefault(category, []).append(arguments)
-        self._length += len(keep)
+            arguments[name] = np.array([self.texts[text] if text else -1 for text in given], np.int32)[keep]
+        self._whole.add(ChunkPart(base, {category: (np.arange(len(keep)), arguments)}))
 
-    def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes) -> Trace:
-        """All events that were added."""
+    def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes, remedy: str) -> Trace:
+        """All events that were added.
+
+        Raises:
+            NotATrace: there are none; ``remedy`` says what to do.
+        """
         notes.add("no-time", "events without a start time were dropped", self._untimed)
         notes.add("odd-duration", "events with an impossible end count as 0 ns long", self._odd)
-        columns: dict[str, Any] = {
-            name: np.concatenate([group[name] for group in self._columns]) if self._columns else np.empty(0, np.int64)
-            for name in ("ts", "dur", "name", "category", "pid", "tid")
-        }
+        if not self._whole.length:
+            raise NotATrace(str(file), "contains no events", remedy)
         return Trace(
             file=file,
             meta=meta,
             notes=notes.list(),
-            **columns,
-            phase=np.zeros(self._length, np.int32),
+            **self._whole.base(),
             names=list(self.names),
-            categories=self.categories,
+            categories=list(self.categories),
             ids=list(self.ids),
             phases=["X"],
-            arguments={code: joined(groups) for code, groups in self._arguments.items()},
+            arguments=self._whole.arguments(),
             texts=list(self.texts),
         )
-
-    @staticmethod
-    def _code(codes: dict[Any, int], value: Any) -> int:
-        return codes.setdefault(value, len(codes))
 
     def _threads(self, thread: Int64 | None, length: int) -> tuple[Any, Any]:
         """int32[n] codes of process and thread."""
         if thread is None:
-            code = self._code(self.ids, None)
-            return (np.full(length, code, np.int32),) * 2
+            return (np.full(length, self.ids[None], np.int32),) * 2
         own = (1 << THREAD_BITS) - 1
         found, inverse = np.unique(thread, return_inverse=True)
-        pids = [self._code(self.ids, (number >> THREAD_BITS) & own) for number in found.tolist()]
-        tids = [self._code(self.ids, number & own) for number in found.tolist()]
+        pids = [self.ids[(number >> THREAD_BITS) & own] for number in found.tolist()]
+        tids = [self.ids[number & own] for number in found.tolist()]
         return np.array(pids, np.int32)[inverse], np.array(tids, np.int32)[inverse]
 
     def _lists(self, values: Int64) -> Any:
         """int32[n] codes of rows of numbers, as JSON; −1 where one is absent."""
         found, inverse = np.unique(values, axis=0, return_inverse=True)
-        codes = [-1 if MISSING in row else self._code(self.texts, json_text(row)) for row in found.tolist()]
+        codes = [-1 if MISSING in row else self.texts[json_text(row)] for row in found.tolist()]
         return np.array(codes, np.int32)[inverse.ravel()]
 
 

@@ -24,7 +24,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, is_of_torch
 from tracediff.ingest.model.times import MISSING
-from tracediff.ingest.model.trace import Arguments, Number, Trace, TraceMeta
+from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_unread
 from tracediff.ingest.readers import Reader
 from tracediff.ingest.vendors import translate
@@ -101,7 +101,8 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
             notes.add("odd-metadata", f"metadata in an unexpected form was dropped: {key}")
             return None
 
-    known = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name != "versions"}
+    known = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name not in ("versions", "flags")}
+    known["flags"] = tuple(flag for flag in FLAGS if value(flag, Number | bool | None))
     known["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
     return TraceMeta(**{name: value for name, value in known.items() if value is not None})
 

@@ -173,10 +173,8 @@ def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
     _add_overhead(builder, database, process, notes)
     add_ranges(builder, database, _of_thread(process), notes)
     _note_unread(database, notes)
-    trace = builder.trace(file, TraceMeta(device_properties=_devices(database)), notes)
-    if not len(trace):
-        raise NotATrace(str(file), "contains no events", "record with nsys profile --trace cuda,nvtx")
-    return trace
+    meta = TraceMeta(device_properties=_devices(database))
+    return builder.trace(file, meta, notes, "record with nsys profile --trace cuda,nvtx")
 
 
 def _check(database: Database) -> None:
@@ -219,7 +217,10 @@ def _of_thread(process: int | None) -> Condition:
     return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << PROCESS_BITS) - 1)
 
 
-def _columns(database: Database, table: str, condition: Condition, names: str) -> dict[str, Int64]:
+def _columns(database: Database, table: str, process: int | None, names: str) -> dict[str, Int64]:
+    """The columns ``names`` of the rows of a process."""
+    on_device = table in (*OF_DEVICE, SYNCS)
+    condition = _of_process(database, table, process) if on_device else _of_thread(process)
     columns = names.split()
     return dict(zip(columns, database.integers(table, columns, *condition), strict=True))
 
@@ -228,7 +229,7 @@ def _add_kernels(builder: TraceBuilder, database: Database, process: int | None)
     found = _columns(
         database,
         KERNELS,
-        _of_process(database, KERNELS, process),
+        process,
         "start end deviceId streamId correlationId demangledName gridX gridY gridZ blockX blockY blockZ graphNodeId "
         "registersPerThread",
     )
@@ -248,7 +249,7 @@ def _add_kernels(builder: TraceBuilder, database: Database, process: int | None)
     graphs = _columns(
         database,
         GRAPHS,
-        _of_process(database, GRAPHS, process),
+        process,
         "start end deviceId streamId correlationId graphId",
     )
     names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
@@ -265,14 +266,14 @@ def _place(found: dict[str, Int64]) -> dict[str, Int64]:
 
 def _add_copies(builder: TraceBuilder, database: Database, process: int | None) -> None:
     place = "start end deviceId streamId correlationId bytes"
-    copies = _columns(database, COPIES, _of_process(database, COPIES, process), f"{place} copyKind srcKind dstKind")
+    copies = _columns(database, COPIES, process, f"{place} copyKind srcKind dstKind")
     names = [
         _copy(*numbers)
         for numbers in zip(*(copies[c].tolist() for c in ("copyKind", "srcKind", "dstKind")), strict=True)
     ]
     size = {ARGUMENT.size: copies["bytes"]}
     builder.add(cat.MEMCPY, distinct(names), copies["start"], copies["end"], ints=_place(copies) | size)
-    memsets = _columns(database, MEMSETS, _of_process(database, MEMSETS, process), f"{place} memKind")
+    memsets = _columns(database, MEMSETS, process, f"{place} memKind")
     names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
     size = {ARGUMENT.size: memsets["bytes"]}
     builder.add(cat.MEMSET, distinct(names), memsets["start"], memsets["end"], ints=_place(memsets) | size)
@@ -289,7 +290,7 @@ def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
 
 
 def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    found = _columns(database, CALLS, _of_thread(process), "start end globalTid correlationId nameId")
+    found = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
     texts = database.texts(STRINGS, "id", "value", found["nameId"])
     names, place = by_key(found["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
     runtime, driver = map(cat.KNOWN.index, CUDA.calls)
@@ -307,19 +308,19 @@ def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -
 
 def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -> None:
     place = "start end deviceId streamId correlationId syncType eventId"
-    found = _columns(database, SYNCS, _of_process(database, SYNCS, process), place)
+    found = _columns(database, SYNCS, process, place)
     names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in found["syncType"].tolist()]
     ints = _place(found) | {ARGUMENT.sync_kind: found["syncType"], ARGUMENT.awaited_event: found["eventId"]}
-    builder.add(builder.category(CUDA.syncs), distinct(names), found["start"], found["end"], ints=ints)
+    builder.add(builder.categories[CUDA.syncs], distinct(names), found["start"], found["end"], ints=ints)
 
 
 def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
-    found = _columns(database, OVERHEAD, _of_thread(process), "start end globalTid nameId")
+    found = _columns(database, OVERHEAD, process, "start end globalTid nameId")
     texts = database.texts(STRINGS, "id", "value", found["nameId"])
     names = by_key(found["nameId"], texts, "unnamed work")
     is_timed = (found["start"] > 0) & (found["end"] > found["start"])
     note_overhead(notes, (found["end"] - found["start"])[is_timed])
-    builder.add(builder.category(cat.OVERHEAD), names, found["start"], found["end"], thread=found["globalTid"])
+    builder.add(builder.categories[cat.OVERHEAD], names, found["start"], found["end"], thread=found["globalTid"])
 
 
 def _devices(database: Database) -> tuple[Device, ...]:

@@ -51,9 +51,9 @@ def translate_mtia(trace: Trace, notes: Notes) -> None:
     """Copies (with their direction in the name), waits and records apart from kernels; bytes and device of copies."""
     if EVENTS not in trace.categories:
         return
-    rows = np.flatnonzero((trace.category == trace.categories.index(EVENTS)) & (trace.dur >= 0))
+    rows = trace.complete((trace.categories.index(EVENTS),))
     directions = texts(trace, "direction", rows)
-    is_copy, is_mark = (trace.named_among(rows, names.__contains__) for names in ((COPY,), (WAIT, RECORD)))
+    is_copy, is_mark = (trace.named(names.__contains__, rows) for names in ((COPY,), (WAIT, RECORD)))
     category = trace.category.copy()
     category[rows] = np.where(is_copy, cat.MEMCPY, np.where(is_mark, category_code(trace, MTIA_MARKS), cat.KERNEL))
     size, device = integers(trace, "size"), _devices(trace)

@@ -56,7 +56,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     category = trace.category.copy()
     category[rows[np.isin(where, ASCEND.processes)]] = category_code(trace, MARKS)
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
-    whole = collectives[trace.named_among(collectives, WHOLE.match)]
+    whole = collectives[trace.named(WHOLE.match, collectives)]
     category[whole] = cat.KERNEL
     category[tasks] = _of_tasks(trace, tasks, whole, category_code(trace, MARKS))
     refile(trace, category)
@@ -154,13 +154,13 @@ def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int6
 
 def _enqueued_in(trace: Trace, arrows: Launches, enqueues: Int64) -> Launches:
     """Each task's ``Enqueue`` in the operator with which its arrow begins, or that operator where it has none."""
-    operators = np.flatnonzero((trace.category == cat.CPU_OP) & (trace.dur >= 0))
+    operators = trace.complete((cat.CPU_OP,))
     operators = operators[np.argsort(-trace.dur[operators], kind="stable")]  # the innermost last
     operator_at = dict(zip(_points(trace, operators), operators.tolist(), strict=True))
     starts = _points(trace, np.array(list(arrows.values()), np.int64))
     of_task = {task: operator_at[p] for task, p in zip(arrows, starts, strict=True) if p in operator_at}
     rows = np.array(list(of_task.values()), np.int64)
-    latest = _last_by(trace, enqueues, rows, trace.ts[rows] + trace.dur[rows])
+    latest = _last_by(trace, enqueues, rows, trace.spans(rows)[1])
     return {
         task: enqueue if enqueue >= 0 and trace.ts[enqueue] >= trace.ts[operator] else operator
         for (task, operator), enqueue in zip(of_task.items(), latest, strict=True)

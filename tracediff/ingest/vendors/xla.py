@@ -53,8 +53,8 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     contains = _contain_others(trace, ops)
     work = ops[~contains]
     host = rows[np.array([device_of_process(names) == "" for names in labels], bool)[trace.pid[rows]]]
-    is_call = trace.named_among(host, CALL.match)
-    is_python = trace.named_among(host, lambda name: name.startswith("$"))
+    is_call = trace.named(CALL.match, host)
+    is_python = trace.named(lambda name: name.startswith("$"), host)
 
     category = trace.category.copy()
     category[rows] = category_code(trace, MARKS)
@@ -86,7 +86,7 @@ def _on_threads(trace: Trace, rows: Int64, threads: dict[tuple[int, int], str], 
     """bool[n]: which events at ``rows`` are on a thread with one of these names."""
     width = len(trace.ids) + 1
     wanted = [pid * width + tid for (pid, tid), name in threads.items() if name in names]
-    found: Bools = np.isin(trace.pid[rows].astype(np.int64) * width + trace.tid[rows], wanted)
+    found: Bools = np.isin(trace.thread[rows], wanted)
     return found
 
 
@@ -95,10 +95,10 @@ def _contain_others(trace: Trace, ops: Int64) -> Bools:
     within each other.
     """
     out = np.zeros(len(ops), bool)
-    place = trace.pid[ops].astype(np.int64) * (len(trace.ids) + 1) + trace.tid[ops]
+    place = trace.thread[ops]
     for code in np.unique(place).tolist():
         mine = np.flatnonzero(place == code)
-        start, end = trace.ts[ops[mine]], trace.ts[ops[mine]] + trace.dur[ops[mine]]
+        start, end = trace.spans(ops[mine])
         order = np.lexsort((-end, start))
         start, end = start[order], end[order]
         last = len(order) - 1
@@ -117,8 +117,8 @@ def _cut(trace: Trace, functions: Int64, others: Int64) -> tuple[Int64, int]:
     Returns:
         (int64[m] rows of the functions wholly outside of this time, which are as they were; how many others were cut)
     """
-    first, last = trace.ts[others].min(), (trace.ts[others] + trace.dur[others]).max()
-    start, end = trace.ts[functions], trace.ts[functions] + trace.dur[functions]
+    first, last = trace.ts[others].min(), trace.spans(others)[1].max()
+    start, end = trace.spans(functions)
     outside = (end <= first) | (start >= last)
     cut = ~outside & ((start < first) | (end > last))
     trace.ts, trace.dur = trace.ts.copy(), trace.dur.copy()
@@ -214,6 +214,6 @@ def _around(trace: Trace, work: Int64, programs: Int64) -> Int64:
         mine = np.flatnonzero(trace.pid[work] == pid)
         found = np.searchsorted(trace.ts[programs[places]], middle[mine], side="right") - 1
         place = places[np.maximum(found, 0)]
-        ends = trace.ts[programs[place]] + trace.dur[programs[place]] + ROUNDING
+        ends = trace.spans(programs[place])[1] + ROUNDING
         out[mine] = np.where((found >= 0) & (middle[mine] <= ends), place, -1)
     return out

@@ -22,7 +22,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, message_dtype
-from tracediff.profile.placement.nesting import Lane, innermost_scopes, threads_of
+from tracediff.profile.placement.nesting import Lane, pieces
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
 UNKNOWN = "unknown"
@@ -58,9 +58,10 @@ def collectives(context: Context) -> Collectives:
     """
     trace, gpu = context.trace, context.gpu
     kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
-    host = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0) & trace.named(is_host_collective))
+    host = trace.complete((cat.ANNOTATION,))
+    host = host[trace.named(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
-    start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+    start, end = trace.spans(rows)
     around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
     record = np.concatenate(
@@ -144,7 +145,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     out = np.full(len(rows), -1, np.int64)
     mine = np.flatnonzero(trace.named(matches)[lane.rows])
     known = np.flatnonzero(rows >= 0)
-    thread, time = threads_of(trace)[rows[known]], trace.ts[rows[known]]
+    thread, time = trace.thread[rows[known]], trace.ts[rows[known]]
     for code in distinct(thread).tolist():
         scopes, some = mine[lane.thread[mine] == code], thread == code
         if len(scopes):
@@ -320,13 +321,11 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     if not len(rows):
         return np.zeros(0, np.int64)
     speaks = trace.named(lambda name: context.families.of_name(name) == COMMUNICATION)
-    busy = [_computing(context, None)]
-    for thread in distinct(ops.thread):
-        times, inner = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        works = np.flatnonzero((inner[:-1] >= 0) & ~speaks[ops.rows[inner[:-1]]])
-        busy.append(union(times[works], times[works + 1]))
-    covered = union(np.concatenate([b.start for b in busy]), np.concatenate([b.end for b in busy]))
-    return _outside(covered, trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+    computing = _computing(context, None)
+    start, end, position = pieces(ops)
+    works = np.flatnonzero(~speaks[ops.rows[position]])
+    busy = union(np.append(computing.start, start[works]), np.append(computing.end, end[works]))
+    return _outside(busy, *trace.spans(rows))
 
 
 def _computing(context: Context, device: int | None) -> Intervals:

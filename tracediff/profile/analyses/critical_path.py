@@ -26,22 +26,18 @@ from tracediff.profile.analyses.critical_path_gpu import (
     waiting_calls,
 )
 from tracediff.profile.events.context import Context
-from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import (
     ALWAYS,
     NOTHING,
     Lane,
     Painting,
-    lengths_between,
     overlaid,
     painted,
     part_of,
     pieces,
     thread_number,
-    threads_of,
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
-from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CALL_WAITS
 
 EVENT, QUEUED, HOST, UNKNOWN, BETWEEN = range(5)
@@ -179,22 +175,21 @@ class _Path(Struct):
 
 def critical_path(context: Context) -> CriticalPath:
     """The path of every step of a file."""
-    trace, gpu, ops, steps = context.trace, context.gpu, context.lanes["ops"], context.steps
-    rank = _thread_rank(trace, context.lanes)
-    device = device_of(trace, gpu, ops, context.calls.position, rank)
-    host = _host(trace, steps, context.lanes, rank, device)
+    rank = _thread_rank(context)
+    device = device_of(context, rank)
+    host = _host(context, rank, device)
     path = _Path()
     columns = [column.tolist() for column in (device.start, device.end, device.cause, device.crossed)]
     for step, (low, high) in enumerate(pairwise(context.completions.tolist())):
-        k = _completing(steps, gpu, device, step, high)
+        k = _completing(context, device, step, high)
         _walk(path, step=step, low=low, time=high, k=k, device=device, columns=columns, host=host)
     return _spans(path, context.completions, device, host)
 
 
-def _completing(steps: Steps, gpu: GpuEvents, device: DeviceEvents, step: int, time: int) -> int:
+def _completing(context: Context, device: DeviceEvents, step: int, time: int) -> int:
     """The event of ``step`` that ends at ``time``, of several the last in order; −1 for none."""
     first, last = (int(np.searchsorted(device.end, time, side=side)) for side in ("left", "right"))
-    is_of_step = steps.whole_file | (gpu.step[device.event[first:last]] == step)
+    is_of_step = context.steps.whole_file | (context.gpu.step[device.event[first:last]] == step)
     mine = np.flatnonzero(is_of_step)
     return first + int(mine[-1]) if len(mine) else -1
 
@@ -293,16 +288,17 @@ def _on_host(host: Host, what: Int64, owner: Int64, start: Int64, end: Int64) ->
     for thread in distinct(owner[spans]).tolist():
         mine = spans[owner[spans] == thread]
         painting = host.painting(thread, union(start[mine], end[mine]))
-        span, held, ns = lengths_between(start[mine], end[mine], painting.times)
-        parts.append((mine[span], painting.rows[held], np.maximum(start[mine][span], painting.times[held]), ns))
+        which, row, low, high = painting.cut(start[mine], end[mine])
+        parts.append((mine[which], row, low, high - low))
     columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
     return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
 
 
-def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
+def _thread_rank(context: Context) -> dict[int, int]:
     """Code of a thread → its place in order of process and thread ids; numbers first."""
+    trace, lanes = context.trace, context.lanes.values()
     size = len(trace.ids) + 1
-    codes = {code for lane in lanes.values() for code in lane.thread[np.diff(lane.thread, append=-1) != 0].tolist()}
+    codes = {code for lane in lanes for code in lane.thread[np.diff(lane.thread, append=-1) != 0].tolist()}
 
     def place(code: int) -> list[tuple[bool, int, str]]:
         ids = trace.ids[code // size], trace.ids[code % size]
@@ -312,17 +308,17 @@ def _thread_rank(trace: Trace, lanes: dict[str, Lane]) -> dict[int, int]:
     return {code: i for i, code in enumerate(sorted(codes, key=place))}
 
 
-def _host(trace: Trace, steps: Steps, lanes: dict[str, Lane], rank: dict[int, int], device: DeviceEvents) -> Host:
-    ops = lanes["ops"]
+def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
+    trace, ops = context.trace, context.lanes["ops"]
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
     engine = set(distinct(ops.thread[roots[trace.named(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
-    main = _step_thread(trace, steps, ops, rank, engine)
+    main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
     awaited = sorted(_awaited(trace, ops, device))
     calls = np.array([call for _, _, call in awaited], np.int64)
-    host = Host(lanes=lanes, layers=layers, root=ops.start[outer], waited=distinct(calls))
+    host = Host(lanes=context.lanes, layers=layers, root=ops.start[outer], waited=distinct(calls))
     shown = host.shown(ops.end[calls]).tolist()  # what the host as one did when the call returned
     for (time, k, _), code, seen in zip(awaited, ops.thread[calls].tolist(), shown, strict=True):
         for key in (code, WHOLE) if seen == code else (code,):
@@ -344,15 +340,16 @@ def _outlines(lane: Lane, outermost: Int64) -> Painting:
     return painted(lane.start[outermost], lane.end[outermost], lane.rows[outermost])
 
 
-def _step_thread(trace: Trace, steps: Steps, ops: Lane, rank: dict[int, int], engine: set[int]) -> int:
+def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> int:
     """The thread that runs the step annotations, else the one with most time in operators and calls without autograd's
     threads; −1 if there is none.
     """
+    trace, steps, ops = context.trace, context.steps, context.lanes["ops"]
     if not steps.whole_file:
         some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
-        some = some[np.isin(trace.ts[some] + trace.dur[some], steps.end)]
+        some = some[np.isin(trace.spans(some)[1], steps.end)]
         if len(some):
-            threads, counts = np.unique(threads_of(trace)[some], return_counts=True)
+            threads, counts = np.unique(trace.thread[some], return_counts=True)
             found = dict(zip(threads.tolist(), counts.tolist(), strict=True))
             return int(min(found, key=lambda t: (-found[t], rank[t])))
     roots = np.flatnonzero(ops.depth == 0)

@@ -16,6 +16,7 @@ from tracediff.arrays import Int64, combined, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import ALWAYS, Lane
 from tracediff.runtimes import (
@@ -149,14 +150,14 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         return sync.recorded is None or bool(self.launched[k] < sync.recorded)
 
 
-def device_of(trace: Trace, gpu: GpuEvents, ops: Lane, position: Int64, rank: dict[int, int]) -> DeviceEvents:
+def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     """The device side of a walk.
 
     Args:
-        position: int64[n] of each event of the trace, see `Calls`.
         rank: thread → its place in an order that does not depend on that of the file.
     """
-    launch = np.where(gpu.launch >= 0, position[gpu.launch], -1)
+    trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
+    launch = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
     number = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     order = _order(trace, gpu, ops, launch, number, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]

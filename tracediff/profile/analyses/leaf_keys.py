@@ -12,7 +12,7 @@ from tracediff.arrays import Int64, combined, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.work import KEY, WorkKeys
+from tracediff.profile.events.work import KEY, WorkKeys, chosen
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
 from tracediff.profile.placement.scopes import outside_torch
@@ -26,7 +26,7 @@ LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.recor
 """In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
 
 
-class Sources(Struct, frozen=True, dict=True):
+class Sources(Struct, dict=True):
     """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
     recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, and a
     scope.
@@ -35,35 +35,14 @@ class Sources(Struct, frozen=True, dict=True):
     context: Context
     blocked: Int64
 
-    @property
-    def nothing(self) -> int:
-        """Of the host where nothing is recorded."""
-        return len(self.context.trace)
-
-    @property
-    def event(self) -> int:
-        """Of the first GPU event."""
-        return self.nothing + 1
-
-    @property
-    def queue(self) -> int:
-        """Of the queue of the first GPU event."""
-        return self.event + len(self.context.gpu.rows)
-
-    @property
-    def between(self) -> int:
-        """Of the time from the end of what the first GPU event waited for to its start."""
-        return self.queue + len(self.context.gpu.rows)
-
-    @property
-    def unknown(self) -> int:
-        """Of time before a GPU event whose launch is not in the file."""
-        return self.between + len(self.context.gpu.rows)
-
-    @property
-    def scope(self) -> int:
-        """Of the first of `scopes`."""
-        return self.unknown + 1
+    def __post_init__(self) -> None:
+        events = len(self.context.gpu.rows)
+        self.nothing = len(self.context.trace)
+        self.event = self.nothing + 1
+        self.queue = self.event + events
+        self.between = self.queue + events
+        self.unknown = self.between + events
+        self.scope = self.unknown + 1
 
     @cached_property
     def end(self) -> int:
@@ -104,7 +83,7 @@ class Sources(Struct, frozen=True, dict=True):
         events = np.arange(len(gpu.rows))
         kinds = [
             (ops.rows, self._of_operators(work)),
-            (self.event + events, {"kind": np.full(len(events), GPU), **work.columns(events)} if len(events) else {}),
+            (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
         leaf_of, found, columns = np.zeros(self.end, np.int64), 0, []
@@ -128,7 +107,7 @@ class Sources(Struct, frozen=True, dict=True):
         out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):
             here = np.flatnonzero(operator)
-            for column, values in work.columns(here).items():
+            for column, values in chosen(work, here).items():
                 out[column] = out[column] if column in out else np.full(len(name), -1)
                 out[column][here] = values
         return out
@@ -138,8 +117,9 @@ class Sources(Struct, frozen=True, dict=True):
         """Rows of the annotations but those of steps."""
         trace, steps = self.context.trace, self.context.steps
         rows = self.context.lanes["annotations"].rows
-        step = np.minimum(np.searchsorted(steps.start, trace.ts[rows]), len(steps) - 1)
-        is_step = (trace.ts[rows] == steps.start[step]) & (trace.ts[rows] + trace.dur[rows] == steps.end[step])
+        start, end = trace.spans(rows)
+        step = np.minimum(np.searchsorted(steps.start, start), len(steps) - 1)
+        is_step = (start == steps.start[step]) & (end == steps.end[step])
         annotated: Int64 = rows[~is_step]
         return annotated
 
@@ -179,7 +159,7 @@ def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
     painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]
-        spans = union(trace.ts[some], trace.ts[some] + trace.dur[some])
+        spans = union(*trace.spans(some))
         outermost = some[np.searchsorted(trace.ts[some], spans.start, side="left")]
         number = first + sum(map(len, names)) + np.arange(len(outermost))
         painting = overlaid(painting, painted(spans.start, spans.end, number))

@@ -10,13 +10,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined, distinct, least, most, sums
+from tracediff.arrays import Int64, combined, cut, distinct, least, most, sums
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
 from tracediff.profile.model.profile import LeafTable
-from tracediff.profile.placement.nesting import ALWAYS, lengths_between, overlaid, pieces
+from tracediff.profile.placement.nesting import ALWAYS, overlaid, pieces
 from tracediff.profile.placement.steps import Steps
 
 
@@ -80,9 +80,9 @@ def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64,
     step, begin, ns = path.step[parts.span], parts.begin, parts.ns
     source = np.where(parts.row >= 0, parts.row, nothing)
     if len(scopes.times) > 1:
-        part, held, ns = lengths_between(begin, begin + ns, scopes.times)
-        step, begin = step[part], np.maximum(begin[part], scopes.times[held])
-        source = np.where(scopes.rows[held] >= 0, scopes.rows[held], source[part])
+        part, scope, begin, end = scopes.cut(begin, begin + ns)
+        step, ns = step[part], end - begin
+        source = np.where(scope >= 0, scope, source[part])
     is_op = sources.is_op(source)
     roots = np.sort(ops.start[ops.depth == 0])
     instance = np.where(is_op, source, -1 - np.searchsorted(roots, begin, side="right"))
@@ -135,19 +135,16 @@ def _of_operators(sources: Sources, edges: Int64) -> tuple[Totals, Totals]:
         count=np.ones(len(begun), np.int8),
     )
     start, end, position = pieces(ops, divided & ~sources.waits)
-    piece, held, ns = lengths_between(start, end, scopes.times)
-    outside = np.flatnonzero(scopes.rows[held] < 0)
-    piece, begin, ns = piece[outside], np.maximum(start[piece], scopes.times[held])[outside], ns[outside]
-    return within, _cut(begin, begin + ns, ops.rows[position[piece]], edges)
+    piece, scope, low, high = scopes.cut(start, end)
+    outside = np.flatnonzero(scope < 0)
+    return within, _cut(low[outside], high[outside], ops.rows[position[piece[outside]]], edges)
 
 
 def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Totals:
     """Spans cut at ``edges``; parts beyond them are left out, and a span counts where it begins."""
-    span, step, ns = lengths_between(start, end, edges)
-    inside = np.flatnonzero((step >= 0) & (step < len(edges) - 1))
-    span, step = span[inside], step[inside]
-    count = (start[span] >= edges[step]) & counted
-    return Totals(step=step, source=source[span], ns=ns[inside], count=count.astype(np.int8))
+    which, step, low, high = cut(start, end, edges)
+    count = (start[which] == low) & counted
+    return Totals(step=step, source=source[which], ns=high - low, count=count.astype(np.int8))
 
 
 def leaf_table(context: Context, work: WorkKeys) -> LeafTable:

@@ -53,9 +53,7 @@ def build_context(
     gpu = gpu_events(trace, steps, notes)
     lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
     completions = steps.completions(gpu.start, gpu.end, gpu.step)
-    account = step_account(
-        trace, steps, completions, gpu=gpu, ops=lanes["ops"], annotations=lanes["annotations"], families=families
-    )
+    account = step_account(trace, steps, completions, gpu, lanes, families)
     calls = build_calls(trace, steps, lanes, notes)
     calls, captured_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(

@@ -13,7 +13,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, innermost_scopes, thread_number
+from tracediff.profile.placement.nesting import Lane, pieces, thread_number
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_communication, is_synchronising
 
@@ -82,18 +82,16 @@ def step_account(
     trace: Trace,
     steps: Steps,
     completions: Int64,
-    *,
     gpu: GpuEvents,
-    ops: Lane,
-    annotations: Lane,
+    lanes: dict[str, Lane],
     families: Families = DEFAULT,
 ) -> StepAccount:
     """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
     without a GPU.
     """
-    names = list(STATES)
+    names, ops = list(STATES), lanes["ops"]
     layers = list(_gpu_layers(trace, gpu))
-    layers += _host_layers(trace, gpu, annotations)
+    layers += _host_layers(trace, gpu, lanes["annotations"])
     layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
     return _summed(names, completions, *_painted(layers, completions))
 
@@ -133,7 +131,7 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
     communicates = trace.named(is_communication)[gpu.rows]
     kernel = trace.category[gpu.rows] == cat.KERNEL
-    launch_end = np.where(gpu.launch >= 0, trace.ts[gpu.launch] + trace.dur[gpu.launch], gpu.start)
+    launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
     for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
         yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
     yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
@@ -141,7 +139,7 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
     loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
-    calls = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
+    calls = trace.complete(cat.CALLS)
     waits = trace.named(is_synchronising)[calls]
     launching = calls[np.isin(calls, gpu.launch)]
     return [
@@ -152,7 +150,7 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(STATES.index(state), trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+    return Layer(STATES.index(state), *trace.spans(rows))
 
 
 def _covered_by(trace: Trace, ops: Lane) -> Layer:
@@ -165,23 +163,23 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     """
     used, name = np.unique(trace.name[ops.rows], return_inverse=True)
     place, known = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
-    family = place[name]
+    start, end, position = pieces(ops)
+    family, thread_of = place[name][position], ops.thread[position]
     for thread in thread_order(trace, steps, ops):
-        times, innermost = innermost_scopes(ops, np.flatnonzero(ops.thread == thread))
-        family_at = np.where(innermost >= 0, family[innermost], -1)
-        for code in distinct(family_at[family_at >= 0]).tolist():
+        on_thread = thread_of == thread
+        for code in distinct(family[on_thread]).tolist():
             state = f"op:{known[code]}"
             if state not in names:
                 names.append(state)
-            some = np.flatnonzero(family_at[:-1] == code)
-            yield Layer(names.index(state), times[some], times[some + 1])
+            some = np.flatnonzero(on_thread & (family == code))
+            yield Layer(names.index(state), start[some], end[some])
 
 
 def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
     starts = annotations[np.isin(trace.ts[annotations], steps.start)]
-    step_threads = trace.pid[starts].astype(np.int64) * (len(trace.ids) + 1) + trace.tid[starts]
+    step_threads = trace.thread[starts]
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
     firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
 

@@ -1,10 +1,8 @@
 """`Profile`: the summary of one file, small tables per step from which every number of a comparison is computed."""
 
-from __future__ import annotations
-
 import pickle
 import zlib
-from typing import Annotated
+from typing import Annotated, Self
 
 import msgspec
 import numpy as np
@@ -34,8 +32,7 @@ class Origin(Struct, frozen=True):
 
     Attributes:
         file: the trace file.
-        rank: from distributedInfo, else None.
-        world_size, backend: from distributedInfo.
+        rank, world_size: from distributedInfo, else None.
         gpus: names of the devices that ran GPU events, else of all listed.
         flags: profiler options that were on (with_stack, record_shapes, …).
         driver: CUDA or HIP driver version as recorded.
@@ -46,7 +43,6 @@ class Origin(Struct, frozen=True):
     file: TraceFile
     rank: int | None = None
     world_size: int | None = None
-    backend: str | None = None
     gpus: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     driver: str | None = None
@@ -252,7 +248,7 @@ class PackedTimeline(Struct, frozen=True):
     data: bytes
 
     @classmethod
-    def of(cls, timeline: Timeline) -> PackedTimeline:
+    def of(cls, timeline: Timeline) -> Self:
         """``timeline``, packed."""
         data = zlib.compress(pickle.dumps(timeline, pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED)
         return cls(timeline.step, timeline.start, timeline.end, data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from msgspec import Struct
@@ -23,7 +23,7 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.profile import CallTable
-from tracediff.profile.placement.nesting import Lane, by_depth
+from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
 from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 
@@ -83,30 +83,27 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
-    around = _operator_around(ops, in_step)  # an operator that began before the step has no node to be below
+    around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below
     scopes = scopes_of(trace, ops, lanes["annotations"])
     scope, tree = _scope_nodes(ops, scopes)
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
-    node, nodes = _number(
-        ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=True
-    )
-    if len(nodes.name) > bounds.CALLS:
+    number = partial(_number, ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree)
+    node, nodes = number(apart=True)
+    if len(nodes["name"]) > bounds.CALLS:
         notes.add(
             "calls-merged",
             "the steps have so many distinct calls that equal calls below one parent were merged",
-            len(nodes.name),
+            len(nodes["name"]),
         )
-        node, nodes = _number(
-            ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree, apart=False
-        )
+        node, nodes = number(apart=False)
     line = source_lines(trace, ops, lanes["python"])
     if (line >= 0).any():
         backward = np.flatnonzero((scopes.phase == BACKWARD) & (line < 0))
         line[backward] = of_forward(trace, ops, scopes.phase, line)[backward]
-    del around, scope, scopes, name, shapes  # lanes are long, and memory is what bounds the size of a trace
+    del around, scope, scopes, name, shapes, number  # lanes are long, and memory is what bounds the size of a trace
     rows = np.flatnonzero(in_step)
     types, strides = (
-        _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes.name))
+        _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes["name"]))
         for a in ("Input type", "Input Strides")
     )
     (s, c), (count, total, self_ns) = grouped(
@@ -116,10 +113,10 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
         CallTable(
-            **nodes.columns(),
+            **{column: np.array(values, np.int64) for column, values in nodes.items()},
             types=types,
             strides=strides,
-            line=_first_of(node[rows], line[rows], len(nodes.name)),
+            line=_first_of(node[rows], line[rows], len(nodes["name"])),
             step=s,
             node=c,
             count=count,
@@ -139,67 +136,34 @@ def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:
     return out
 
 
-class _Nodes(Struct):
-    """Nodes under construction, as lists of columns."""
+Nodes = dict[str, list[int]]
+"""Nodes under construction: the columns parent, kind, name, shapes and ordinal of a `CallTable`."""
 
-    parent: list[int]
-    kind: list[int]
-    name: list[int]
-    shapes: list[int]
-    ordinal: list[int]
 
-    def add(self, parent: list[int], kind: int, name: list[int], shapes: list[int], ordinal: list[int]) -> int:
-        """Append nodes and return the number of the first."""
-        first = len(self.parent)
-        self.parent += parent
-        self.kind += [kind] * len(parent)
-        self.name += name
-        self.shapes += shapes
-        self.ordinal += ordinal
-        return first
-
-    def columns(self) -> dict[str, Int64]:
-        """Each column as int64, by its name in a `CallTable`."""
-        columns = {
-            "parent": self.parent,
-            "kind": self.kind,
-            "name": self.name,
-            "shapes": self.shapes,
-            "ordinal": self.ordinal,
-        }
-        return {name: np.array(column, np.int64) for name, column in columns.items()}
+def _add(nodes: Nodes, **columns: list[int]) -> int:
+    """Append nodes and return the number of the first."""
+    first = len(nodes["parent"])
+    for name, column in columns.items():
+        nodes[name] += column
+    return first
 
 
 def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int64]:
     """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
-    inner = np.where(operator, np.arange(len(ops.rows)), -1)
-    outer = inner.copy()
-    for positions in by_depth(ops)[1:]:
-        parent = ops.parent[positions]
-        inner[positions] = np.where(operator[positions], positions, inner[parent])
-        outer[positions] = np.where(outer[parent] >= 0, outer[parent], outer[positions])
-    return inner, outer
+    inner = nearest(ops, operator)
+    return inner, nearest(ops, operator & (np.append(inner, -1)[ops.parent] < 0))
 
 
-def _operator_around(ops: Lane, operator: NDArray[np.bool_]) -> Int64:
-    """int64[n]: position of the nearest scope of ``operator`` around each scope, −1 for none."""
-    around = np.full(len(ops.rows), -1, np.int64)
-    for positions in by_depth(ops)[1:]:
-        parent = ops.parent[positions]
-        around[positions] = np.where(operator[parent], parent, around[parent])
-    return around
-
-
-def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, _Nodes]:
+def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
     code, first = combined(scopes.phase.astype(np.int64), scopes.annotation, scopes.module)
-    nodes = _Nodes([], [], [], [], [])
+    nodes: Nodes = {name: [] for name in ("parent", "kind", "name", "shapes", "ordinal")}
     known: dict[tuple[int, int, int], int] = {}
 
     def node(parent: int, kind: int, name: int) -> int:
         key = (parent, kind, name)
         if key not in known:
-            known[key] = nodes.add([parent], kind, [name], [-1], [0])
+            known[key] = _add(nodes, parent=[parent], kind=[kind], name=[name], shapes=[-1], ordinal=[0])
         return known[key]
 
     for phase in range(len(PHASES)):
@@ -231,13 +195,13 @@ def _number(
     scope: Int64,
     step: Int64,
     label: tuple[Codes, Codes],
-    scopes: _Nodes,
+    scopes: Nodes,
     apart: bool,
-) -> tuple[Int64, _Nodes]:
+) -> tuple[Int64, Nodes]:
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the
     same label and ordinal as one.
     """
-    nodes = _Nodes(list(scopes.parent), list(scopes.kind), list(scopes.name), list(scopes.shapes), list(scopes.ordinal))
+    nodes = {name: list(column) for name, column in scopes.items()}
     node = scope.copy()
     name, shapes = label
     known = np.full(len(ops.rows), -1, np.int32)
@@ -255,12 +219,13 @@ def _number(
         rank = np.empty(len(first), np.int64)
         rank[by_time] = np.arange(len(first))
         first = first[by_time]
-        begin = nodes.add(
-            above[first].tolist(),
-            OP,
-            name[level][first].tolist(),
-            shapes[level][first].tolist(),
-            ordinal[first].tolist(),
+        begin = _add(
+            nodes,
+            parent=above[first].tolist(),
+            kind=[OP] * len(first),
+            name=name[level][first].tolist(),
+            shapes=shapes[level][first].tolist(),
+            ordinal=ordinal[first].tolist(),
         )
         node[level] = begin + rank[code]
         reached[:] = False

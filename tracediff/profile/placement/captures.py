@@ -33,17 +33,9 @@ KERNEL_ARGUMENT = "kernel"
 
 
 PathNode = tuple[int, str, str, str, str, str, int]
-
-
-class CallPath(Struct, frozen=True):
-    """Where a launch is in the call tree of its capture: nodes from the outermost on.
-
-    Attributes:
-        nodes: (kind of `calls.KINDS`, name, shapes, dtypes, strides, line, ordinal) of each; texts are empty where not
-            recorded.
-    """
-
-    nodes: tuple[PathNode, ...]
+"""Kind of `calls.KINDS`, name, shapes, dtypes, strides, line, ordinal; texts are empty where not recorded."""
+CallPath = tuple[PathNode, ...]
+"""Where a launch is in the call tree of its capture: nodes from the outermost on."""
 
 
 class Capture(Struct, frozen=True):
@@ -83,8 +75,8 @@ def captures_of(trace: Trace) -> list[Capture]:
 
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
-    rows = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
-    rows = rows[trace.named_among(rows, lambda name: is_launch(name) or is_captured_copy(name))]
+    rows = trace.complete(cat.CALLS)
+    rows = rows[trace.named(lambda name: is_launch(name) or is_captured_copy(name), rows)]
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
@@ -95,8 +87,8 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
 
 def _begins(trace: Trace) -> Int64:
     """int64 times in ns at which a graph's capture begins, ascending."""
-    rows = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
-    return np.sort(trace.ts[rows[trace.named_among(rows, is_capture_begin)]])
+    rows = trace.complete(cat.CALLS)
+    return np.sort(trace.ts[rows[trace.named(is_capture_begin, rows)]])
 
 
 def _names(trace: Trace, launches: Int64) -> list[str]:
@@ -104,7 +96,7 @@ def _names(trace: Trace, launches: Int64) -> list[str]:
     for category in cat.CALLS:
         codes = trace.text_column(KERNEL_ARGUMENT, category)[launches]
         named = [trace.texts[code] if code >= 0 else name for code, name in zip(codes.tolist(), named, strict=True)]
-    is_copy = trace.named_among(launches, is_captured_copy).tolist()
+    is_copy = trace.named(is_captured_copy, launches).tolist()
     return [COPY if copies else name for copies, name in zip(is_copy, named, strict=True)]
 
 
@@ -130,7 +122,7 @@ class _Paths:
 
     def __init__(self, trace: Trace, table: CallTable) -> None:
         self._trace, self._table = trace, table
-        self._known: dict[int, CallPath] = {-1: CallPath(())}
+        self._known: dict[int, CallPath] = {-1: ()}
 
     def of(self, node: int) -> CallPath:
         """The path of ``node``."""
@@ -151,7 +143,7 @@ class _Paths:
         codes = (column[node] for column in (table.shapes, table.types, table.strides, table.line))
         shapes, types, strides, line = (trace.texts[c] if c >= 0 else "" for c in codes)
         own = (kind, trace.names[table.name[node]], shapes, types, strides, line, int(table.ordinal[node]))
-        return CallPath((*path.nodes, own))
+        return *path, own
 
 
 TEXTS = ("name", "str", "annotation")
@@ -204,4 +196,4 @@ def _path(arguments: dict[str, str]) -> CallPath:
     scopes += [(ANNOTATION, text) for name in TEXTS if (text := arguments[name])][:1]
     modules = PART.findall(arguments[QUALIFIED_NAME])
     scopes += [(MODULE, part) for part in (modules if len(modules) <= bounds.MODULES else [arguments[QUALIFIED_NAME]])]
-    return CallPath(tuple((kind, name, "", "", "", "", 0) for kind, name in scopes))
+    return tuple((kind, name, "", "", "", "", 0) for kind, name in scopes)

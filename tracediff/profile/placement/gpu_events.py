@@ -53,7 +53,7 @@ def gpu_names(gpu: GpuEvents) -> dict[int, str]:
 
 def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     """Join the GPU events of ``trace`` to their launches and steps."""
-    rows = np.flatnonzero(trace.is_of(cat.GPU) & (trace.dur >= 0))
+    rows = trace.complete(cat.GPU)
     launch = _launches(trace, rows, notes)
     step = np.full(len(rows), 0 if steps.whole_file else SPILLED, np.int64)
     if not steps.whole_file:
@@ -64,14 +64,13 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         int((step == SPILLED).sum()),
     )
     if not len(rows):
-        calls = np.flatnonzero(trace.is_of(cat.CALLS) & (trace.dur >= 0))
-        launches = int(trace.named_among(calls, is_launch).sum())
+        calls = trace.complete(cat.CALLS)
+        launches = int(trace.named(is_launch, calls).sum())
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
     device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
-    return GpuEvents(
-        rows=rows, start=trace.ts[rows], end=trace.ts[rows] + trace.dur[rows], device=device, launch=launch, step=step
-    )
+    start, end = trace.spans(rows)
+    return GpuEvents(rows=rows, start=start, end=end, device=device, launch=launch, step=step)
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import Int64, cut, distinct
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -40,11 +40,6 @@ class Lane(Struct, frozen=True, kw_only=True):
     self_ns: Int64
 
 
-def threads_of(trace: Trace) -> Int64:
-    """int64[n] code of each event's (process, thread)."""
-    return trace.pid.astype(np.int64) * (len(trace.ids) + 1) + trace.tid
-
-
 def thread_number(identity: int | str | None) -> int | None:
     """The number that the id of a process or thread is or spells; None for any other."""
     if isinstance(identity, str):
@@ -54,15 +49,13 @@ def thread_number(identity: int | str | None) -> int | None:
 
 def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
     """The lane made of the complete events of ``categories``."""
-    return lane_of(trace, np.flatnonzero(trace.is_of(categories) & (trace.dur >= 0)), notes)
+    return lane_of(trace, trace.complete(categories), notes)
 
 
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     """The lane made of the complete events ``rows``."""
-    thread = threads_of(trace)[rows]
-    rows, thread = _outer_first(trace, rows, thread)
-    start = trace.ts[rows]
-    recorded = start + trace.dur[rows]
+    rows, thread = _outer_first(trace, rows, trace.thread[rows])
+    start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
     kept = depth < bounds.SCOPES
     if not kept.all():  # what is in a scope that is left out is deeper still
@@ -98,6 +91,21 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     columns = {name: getattr(lane, name)[chosen] for name in Lane.__struct_fields__}
     parent = columns.pop("parent")
     return Lane(**columns, parent=np.where(parent >= 0, place[parent], -1))
+
+
+def nearest(lane: Lane, chosen: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the innermost ``chosen`` scope (bool[n]) that each scope is or is in, −1 for none."""
+    place = np.where(chosen, np.arange(len(chosen)), lane.parent)
+    while True:  # each round looks twice as far
+        further = np.append(place, -1)[place]
+        if np.array_equal(further, place):
+            return place
+        place = further
+
+
+def nearest_around(lane: Lane, chosen: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the innermost ``chosen`` scope (bool[n]) that each scope is in, −1 for none."""
+    return np.append(nearest(lane, chosen), -1)[lane.parent]
 
 
 def by_depth(lane: Lane) -> list[Int64]:
@@ -216,6 +224,11 @@ class Painting(Struct, frozen=True):
         """int64[m]: the row that applies from each of ``times`` on."""
         return self.rows[np.searchsorted(self.times, times, side="right") - 1]
 
+    def cut(self, start: Int64, end: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+        """Any intervals, cut where the row changes: (which interval, row, start, end) of each piece, each int64[m]."""
+        which, place, low, high = cut(start, end, np.append(self.times, -ALWAYS))
+        return which, self.rows[place], low, high
+
 
 NOTHING = Painting(np.array([ALWAYS], np.int64), np.array([-1], np.int64))
 
@@ -263,33 +276,3 @@ def overlaid(over: Painting, under: Painting) -> Painting:
     last = np.append(np.diff(times[order]) > 0, True)
     above, below = over.rows[np.cumsum(of_over)[last] - 1], under.rows[np.cumsum(~of_over)[last] - 1]
     return Painting(times[order][last], np.where(above >= 0, above, below))
-
-
-def lengths_between(start: Int64, end: Int64, edges: Int64) -> tuple[Int64, Int64, Int64]:
-    """Spans cut at ascending ``edges``: (position of the span, of the edge before the part (−1 for none), ns of the
-    part) of every part.
-    """
-    first = np.searchsorted(edges, start, side="right") - 1
-    last = np.searchsorted(edges, end, side="left") - 1
-    count = np.where(end > start, last - first + 1, 0)
-    span = np.repeat(np.arange(len(start)), count)
-    edge = np.arange(len(span)) + np.repeat(first - (np.cumsum(count) - count), count)
-    borders = np.concatenate((edges, [-ALWAYS]))
-    begin = np.where(edge >= 0, np.maximum(start[span], borders[np.maximum(edge, 0)]), start[span])
-    ns = np.minimum(end[span], borders[edge + 1]) - begin
-    lasting = ns > 0  # edges may be equal
-    return span[lasting], edge[lasting], ns[lasting]
-
-
-def innermost_scopes(lane: Lane, scopes: Int64) -> tuple[Int64, Int64]:
-    """(times int64[m], positions int64[m]): the innermost open scope of ``scopes`` (one thread) from each time on, −1
-    for none.
-    """
-    scopes = scopes[lane.end[scopes] > lane.start[scopes]]
-    times = np.concatenate((lane.start[scopes], lane.end[scopes]))
-    then = np.concatenate((scopes, lane.parent[scopes]))
-    depth = lane.depth[scopes]
-    order = np.lexsort((np.concatenate((depth, -depth)), np.repeat([1, 0], len(scopes)), times))
-    times, then = times[order], then[order]
-    last = np.concatenate((times[1:] != times[:-1], [True])) if len(times) else np.empty(0, bool)
-    return times[last], then[last]

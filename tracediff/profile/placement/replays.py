@@ -93,7 +93,7 @@ def _captured_paths(
 def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
     """The GPU events of each graph launch, in order of start."""
     launched = np.flatnonzero(gpu.launch >= 0)
-    launched = launched[trace.named_among(gpu.launch[launched], is_graph_launch)]
+    launched = launched[trace.named(is_graph_launch, gpu.launch[launched])]
     order = launched[np.lexsort((gpu.start[launched], gpu.launch[launched]))]
     return group_rows(gpu.launch[order], order)
 
@@ -168,7 +168,7 @@ class _Grafts:
         """The node of ``path`` below ``root``."""
         if (root, path) not in self._paths:
             here = root
-            for own in path.nodes:
+            for own in path:
                 here = self._child(here, own)
             self._paths[root, path] = here
         return self._paths[root, path]

@@ -17,7 +17,7 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
-from tracediff.profile.placement.nesting import Lane, by_depth, lane_of
+from tracediff.profile.placement.nesting import Lane, by_depth, lane_of, nearest
 from tracediff.runtimes import collective_of_scope
 
 Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
@@ -80,8 +80,8 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
 
     phase = _phases(trace, ops, annotations)
     starts, threads = ops.start, ops.thread
-    module = _taken(module_of, enclosing(modules, threads, starts))
-    annotation = _taken(user_of, enclosing(users, threads, starts))
+    module = np.append(module_of, -1)[enclosing(modules, threads, starts)]
+    annotation = np.append(user_of, -1)[enclosing(users, threads, starts)]
     if len(modules.rows):
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = of_forward(trace, ops, phase, module)[backward]
@@ -94,8 +94,8 @@ def _is_users(annotation: str) -> bool:
 
 def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
-    scope = trace.is_of((cat.PYTHON, cat.ANNOTATION)) & (trace.dur >= 0)
-    return lane_of(trace, np.flatnonzero(scope & trace.named(MODULE_SCOPE.match)), Notes())
+    rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
+    return lane_of(trace, rows[trace.named(MODULE_SCOPE.match, rows)], Notes())
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
@@ -121,10 +121,9 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
 
 def inherited(lane: Lane, values: Numbers, missing: int) -> Numbers:
     """Each scope's own value; if that is ``missing``, the value of the scope around it."""
-    out = values.copy()
-    for level in by_depth(lane)[1:]:
-        positions = level[out[level] == missing]
-        out[positions] = out[lane.parent[positions]]
+    place = nearest(lane, values != missing)
+    out = values[place]
+    out[place < 0] = missing
     return out
 
 
@@ -135,17 +134,12 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     names: list[int] = []
     name = trace.name[lane.rows].astype(np.int64)
     for positions in by_depth(lane):
-        above = _taken(node, lane.parent[positions])
+        above = np.append(node, -1)[lane.parent[positions]]
         code, first = combined(above, name[positions])
         node[positions] = len(parents) + code
         parents += above[first].tolist()
         names += name[positions][first].tolist()
     return node, Paths(parents, names)
-
-
-def _taken(values: Int64, positions: Int64) -> Int64:
-    """``values[positions]``, −1 where ``positions`` is."""
-    return np.where(positions >= 0, values[positions], -1) if len(values) else np.full(len(positions), -1, np.int64)
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
@@ -154,10 +148,8 @@ def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
-        held = np.zeros(len(annotations.rows), np.int64)
-        held[trace.named(pattern.search)[annotations.rows]] = 1
-        inside = _taken(inherited(annotations, held, 0), scope) == 1
-        phases[inside & (phases < 0)] = phase
+        around = np.append(nearest(annotations, trace.named(pattern.search, annotations.rows)), -1)[scope]
+        phases[(around >= 0) & (phases < 0)] = phase
     found = inherited(ops, phases, -1)
     alone = (found < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
     found[found < 0] = FORWARD
@@ -194,11 +186,8 @@ def outside_torch(trace: Trace, python: Lane) -> Int64:
     """
     named = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
     outside = np.array(named, bool)[trace.name[python.rows]]
-    found = np.arange(len(python.rows))
-    while (outward := np.flatnonzero((found >= 0) & ~outside[found])).size:
-        found[outward] = python.parent[found[outward]]
     rows = np.full(len(trace) + 1, -1, np.int64)
-    rows[python.rows] = np.where(found >= 0, python.rows[found], -1)
+    rows[python.rows] = np.append(python.rows, -1)[nearest(python, outside)]
     return rows
 
 

@@ -86,7 +86,7 @@ def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
 def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     found = {code: m[1] for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
     host = [cat.ANNOTATION, cat.CPU_OP] + [trace.categories.index(c) for c in ("unknown",) if c in trace.categories]
-    rows = np.flatnonzero(np.isin(trace.name, list(found)) & np.isin(trace.category, host) & (trace.dur >= 0))
+    rows = np.flatnonzero(np.isin(trace.name, list(found)) & trace.is_of(host) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     number = np.array([int(found[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
     notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", int((number < 0).sum()))
@@ -100,8 +100,8 @@ def _marked(trace: Trace, marker: str) -> Steps:
     from tracediff.process.user_patterns import check_pattern, first_found  # only for a user's pattern
 
     check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
-    rows = np.flatnonzero((trace.category == cat.ANNOTATION) & (trace.dur >= 0))
-    rows = rows[trace.named_among(rows, lambda name: first_found((marker,), name, "--step-marker") is not None)]
+    rows = trace.complete((cat.ANNOTATION,))
+    rows = rows[trace.named(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
@@ -110,7 +110,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
 
 
 def _steps(trace: Trace, rows: Int64, numbers: Int64) -> Steps:
-    return Steps(numbers, trace.ts[rows], trace.ts[rows] + trace.dur[rows])
+    return Steps(numbers, *trace.spans(rows))
 
 
 def whole_file(trace: Trace) -> Steps:
@@ -119,14 +119,15 @@ def whole_file(trace: Trace) -> Steps:
     Raises:
         NotATrace: there are none.
     """
-    rows = trace.is_of((*cat.HOST, *cat.GPU)) & (trace.dur >= 0)
-    if not rows.any():
+    rows = trace.complete((*cat.HOST, *cat.GPU))
+    if not len(rows):
         if unread := unread_devices(trace.notes):
             problem = f"contains only events of devices that are not supported yet ({shortened(unread)})"
             raise NotATrace(str(trace.file), problem, "record the host's side, too, with ProfilerActivity.CPU")
         remedy = "record it with ProfilerActivity.CPU, and with CUDA if there is a GPU"
         raise NotATrace(str(trace.file), "contains no operator, call, annotation or GPU event", remedy)
-    start, end = trace.ts[rows].min(), (trace.ts[rows] + trace.dur[rows]).max()
+    starts, ends = trace.spans(rows)
+    start, end = starts.min(), ends.max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct, union
+from tracediff.arrays import Int64, cut, distinct, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
@@ -15,7 +15,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Pieces, lengths_between, pieces
+from tracediff.profile.placement.nesting import Pieces, pieces
 from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
 from tracediff.runtimes import ARGUMENT, is_communication
 
@@ -130,9 +130,8 @@ def _unexplained(path: CriticalPath, labels: Labels) -> Parts:
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:
     """The parts of spans in each period; parts outside every period are left out."""
-    span, step, ns = lengths_between(start, end, completions)
-    inside = np.flatnonzero((step >= 0) & (step < len(completions) - 1))
-    return step[inside], label[span[inside]], ns[inside]
+    which, step, low, high = cut(start, end, completions)
+    return step, label[which], high - low
 
 
 TABLES: dict[str, FileTable] = {CRITICAL.name: (CRITICAL, critical_rows)}

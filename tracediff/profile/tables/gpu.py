@@ -78,7 +78,7 @@ def stream_rows(context: Context) -> TableRows:
     """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
     stream = context.trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
-    launched = np.where(gpu.launch >= 0, context.trace.ts[gpu.launch] + context.trace.dur[gpu.launch], gpu.start)
+    launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
     gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
     for device, gpu_name in gpu_names(gpu).items():
         on_device = np.flatnonzero(gpu.device == device)
@@ -162,14 +162,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     account = (
         context.account
         if whole
-        else step_account(
-            context.trace,
-            context.steps,
-            context.completions,
-            gpu=gpu,
-            ops=context.lanes["ops"],
-            annotations=context.lanes["annotations"],
-        )
+        else step_account(context.trace, context.steps, context.completions, gpu, context.lanes)
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
@@ -200,7 +193,7 @@ def _on_host(context: Context) -> Intervals:
     """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
     trace, rows = context.trace, context.lanes["annotations"].rows
     some = rows[trace.named(is_host_collective)[rows]]
-    return union(trace.ts[some], trace.ts[some] + trace.dur[some])
+    return union(*trace.spans(some))
 
 
 def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:

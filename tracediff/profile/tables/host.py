@@ -21,7 +21,7 @@ from tracediff.profile.placement.nesting import (
     Lane,
     Painting,
     Pieces,
-    lengths_between,
+    nearest,
     overlaid,
     painted,
     pieces,
@@ -55,12 +55,11 @@ def idle_rows(context: Context) -> TableRows:
     start, length = account.edges[:-1][~on_gpu], np.diff(account.edges)[~on_gpu]
     state = account.painted[~on_gpu]
     host, python, own = _host(context)
-    interval, time, ns = lengths_between(start, start + length, host.times)
-    row = host.rows[time]
+    interval, row, low, high = host.cut(start, start + length)
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
     caller = np.where(
         _on_thread(context, own)[row],
-        outside_torch(context.trace, context.lanes["python"])[python.rows_at(host.times[time])],
+        outside_torch(context.trace, context.lanes["python"])[python.rows_at(low)],
         -1,
     )
     caller[caller == row] = -1
@@ -71,7 +70,7 @@ def idle_rows(context: Context) -> TableRows:
         (_idle_kind(context, row), IDLE_KINDS),
         (name[caller], text),
     ]
-    return summed(step, keys, [ns])
+    return summed(step, keys, [high - low])
 
 
 def _on_thread(context: Context, thread: int) -> Chosen:
@@ -132,7 +131,7 @@ def loading_rows(context: Context) -> TableRows:
     trace, lane, account = context.trace, context.lanes["annotations"], context.account
     loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
-    start, end = trace.ts[rows], trace.ts[rows] + trace.dur[rows]
+    start, end = trace.spans(rows)
     taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
     held = np.flatnonzero(account.painted == STATES.index("data_loading"))
     waiting = Intervals(account.edges[held], account.edges[held + 1])
@@ -200,14 +199,10 @@ def _innermost_of(
     """
     name = np.append(trace.name[lane.rows].astype(np.int64), -1)
     above = np.append(lane.parent, -1)
-    passed = np.append(~trace.named(matches)[lane.rows], False)
-    found: list[Int64] = []
-    here = enclosing(lane, ops.thread[positions], ops.start[positions])
+    matching = np.append(nearest(lane, trace.named(matches, lane.rows)), -1)
+    found = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
     while len(found) < most:
-        while passed[here].any():
-            here = np.where(passed[here], above[here], here)
-        found.append(here)
-        here = above[here]
+        found.append(matching[above[found[-1]]])
     code, first = combined(*(name[f] for f in found))
     chains = zip(*(name[f][first].tolist() for f in found), strict=True)
     return code, [AROUND.join(match_name(trace.names[n]) for n in reversed(chain) if n >= 0) for chain in chains]

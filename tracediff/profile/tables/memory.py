@@ -18,7 +18,7 @@ from tracediff.profile.analyses.allocations import Allocations, allocations, blo
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import MODULE, module_labels
-from tracediff.profile.placement.nesting import threads_of
+from tracediff.profile.placement.nesting import nearest
 from tracediff.profile.placement.scopes import PHASES, enclosing
 from tracediff.profile.placement.steps import Steps
 from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
@@ -175,9 +175,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
     is_caller = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
-    position = innermost.copy()
-    while len(climbing := np.flatnonzero((position >= 0) & ~is_caller[position])):
-        position[climbing] = ops.parent[position[climbing]]
+    position = np.append(nearest(ops, is_caller), -1)[innermost]
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))
 
@@ -193,7 +191,7 @@ def _threads(context: Context, device: Allocations) -> Int64:
         return str(trace.ids[code // base]), str(trace.ids[code % base])
 
     known = {text(code): code for code in np.unique(ops.thread).tolist()}
-    codes, inverse = np.unique(threads_of(trace)[device.rows], return_inverse=True)
+    codes, inverse = np.unique(trace.thread[device.rows], return_inverse=True)
     return np.array([known.get(text(code), -1) for code in codes.tolist()], np.int64)[inverse]
 
 

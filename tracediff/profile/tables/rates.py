@@ -26,7 +26,7 @@ from tracediff.profile.perf_model.operator_costs import (
     traffic_work,
 )
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
-from tracediff.profile.placement.nesting import Lane
+from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
 from tracediff.profile.tables.schema import Column, FileTable, Key, Part, Rate, TableSchema, summed
 
 
@@ -111,11 +111,11 @@ def rate_rows(context: Context) -> TableRows:
     trace, ops = context.trace, context.lanes["ops"]
     on_gpu = len(context.gpu.rows) > 0
     position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
-    charged = np.append(_nearest(ops, _charged(context)), -1)[position]
+    charged = np.append(nearest(ops, _charged(context)), -1)[position]
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
         charged[copied[trace.named(has_traffic)[ops.rows[charged[copied]]]]] = -1
-    operator = np.append(_nearest(ops, context.calls.operator), -1)[position]
+    operator = np.append(nearest(ops, context.calls.operator), -1)[position]
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
@@ -171,16 +171,6 @@ def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
     )
 
 
-def _nearest(ops: Lane, chosen: NDArray[np.bool_]) -> Int64:
-    """int64[n]: position of the nearest chosen scope at or around each, −1 for none."""
-    place = np.where(chosen, np.arange(len(ops.rows)), ops.parent)
-    while True:  # each round looks twice as far
-        further = np.where(place >= 0, place[place], -1)
-        if np.array_equal(further, place):
-            return place
-        place = further
-
-
 def _charged(context: Context) -> NDArray[np.bool_]:
     """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
     same one inside.
@@ -194,8 +184,8 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     ]
     out: NDArray[np.bool_] = heavy | light
     for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
-        inner = np.flatnonzero(kind & (ops.parent >= 0))
-        around = _nearest(ops, kind)[ops.parent[inner]]
+        inner = np.flatnonzero(kind)
+        around = nearest_around(ops, kind)[inner]
         out[around[(around >= 0) & (alike[inner] == alike[around])]] = False
     return out
 

@@ -8,24 +8,24 @@ import numpy as np
 
 from tracediff.arrays import Int64, combined, ordinals
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Trace
+from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import CompiledCalls, no_compiled_calls
-from tracediff.profile.placement.calls import OP, Calls
-from tracediff.profile.placement.nesting import Lane, lane_of
+from tracediff.profile.placement.calls import OP
+from tracediff.profile.placement.nesting import lane_of
 from tracediff.profile.placement.scopes import enclosing
 
 CALL_OF_GRAPH = re.compile(r"## Call CompiledFxGraph (\w+) ##")
 """The scope around a run of a compiled graph's code; its key in inductor's cache."""
 
 
-def compiled_calls(trace: Trace, lanes: dict[str, Lane], calls: Calls) -> tuple[CompiledCalls, list[str]]:
-    """Those operators, and the keys of the graphs that their ``graph`` indexes. A node that is not the same call of the
-    same graph in every step is none of them.
+def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
+    """Those operators. The keys of the graphs, which their ``graph`` refers to, are added to ``texts``. A node that is
+    not the same call of the same graph in every step is none of them.
     """
-    ops, annotations = lanes["ops"], lanes["annotations"]
+    trace, calls, ops, annotations = context.trace, context.calls, context.lanes["ops"], context.lanes["annotations"]
     runs = lane_of(trace, annotations.rows[trace.named(CALL_OF_GRAPH.match)[annotations.rows]], Notes())
     if not len(runs.rows):
-        return no_compiled_calls(), []
+        return no_compiled_calls()
     around = enclosing(runs, ops.thread, ops.start)
     above = np.append(around, -1)[ops.parent]  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != above))
@@ -34,8 +34,9 @@ def compiled_calls(trace: Trace, lanes: dict[str, Lane], calls: Calls) -> tuple[
     in_step = calls.table.kind[calls.node[own]] == OP
     own, ordinal = own[in_step], ordinal[in_step]
     codes, graph_of_run = np.unique(trace.name[runs.rows], return_inverse=True)
-    keys = [found[1] for code in codes.tolist() if (found := CALL_OF_GRAPH.match(trace.names[code]))]
-    return _of_nodes(calls.node[own], graph_of_run[around[own]], ordinal), keys
+    graph = graph_of_run[around[own]] + len(texts)
+    texts += [found[1] for code in codes.tolist() if (found := CALL_OF_GRAPH.match(trace.names[code]))]
+    return _of_nodes(calls.node[own], graph, ordinal)
 
 
 def _of_nodes(node: Int64, graph: Int64, ordinal: Int64) -> CompiledCalls:
