@@ -7,9 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from page_data import page_data
 
 import tracediff
+from tracediff.diff.statistics.many import UNTESTED
+from tracediff.present.columns import FRAME, GRID, OPS
+from tracediff.present.columns import PAGE as PAGE_COLUMNS
 from tracediff.report.page.html import to_html
 from tracediff.report.rows import to_csv
 from tracediff.report.to_json import to_json
@@ -176,6 +180,13 @@ def test_further_tables_have_the_published_columns_in_json_and_csv(comparison, d
         columns = [*of_tables[name]["items"]["properties"]]
         assert document["tables"][name], name
         assert [*document["tables"][name][0]] == tables[f"table_{name}"][0] == columns
+
+
+def test_a_screen_leaves_untested_significance_empty_but_no_name(comparison):
+    op = replace(comparison.ops[0], counted_as="untested", significance=UNTESTED)
+    for output, shown in ((PAGE_COLUMNS, ""), (GRID, ""), (FRAME, "untested")):
+        row = dict(zip((c.name for c in OPS.of[output]), OPS.values(output, comparison, op), strict=True))
+        assert (row["name"], row["time_change"]) == ("untested", shown)
 
 
 @pytest.mark.slow

@@ -271,8 +271,8 @@ def reason_of(error: BaseException) -> str:
         return f"its code called sys.exit({repr(error.code)[: bounds.REASON]})"
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     places = FRAME.findall(str(error).partition("from user code:")[2])
-    at = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
-    return f"{type(error).__name__}: {first if len(first) <= bounds.REASON else first[: bounds.REASON] + '…'}{at}"
+    place = f" ({Path(places[-1][0]).name}:{places[-1][1]})" if places else ""
+    return f"{type(error).__name__}: {first if len(first) <= bounds.REASON else first[: bounds.REASON] + '…'}{place}"
 
 
 def _in_step(error: BaseException) -> TracebackType | None:

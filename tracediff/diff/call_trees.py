@@ -392,12 +392,12 @@ def largest(frames: list[Frame], amount: Callable[[Pair[int]], int]) -> tuple[st
         below.setdefault(above, []).append(k)
     work = [Pair(each[0], each[1]) for each in sums]
     kinds = {k: frame.kind for frame, k in zip(frames, merged, strict=True)}
-    at = 0
-    while inner := [k for k in below.get(at, ()) if kinds[k] != "kernel"]:
+    node = 0
+    while inner := [k for k in below.get(node, ()) if kinds[k] != "kernel"]:
         most = max(inner, key=lambda k: abs(amount(work[k])))
-        if at and abs(amount(work[most])) < thresholds.INNER_FRAME * abs(amount(work[at])):
+        if node and abs(amount(work[most])) < thresholds.INNER_FRAME * abs(amount(work[node])):
             break
-        at = most
-    named = [frame for frame, k in zip(frames, merged, strict=True) if k == at]
+        node = most
+    named = [frame for frame, k in zip(frames, merged, strict=True) if k == node]
     instances = "[*]" if len(named) > 1 and named[0].instance is not None else ""
-    return f"{named[0].name}{instances}", work[at]
+    return f"{named[0].name}{instances}", work[node]

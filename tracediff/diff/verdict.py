@@ -191,7 +191,7 @@ def result_of(found: Estimate, band: float) -> str:
     return "inconclusive"
 
 
-def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float], of: str) -> str:
+def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float], basis: str) -> str:
     """How test differs from control: by the mean; where the median contradicts it by the median, which is tested."""
     if not means[0]:
         return f"{labels[0]} has no step time to compare with"
@@ -200,9 +200,9 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     far = far_apart(change, by_median)
     opposite = min(abs(change), abs(by_median)) >= thresholds.NO_DIFFERENCE and (by_median > 0) != (change > 0)
     if not (far or opposite):
-        return f"{labels[1]} {is_different(change, of)}"
+        return f"{labels[1]} {is_different(change, basis)}"
     mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
-    return f"{labels[1]} {is_different(by_median, of)} by the median (mean: {mean}, by outlying steps or runs)"
+    return f"{labels[1]} {is_different(by_median, basis)} by the median (mean: {mean}, by outlying steps or runs)"
 
 
 def far_apart(change: float, other: float) -> bool:
@@ -211,12 +211,12 @@ def far_apart(change: float, other: float) -> bool:
     return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > thresholds.CONTRADICTION
 
 
-def is_different(change: float, of: str = STEP) -> str:
+def is_different(change: float, basis: str = STEP) -> str:
     """``is 24 % faster per step``, or that there is no difference."""
     if abs(change) < thresholds.NO_DIFFERENCE:
-        return f"takes as long {of} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
+        return f"takes as long {basis} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
     text = change_text(change)
-    return f"{'takes' if text.endswith('as long') else 'is'} {text} {of}"
+    return f"{'takes' if text.endswith('as long') else 'is'} {text} {basis}"
 
 
 def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
@@ -240,14 +240,16 @@ def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: 
     return f"significant ({interval}; {basis})"
 
 
-def of_other_work(verdict: Verdict, other_work: str, label: str, ratio: float, of: str, times_are_for: str) -> Verdict:
+def of_other_work(
+    verdict: Verdict, other_work: str, label: str, ratio: float, basis: str, times_are_for: str
+) -> Verdict:
     """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower, for
     what ``times_are_for`` says.
     """
     takes = (
-        is_different(0.0, of)
+        is_different(0.0, basis)
         if abs(ratio - 1) < thresholds.NO_DIFFERENCE
-        else f"takes {number(ratio)} times as long {of}"
+        else f"takes {number(ratio)} times as long {basis}"
     )
     difference = f"{lead(verdict.result)}{label} {takes}, {times_are_for}"
     return replace(verdict, other_work=other_work, difference=difference)

@@ -223,10 +223,10 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     if other is None or verdict.ratio is None:
         return verdict
     whole_files = comparison.control.whole_file and comparison.test.whole_file
-    ratio, of = verdict.ratio, WHOLE_FILE if whole_files else STEP
+    ratio, basis = verdict.ratio, WHOLE_FILE if whole_files else STEP
     if unprofiled:
-        ratio, of = 1 + unprofiled.change, "without the profiler"
-    return of_other_work(verdict, other.text, comparison.test.label, ratio, of, other.times_are_for)
+        ratio, basis = 1 + unprofiled.change, "without the profiler"
+    return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, other.times_are_for)
 
 
 def _of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:

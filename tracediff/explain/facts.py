@@ -139,13 +139,13 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        much, of = f"{times(exp(median))} × the {unit}", f"of the {WORDS[label]}"
+        much, of_kind = f"{times(exp(median))} × the {unit}", f"of the {WORDS[label]}"
         alike = float(parts[~differs].sum())
         if part >= thresholds.MOSTLY:
-            text = f"the work differs: {much} (median; {percent(part)} {of} has a known amount)"
+            text = f"the work differs: {much} (median; {percent(part)} {of_kind} has a known amount)"
         else:
             same = f" and {percent(alike)} as much" if alike >= thresholds.WORTH_A_LINE * part else ""
-            does = f"{percent(part - alike)} {of} does {much} (median){same}"
+            does = f"{percent(part - alike)} {of_kind} does {much} (median){same}"
             text = f"the work differs: {does}, how much the rest does is unknown"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out

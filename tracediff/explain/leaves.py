@@ -155,9 +155,9 @@ def pair(
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]] = ({}, {})
     for mine, leaves, where in zip(longest, sides, places, strict=True):
         for (run, leaf), found in leaves.longest.items():
-            at = run, int(where[leaf])
-            if at not in mine or found.ns > mine[at].ns:
-                mine[at] = found
+            cell = run, int(where[leaf])
+            if cell not in mine or found.ns > mine[cell].ns:
+                mine[cell] = found
     return Leaves(
         chains=[chain for chain, _ in index],
         groups=[group for _, group in index],

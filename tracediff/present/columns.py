@@ -50,7 +50,7 @@ class RowColumn(Struct, frozen=True, dict=True):
         type: of its values, None for that of its kind. one_of: all of them, where they are few.
         outputs: those that have it.
         head: its heading in tables on screens; empty where only the details of a row show it. width: in pixels.
-        hidden: the screens whose tables show it on request only.
+        hidden: the screens whose tables leave it out; the grid shows it on request.
     """
 
     name: str
@@ -102,8 +102,9 @@ class RowSchema(Struct, frozen=True, dict=True):
 
     def values(self, output: str, scaled: Scaled, row: Any) -> list[Any]:
         """The values of ``row`` in the columns of ``output``; a screen leaves untested cells empty."""
-        found = [column.of(scaled, row) for column in self.of[output]]
-        return ["" if value == UNTESTED.time_change else value for value in found] if output in SCREENS else found
+        found = ((column, column.of(scaled, row)) for column in self.of[output])
+        blank = UNTESTED.time_change if output in SCREENS else None
+        return ["" if column.one_of and value == blank else value for column, value in found]
 
     @cached_property
     def json_type(self) -> type[msgspec.Struct]:

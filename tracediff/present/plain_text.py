@@ -79,7 +79,10 @@ def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
 
 def _cut_apart(names: list[tuple[str, int]]) -> list[str]:
     """Each name in its width, as `shortened` cuts names of one width."""
-    cut = {width: shortened([name for name, of in names if of == width], width) for width in {w for _, w in names}}
+    cut = {
+        width: shortened([name for name, own_width in names if own_width == width], width)
+        for width in {w for _, w in names}
+    }
     upcoming = {width: iter(texts) for width, texts in cut.items()}
     return [next(upcoming[width]) for _, width in names]
 

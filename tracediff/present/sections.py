@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
@@ -16,7 +16,6 @@ from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, kernels_of, summed, summed_by
 from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
-from tracediff.ingest.model.health import Note
 from tracediff.pair import total
 from tracediff.present.columns import numbers
 from tracediff.profile.events.step_states import state_label
@@ -134,40 +133,37 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
     """The tables of changes: matched work (``gpu``; operators where there is no GPU) and, where there is a GPU, self
     time on the host (``cpu``); both where ``device`` is None or all.
     """
-    has_gpu = bool(comparison.gpu_time.groups)
-    tables = []
-    if device != "cpu" or not has_gpu:
-        title = "Changes by work" if sort == "change" else f"Work, sorted by {sort}"
-        rows, more = work_rows(comparison, sort, top)
-        tables.append(Changes(title=title if has_gpu else f"{title}, on the host", rows=rows, more=more))
-    if device != "gpu" and has_gpu:
-        title = "Largest changes on the host (self time)"
-        rows, more = host_rows(comparison, sort, top)
-        title = title if sort == "change" else f"Work on the host (self time), sorted by {sort}"
-        tables.append(Changes(title=title, rows=rows, more=more))
-    return tables
+    has_gpu, words = bool(comparison.gpu_time.groups), {op.name: op for op in comparison.ops if op.significance.word}
 
-
-def host_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
-    """The ``top`` changes of self time on the host, and how many more there are."""
-
-    def row(op: Op) -> ReportRow:
-        return ReportRow(name=op.name, kernels=op.name, time_change=op.significance.word, **numbers(comparison, op))
-
-    ops = [op for op in comparison.ops if op.category in HOST_WORK and (op.delta or op.count.delta or sort != "change")]
-    return _first(ops, row, sort, top), max(len(ops) - top, 0)
-
-
-def work_rows(comparison: Comparison, sort: str, top: int) -> tuple[list[ReportRow], int]:
-    """The ``top`` changes of matched work with its instances merged, and how many more there are."""
-    words = {op.name: op for op in comparison.ops if op.significance.word}
-
-    def row(change: WorkChange) -> ReportRow:
+    def work(change: WorkChange) -> ReportRow:
         names = {name: getattr(change, name) for name in ("name", "operator", "kernels", "module", "shapes")}
         return ReportRow(time_change=_significance(change, words), **names, **numbers(comparison, change))
 
-    found = [change for change in comparison.work_changes if change.delta or change.count.delta or sort != "change"]
-    return _first(found, row, sort, top), max(len(found) - top, 0)
+    def on_host(op: Op) -> ReportRow:
+        return ReportRow(name=op.name, kernels=op.name, time_change=op.significance.word, **numbers(comparison, op))
+
+    tables = []
+    if device != "cpu" or not has_gpu:
+        title = "Changes by work" if sort == "change" else f"Work, sorted by {sort}"
+        tables.append(_changes(title if has_gpu else f"{title}, on the host", comparison.work_changes, work, sort, top))
+    if device != "gpu" and has_gpu:
+        ops = [op for op in comparison.ops if op.category in HOST_WORK]
+        first = "Largest changes on the host (self time)"
+        title = first if sort == "change" else f"Work on the host (self time), sorted by {sort}"
+        tables.append(_changes(title, ops, on_host, sort, top))
+    return tables
+
+
+def _changes(title: str, items: Sequence[T], row: Callable[[T], ReportRow], sort: str, top: int) -> Changes:
+    """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
+    numbers, since names are costly where there are many.
+    """
+    found = [item for item in items if item.delta or item.count.delta or sort != "change"]
+    places = [SORTS[sort](item) for item in found]
+    last = max(sorted(places)[:top], default=0.0)
+    chosen = [(place, row(item)) for item, place in zip(found, places, strict=True) if place <= last]
+    chosen.sort(key=lambda pair: (pair[0], pair[1].name))
+    return Changes(title=title, rows=[shown for _, shown in chosen[:top]], more=max(len(found) - top, 0))
 
 
 def changed_work(comparison: Comparison, top: int) -> Sums:
@@ -209,16 +205,6 @@ def _significance(change: WorkChange, tested: dict[str, Op]) -> str:
     )
 
 
-def _first(items: Sequence[T], row: Callable[[T], ReportRow], sort: str, top: int) -> list[ReportRow]:
-    """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
-    numbers, since names are costly where there are many.
-    """
-    places = [SORTS[sort](item) for item in items]
-    last = max(sorted(places)[:top], default=0.0)
-    chosen = [(place, row(item)) for item, place in zip(items, places, strict=True) if place <= last]
-    return [found for _, found in sorted(chosen, key=lambda pair: (pair[0], pair[1].name))][:top]
-
-
 BY_TITLES = {
     "family": "by family",
     "phase": "by phase",
@@ -231,20 +217,16 @@ BY_TITLES = {
 """View of the work → the end of its title."""
 
 
-def work_title(comparison: Comparison, view: str) -> str:
-    """The title of a view."""
-    return f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}"
-
-
-def view_rows(
-    comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES
-) -> tuple[list[ReportRow], int]:
-    """The ``top`` lines of a view of the work, and how many more there are; ``modules`` says how modules are summed."""
+def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> Changes:
+    """The ``top`` lines of a view of the work; ``modules`` says how modules are summed."""
     lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
-    shown = [ReportRow(name=line.name, kernels=line.name, **numbers(comparison, line)) for line in lines[:top]]
-    if view == "module":
-        shown = [replace(row, kernels="", module=row.name) for row in shown]
-    return shown, max(len(lines) - top, 0)
+    named = "module" if view == "module" else "kernels"
+    names: list[dict[str, Any]] = [{"name": line.name, named: line.name} for line in lines[:top]]
+    return Changes(
+        title=f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}",
+        rows=[ReportRow(**own, **numbers(comparison, line)) for own, line in zip(names, lines, strict=False)],
+        more=max(len(lines) - top, 0),
+    )
 
 
 def shows_causes(comparison: Comparison) -> bool:
@@ -277,17 +259,16 @@ def common_line(comparison: Comparison) -> str | None:
     return f"change common to all tested operators: {signed_percent(comparison.common_change)} (median)"
 
 
-def gpu_summary(comparison: Comparison) -> ReportRow:
-    """GPU time per step on both sides."""
-    return ReportRow(name="GPU time", **numbers(comparison, comparison.gpu_time))
-
-
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
     """Health notes with both sides' counts, equal ones once, of very many the first; with ``codes`` only those."""
+    control, test = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for side, counted in ((comparison.control, control), (comparison.test, test)):
+        for note in side.notes:
+            counted[note.code, note.message] += note.count
     return first_notes(
         [
-            f"{code} ({control:,} → {test:,}): {message}"
-            for code, message, control, test in health(comparison)
+            f"{code} ({control[code, message]:,} → {test[code, message]:,}): {message}"
+            for code, message in dict.fromkeys((*control, *test))
             if codes is None or code in codes
         ]
     )
@@ -297,17 +278,6 @@ def first_notes(lines: list[str]) -> list[str]:
     """The first of ``lines``, and how many more there are."""
     more = len(lines) - bounds.NOTES
     return [*lines[: bounds.NOTES], f"{more:,} more notes; --json lists all"] if more > 0 else lines
-
-
-def health(comparison: Comparison) -> list[tuple[str, str, int, int]]:
-    """(code, message, count of control, of test) of each health note."""
-    notes = dict.fromkeys((n.code, n.message) for n in comparison.control.notes + comparison.test.notes)
-    control, test = comparison.control.notes, comparison.test.notes
-    return [(code, text, _count(control, code, text), _count(test, code, text)) for code, text in notes]
-
-
-def _count(notes: tuple[Note, ...], code: str, message: str) -> int:
-    return sum(n.count for n in notes if (n.code, n.message) == (code, message))
 
 
 def cautions(comparison: Comparison) -> list[Reason]:

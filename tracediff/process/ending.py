@@ -106,8 +106,9 @@ def _judge(error: BaseException) -> tuple[int, str]:
         return 2, f"error: standard output: cannot be written ({reason}); check where it is redirected to"
     from traceback import extract_tb
 
-    at = "".join(f" at {os.path.basename(f.filename)}:{f.lineno}" for f in extract_tb(error.__traceback__)[-1:])
-    return 2, f"error: unexpected {type(error).__name__}{at}: {text}; report it with the output of tracediff --debug …"
+    place = "".join(f" at {os.path.basename(f.filename)}:{f.lineno}" for f in extract_tb(error.__traceback__)[-1:])
+    unexpected = f"unexpected {type(error).__name__}{place}"
+    return 2, f"error: {unexpected}: {text}; report it with the output of tracediff --debug …"
 
 
 def _check_address_space() -> None:

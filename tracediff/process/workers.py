@@ -142,8 +142,8 @@ def _work(
         except EOFError:  # the process that started it has ended
             return
 
-        def read(size: int, at: int = k) -> None:
-            bytes_read[at] = size
+        def read(size: int, position: int = k) -> None:
+            bytes_read[position] = size
 
         try:
             pipe.send(attempt(items[k], read))

@@ -17,7 +17,6 @@ from tracediff.present.tables import row_object
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.json_text import JsonObject, filled, json_text
 from tracediff.report.json_types import Microseconds, Row, Set
-from tracediff.report.to_json import set_of
 
 OperationRow, ShareRow = SET_OPS.json_type, SHARES.json_type
 
@@ -104,7 +103,7 @@ def document(analysis: Analysis) -> ProfileDocument:
     """The document: times in µs per step, counts and bytes per step."""
     return ProfileDocument(
         schema="tracediff.profile/1",
-        set=set_of(analysis.side),
+        set=filled(Set, analysis.side),
         step_time=_step_time(analysis),
         gpu_time=_gpu_time(analysis),
         ops=SET_OPS.json(analysis, (o for o in analysis.operations if o.category in HOST_WORK)),

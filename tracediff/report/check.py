@@ -38,7 +38,7 @@ from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.table_terminal import print_screen
-from tracediff.report.to_json import reasons_of, tables_of, verdict_of
+from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import rows_table, step_lines, table_lines
 
 STYLES = {
@@ -287,10 +287,10 @@ def document(gate: Gate) -> CheckDocument:
         sentence=sentence(gate),
         control=filled(CheckedSet, comparison.control),
         test=filled(CheckedSet, comparison.test),
-        verdict=verdict_of(comparison.verdict),
+        verdict=filled(json_types.DiffVerdict, comparison.verdict),
         comparability=GateComparability(
             comparison.comparability.level,
-            reasons_of(comparison.comparability.reasons),
+            [filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
             [r.code for r in gate.stopping],
         ),
         limits=[_limit(judged) for judged in gate.judged],

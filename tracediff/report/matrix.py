@@ -22,9 +22,9 @@ from tracediff.formatting import PERCENT, p_value, time_unit
 from tracediff.present.plain_text import shortened
 from tracediff.report import json_types
 from tracediff.report.escape import escaped
-from tracediff.report.json_text import JsonObject, json_text, one_of
+from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.rows import OutputTable
-from tracediff.report.to_json import tables_of, verdict_of
+from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import table_lines
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
@@ -170,7 +170,7 @@ def _comparison(cell: Cell) -> MatrixComparison:
         test=comparison.test.label,
         result=cell.result,
         p_adjusted=cell.p_adjusted,
-        verdict=verdict_of(comparison.verdict),
+        verdict=filled(json_types.DiffVerdict, comparison.verdict),
         comparability=MatrixComparability(found.level, [r.code for r in found.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )

@@ -12,8 +12,6 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import Outside, TableDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime
-from tracediff.diff.preflight import Reason
-from tracediff.diff.verdict import Unprofiled, Verdict
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
@@ -29,19 +27,19 @@ Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 
 def document(comparison: Comparison) -> json_types.DiffDocument:
     """The document: times in µs per step, counts per step, null where something was not tested."""
-    host = comparison.host_time
+    host, unprofiled = comparison.host_time, comparison.unprofiled
     return json_types.DiffDocument(
         schema="tracediff.diff/1",
-        control=set_of(comparison.control),
-        test=set_of(comparison.test),
+        control=filled(json_types.Set, comparison.control),
+        test=filled(json_types.Set, comparison.test),
         comparability=filled(
             json_types.DiffComparability,
             comparison.comparability,
-            reasons=reasons_of(comparison.comparability.reasons),
+            reasons=[filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
         ),
-        verdict=verdict_of(comparison.verdict),
+        verdict=filled(json_types.DiffVerdict, comparison.verdict),
         answer=answer_of(comparison),
-        unprofiled=_unprofiled(comparison.unprofiled) if comparison.unprofiled else None,
+        unprofiled=filled(json_types.DiffUnprofiled, unprofiled, **both("*_us", unprofiled.us)) if unprofiled else None,
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,
@@ -61,28 +59,9 @@ def to_json(comparison: Comparison) -> str:
 
 
 def plain(document: msgspec.Struct) -> dict[str, Any]:
-    """A document as dicts, lists, texts and numbers: the rows of frames and CSV files."""
+    """A document as dicts, lists, texts and numbers."""
     out: dict[str, Any] = msgspec.to_builtins(document)
     return out
-
-
-def _unprofiled(unprofiled: Unprofiled) -> json_types.DiffUnprofiled:
-    return filled(json_types.DiffUnprofiled, unprofiled, **both("*_us", unprofiled.us))
-
-
-def set_of(side: Side) -> json_types.Set:
-    """What a set was made of."""
-    return filled(json_types.Set, side)
-
-
-def reasons_of(reasons: Iterable[Reason]) -> list[json_types.ReasonRow]:
-    """What differs between the sides."""
-    return [filled(json_types.ReasonRow, reason) for reason in reasons]
-
-
-def verdict_of(verdict: Verdict) -> json_types.DiffVerdict:
-    """How the step time differs."""
-    return filled(json_types.DiffVerdict, verdict)
 
 
 def _step_time(comparison: Comparison) -> json_types.DiffStepTime:

@@ -49,7 +49,7 @@ def to_markdown(
             changes = sections.changes(comparison, device, sort, top)
             lines += [line for table in changes if table.rows for line in _changes(table)]
         if sections.shows_causes(comparison):
-            lines += _view(comparison, "cause")
+            lines += _changes(sections.work_by(comparison, "cause", len(comparison.work.groups)), "work")
         lines += [line for table in comparison_tables(comparison, top) for line in section_lines(table)]
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
@@ -61,14 +61,9 @@ def _changed_work(work: sections.Sums) -> list[str]:
     return [f"### {work.title}", "", *rows_table("name", [*work.rows, work.whole], work.unit), ""]
 
 
-def _changes(table: sections.Changes) -> list[str]:
-    lines = [f"### {table.title}", "", *rows_table("name", table.rows), ""]
+def _changes(table: sections.Changes, heading: str = "name") -> list[str]:
+    lines = [f"### {table.title}", "", *rows_table(heading, table.rows), ""]
     return [*lines, f"{table.more:,} more rows are not shown.", ""] if table.more else lines
-
-
-def _view(comparison: Comparison, view: str) -> list[str]:
-    rows, _ = sections.view_rows(comparison, view, len(comparison.work.groups))
-    return [f"### {sections.work_title(comparison, view)}", "", *rows_table("work", rows), ""]
 
 
 def _explanation(comparison: Comparison) -> list[str]:

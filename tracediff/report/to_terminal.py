@@ -170,7 +170,7 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
 
 def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
     if not table.rows:
-        return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'none')}", style="bold"), Text())
+        return _no_rows(table)
     is_matched = any(row.operator for row in table.rows)
     remarks = [_gpu_account(comparison)] if is_matched and comparison.gpu_time.groups else []
     remarks += [line for line in (sections.common_line(comparison),) if line]
@@ -179,17 +179,20 @@ def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
 
 
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
-    rows, more = sections.view_rows(comparison, view, top, modules)
-    title = sections.work_title(comparison, view)
-    if not rows:
-        return Group(Text(f"{title}: {no_rows_shown(more, 'none')}", style="bold"), Text())
+    table = sections.work_by(comparison, view, top, modules)
+    if not table.rows:
+        return _no_rows(table)
     remarks = [
         sections.matched_line(comparison),
         sections.tensor_core_line(comparison),
-        f"{more:,} more (--top)" if more else None,
+        f"{table.more:,} more (--top)" if table.more else None,
     ]
     notes = [note for remark in remarks for note in _dim(remark)]
-    return Group(WorkRows(title, rows), *notes, Text())
+    return Group(WorkRows(table.title, table.rows), *notes, Text())
+
+
+def _no_rows(table: sections.Changes) -> RenderableType:
+    return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'none')}", style="bold"), Text())
 
 
 def _dim(text: str | None) -> list[RenderableType]:
@@ -219,8 +222,8 @@ def _step_table(comparison: Comparison) -> RenderableType:
 
 def _gpu_account(comparison: Comparison) -> str:
     gpu = comparison.gpu_time
-    row = sections.gpu_summary(comparison)
-    unit = time_unit([row.control_us, row.test_us])
+    times = gpu.time.map(comparison.us)
+    unit = time_unit(times)
     parts = {
         "matched": gpu.matched,
         "in the same module or family": gpu.placed,
@@ -228,12 +231,12 @@ def _gpu_account(comparison: Comparison) -> str:
         "removed": gpu.removed,
         "not attributed": gpu.unattributed.delta,
     }
-    total = f"GPU time {change(row.control_us, row.test_us)} in {counts(row.control_count, row.test_count)} events"
+    total = f"GPU time {change(*times)} in {counts(*gpu.count.map(comparison.number))} events"
     named = {name: unit.signed(comparison.us(n)) for name, n in parts.items() if n}
     if len(named) == 1:
         return f"{total}, {'all with a counterpart' if gpu.matched else f'all {next(iter(named))}'}"
     sums = " + ".join(f"({figure}) {name}" for name, figure in named.items())
-    return f"{total}; {unit.signed(row.delta_us)} = {sums}" if named else total
+    return f"{total}; {unit.signed(comparison.us(gpu.delta))} = {sums}" if named else total
 
 
 def _remarks(title: str, lines: list[str]) -> list[RenderableType]:

@@ -159,10 +159,10 @@ def _idle(context: PageContext) -> list[Any]:
     host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
     if host is None:
         return sentence
-    at = host.values[0].map(whole.us)
+    us = host.values[0].map(whole.us)
     if not host.key[1]:
-        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*at)}"]
-    return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*at)}"]
+        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*us)}"]
+    return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*us)}"]
 
 
 def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:

@@ -92,8 +92,8 @@ class Comparisons:
         if filters.steps or filters.rank or filters.test_rank:
             ranks = filters.rank, filters.test_rank or filters.rank
             control, test = (
-                narrowed(traces, filters.selection or traces.selection, frozenset(of) or None)
-                for traces, of in zip(sets, ranks, strict=True)
+                narrowed(traces, filters.selection or traces.selection, frozenset(chosen) or None)
+                for traces, chosen in zip(sets, ranks, strict=True)
             )
             sets = control, test
         if filters.test_rank:

@@ -206,7 +206,8 @@ def _unseparated(similarity: Similarity, partners: Partners) -> list[tuple[list[
                 joined.join((side, place), (side, near))
                 if near != place:
                     joined.join((side, place), (1 - side, int(partners[side][near])))
-    return [(sorted(k for of, k in run if of == 0), sorted(k for of, k in run if of == 1)) for run in joined.groups()]
+    runs = joined.groups()
+    return [(sorted(k for which, k in run if which == 0), sorted(k for which, k in run if which == 1)) for run in runs]
 
 
 def _reach(similarity: Similarity, partners: Partners, side: int, way: int) -> Int64:

@@ -161,9 +161,9 @@ def argument_columns(
     out: dict[int, dict[str, np.ndarray[Any, Any]]] = {code: {} for code in rows}
     for number, (events, values) in plain.arguments.items():
         kind = _kind(reader.names[number])
-        places, of = place[events], category[events]
-        for code in np.flatnonzero(np.bincount(of[places >= 0])).tolist():
-            some = np.flatnonzero((of == code) & (places >= 0))
+        places, codes = place[events], category[events]
+        for code in np.flatnonzero(np.bincount(codes[places >= 0])).tolist():
+            some = np.flatnonzero((codes == code) & (places >= 0))
             mine = values[some]
             if kind == TEXT or (kind == INTEGER_OR_TEXT and code in cat.CALLS):
                 mine = reader.codes(TEXTS, mine, text_code) - np.int32(1)

@@ -163,19 +163,19 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
         cells = distinct(np.concatenate(cell_of))
         cell_of = [np.searchsorted(cells, cell) for cell in cell_of]
     cell = cell_of[0]
-    on, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))
-    np.add.at(on, cell, parts.ns)
+    path_ns, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))
+    np.add.at(path_ns, cell, parts.ns)
     for mine, some in zip(cell_of[1:], totals, strict=True):
         np.add.at(total, mine, some.ns)
         np.add.at(count, mine, some.count)
-    rows = np.flatnonzero((on > 0) | (total > 0) | (count > 0))
+    rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
     step, leaf = np.divmod(cells[rows], max(leaves, 1))
     longest = _longest(parts, cell, len(cells))
     return LeafTable(
         step=step,
         **{name: column[leaf] for name, column in keys.items()},
-        path_ns=on[rows],
-        total_ns=np.maximum(total, on)[rows],
+        path_ns=path_ns[rows],
+        total_ns=np.maximum(total, path_ns)[rows],
         count=count[rows],
         longest_ns=longest[0][rows],
         longest_at=longest[1][rows],

@@ -55,7 +55,9 @@ def captures_of(trace: Trace) -> list[Capture]:
     """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
     notes = Notes()
     steps = whole_file(trace)
-    calls = build_calls(trace, steps, {name: build_lane(trace, of, notes) for name, of in LANES.items()}, notes)
+    calls = build_calls(
+        trace, steps, {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}, notes
+    )
     begins = _begins(trace)
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")

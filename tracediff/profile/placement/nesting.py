@@ -238,9 +238,9 @@ def pieces(lane: Lane, chosen: NDArray[np.bool_] | None = None) -> Pieces:
     of its children: per scope they add up to its self time.
     """
     inner = np.flatnonzero(lane.parent >= 0)
-    of = np.arange(len(lane.rows))
+    scopes = np.arange(len(lane.rows))
     if chosen is not None:
-        inner, of = inner[chosen[lane.parent[inner]]], np.flatnonzero(chosen)
+        inner, scopes = inner[chosen[lane.parent[inner]]], np.flatnonzero(chosen)
     siblings = inner[np.argsort(lane.parent[inner], kind="stable")]
     parent = lane.parent[siblings]
     first = np.ones(len(siblings), bool)
@@ -250,9 +250,9 @@ def pieces(lane: Lane, chosen: NDArray[np.bool_] | None = None) -> Pieces:
     since[first] = lane.start[parent[first]]
     tail = lane.start.copy()
     np.maximum.at(tail, lane.parent[inner], lane.end[inner])
-    start, end = np.concatenate((since, tail[of])), np.concatenate((lane.start[siblings], lane.end[of]))
+    start, end = np.concatenate((since, tail[scopes])), np.concatenate((lane.start[siblings], lane.end[scopes]))
     lasting = np.flatnonzero(end > start)
-    return start[lasting], end[lasting], np.concatenate((parent, of))[lasting]
+    return start[lasting], end[lasting], np.concatenate((parent, scopes))[lasting]
 
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:
