@@ -2,6 +2,7 @@
 is ever run.
 """
 
+import dataclasses
 import json
 from copy import deepcopy
 from functools import partial
@@ -415,8 +416,8 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     name = "漢<" * 400
     group = comparison.work.groups[0]
-    crowd = replace(group, members=group.members.map(lambda side: side * 40), call=name)
-    groups = tuple(replace(crowd, largest=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
+    crowd = dataclasses.replace(group, members=group.members.map(lambda side: side * 40), call=name)
+    groups = tuple(dataclasses.replace(crowd, largest=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
     ops = tuple(
         Op(
             counted_as=f"{k}{name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -206,7 +207,7 @@ def _groups(comparison: Comparison, part: Part) -> list[Group]:
             groups.append(group)
         elif any(kept):  # what its operator's occurrences count is no longer all of it
             items = group.items.map(lambda side: tuple(i for i in side if part.contains(i, i.work.category)))
-            groups.append(replace(group, members=kept, ops=None, items=items))
+            groups.append(dataclasses.replace(group, members=kept, ops=None, items=items))
     return sorted(
         groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in chain(*g.members)])
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -43,7 +44,8 @@ class Member(Struct, frozen=True, kw_only=True):
     first: Occurrence
 
 
-class Group(Struct, frozen=True, kw_only=True, dict=True):
+@dataclass(frozen=True, kw_only=True)
+class Group:
     """Work of both sides that is the same; counts and times are numerators over scale.
 
     Attributes:
@@ -64,7 +66,7 @@ class Group(Struct, frozen=True, kw_only=True, dict=True):
     members: Pair[tuple[Member, ...]]
     ops: Pair[int] | None = None
     call: str | None = None
-    items: Pair[tuple[Item, ...]] = NO_ITEMS
+    items: Pair[tuple[Item, ...]] = field(default=NO_ITEMS, compare=False, repr=False)
 
     @cached_property
     def name(self) -> str:

@@ -4,6 +4,7 @@ work as one row for an operator with its kernels on both sides.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -277,7 +278,7 @@ def one_group(groups: Sequence[Group]) -> Group:
     if len(groups) == 1:
         return groups[0]
     ops = [g.ops for g in groups if g.ops]
-    return replace(
+    return dataclasses.replace(
         groups[0],
         module=groups[0].module and every_instance(groups[0].module),
         members=Pair(*map(_one_side, _members(groups))),

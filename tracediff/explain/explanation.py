@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from math import exp
 
 import numpy as np
@@ -121,7 +122,8 @@ class Cause(Struct, frozen=True, kw_only=True):
     node: Node
 
 
-class Explanation(Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
     """Why the step got faster or slower. Times in µs per step.
 
     Attributes:
@@ -140,7 +142,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     rest_us: float
     scale_us: float
     root: Node
-    leaves: Leaves
+    leaves: Leaves = field(repr=False, compare=False)
     period: str = "step"
 
     @property
