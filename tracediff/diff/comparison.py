@@ -22,7 +22,7 @@ from tracediff.diff.ops import GPU_WORK, Op, TestedFamily, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import Unprofiled, Verdict
-from tracediff.diff.views import UNKNOWN, WorkChange, every_instance, work_changes
+from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, work_changes
 from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -96,6 +96,11 @@ class Comparison(Struct, frozen=True, dict=True):
     def work_changes(self) -> tuple[WorkChange, ...]:
         """The work with its instances merged, the largest change first."""
         return tuple(work_changes(self.work))
+
+    @cached_property
+    def work_by_operator(self) -> tuple[Sum, ...]:
+        """All of the work by operator, work without one by family, the largest change first."""
+        return tuple(by_operator(self.work))
 
     @cached_property
     def module_instances(self) -> Counter[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from itertools import chain
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import Modules, Sum, WorkChange, by_operator, kernels_of, summed, summed_by
+from tracediff.diff.views import Modules, Sum, WorkChange, kernels_of, summed, summed_by
 from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
 from tracediff.pair import total
 from tracediff.present.columns import numbers
@@ -172,7 +173,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     """
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op.significance.word for op in comparison.ops}
-    found = by_operator(comparison.work)
+    found = comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in found]
     top = min(top, sum(abs(change) >= thresholds.CHANGED_WORK * max(steps) for change in changes))
     rows = [
@@ -180,8 +181,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
         for line in found[:top]
     ]
     left = found[top:]
-    members = (member for group in comparison.work.groups for side in group.members for member in side)
-    families = {kernels_of(member.family) for member in members}
+    families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
     by = "family" if rows and all(row.name in families for row in rows) else "operator"
     return Sums(
         title=f"GPU work by {by}" if has_gpu else "Operators (self time)",
