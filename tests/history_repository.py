@@ -1,4 +1,4 @@
-"""A git repository whose commits take a known time per step, and a script in it that stands for recording a set."""
+"""A git repository whose commits take a known time per step, and a script in it in place of recording a set."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What is true of real pairs: what an explanation must say of each, and what it must never say.
 
 Somebody changed one thing between the sides of each pair, and the truth is from plain scripts on the raw JSON. A claim
-is a sentence and a predicate on a `Told`.
+is a sentence and a predicate on an `Explained`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FIRST = 3
 
 
 @dataclass(frozen=True)
-class Told:
+class Explained:
     """What a comparison says, as its screens say it."""
 
     comparison: Comparison
@@ -72,7 +72,7 @@ def told_of(cause: Cause) -> str:
     return " | ".join((*cause.trail, cause.label, cause.what, *(reason.text for reason in cause.reasons)))
 
 
-Claim = tuple[str, Callable[[Told], bool]]
+Claim = tuple[str, Callable[[Explained], bool]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +108,9 @@ def of_traces(control: str, test: str, **claims: object) -> Story:
     return Story(control=control, test=test, folder=FOLDER, **claims)  # type: ignore[arg-type]
 
 
-def fused_attention_is_split(told: Told) -> bool:
+def fused_attention_is_split(explained: Explained) -> bool:
     """Whether the replayed kernel of each layer is in one group with the two that replace it."""
-    attention = [group for group in told.comparison.gpu_time.groups if group.family == "attention"]
+    attention = [group for group in explained.comparison.gpu_time.groups if group.family == "attention"]
     names = [sorted(member.name for member in group.members.test) for group in attention]
     split = [found for found in names if len(found) == 2 and "_QKV_" in found[0] and "_reduce_" in found[1]]
     return len(split) == len(attention) - 1 == 31
@@ -118,10 +118,10 @@ def fused_attention_is_split(told: Told) -> bool:
 
 NO_ADVICE_ON_KERNELS = (
     "gemm kernels were replaced, or have another dtype or layout",
-    lambda told: bool(told.reasons("gemm") & {"other-kernels", "dtype", "layout", "tensor-cores"}),
+    lambda explained: bool(explained.reasons("gemm") & {"other-kernels", "dtype", "layout", "tensor-cores"}),
 )
-GPU_CAUSE = ("a change of kernels is a cause", lambda told: any(map(told.on_gpu, told.causes)))
-OTHER_PROGRAM = ("it is another program", lambda told: "other-program" in told.facts)
+GPU_CAUSE = ("a change of kernels is a cause", lambda explained: any(map(explained.on_gpu, explained.causes)))
+OTHER_PROGRAM = ("it is another program", lambda explained: "other-program" in explained.facts)
 
 STORIES = (
     of_pair(
@@ -136,7 +136,7 @@ STORIES = (
             ),
             ("gemm and attention are among the first lines", lambda t: t.first("gemm", 1) and t.first("attention", 1)),
             (
-                "a fused attention stands against both of its parts, in all layers but the last",
+                "a fused attention is paired with both of its parts, in all layers but the last",
                 fused_attention_is_split,
             ),
         ),
@@ -265,7 +265,7 @@ STORIES = (
             ("it is another model", lambda t: bool(t.facts & {"work-differs", "other-program"})),
             ("rank 0 is compared with rank 0", lambda t: list(t.comparison.control.ranks) == [0]),
             (
-                "it is said which ranks are compared",
+                "it states which ranks are compared",
                 lambda t: "rank 0 of 0, 1 → 0" in {reason.short for reason in t.comparison.comparability.reasons},
             ),
             (
@@ -314,7 +314,7 @@ STORIES = (
         "unit_attn_fused",
         "control",
         "test",
-        must=(("one kernel stands against three", lambda t: paired_kernels(t) == [(1, 3)]),),
+        must=(("one kernel is paired with three", lambda t: paired_kernels(t) == [(1, 3)]),),
         never=(("anything of the GPU changed the step", lambda t: any(map(t.on_gpu, t.causes))),),
     ),
     of_pair(
@@ -330,7 +330,7 @@ STORIES = (
         "test",
         must=(
             ("nothing changed", lambda t: not t.causes),
-            ("one stands against one", lambda t: paired_kernels(t) == [(1, 1)]),
+            ("one is paired with one", lambda t: paired_kernels(t) == [(1, 1)]),
         ),
     ),
     of_pair(
@@ -464,9 +464,9 @@ STORIES = (
 )
 
 
-def paired_kernels(told: Told) -> list[tuple[int, int]]:
+def paired_kernels(explained: Explained) -> list[tuple[int, int]]:
     """(kernels of control, of test) of the groups of work that both sides have."""
-    comparison = told.comparison
+    comparison = explained.comparison
     return [
         (round(comparison.number(g.count.control)), round(comparison.number(g.count.test)))
         for g in comparison.gpu_time.groups
@@ -474,7 +474,7 @@ def paired_kernels(told: Told) -> list[tuple[int, int]]:
     ]
 
 
-def gpu_time(told: Told) -> tuple[float, float]:
+def gpu_time(explained: Explained) -> tuple[float, float]:
     """All time of the GPU in the period, of control and test."""
-    control, test = told.comparison.explanation.root.children[GPU].total
+    control, test = explained.comparison.explanation.root.children[GPU].total
     return float(control), float(test)

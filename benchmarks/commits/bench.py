@@ -50,7 +50,7 @@ def main() -> int:
     ]
     with tempfile.TemporaryDirectory() as temporary:
         results = [(case, *judged(case, arguments.keep or Path(temporary), arguments.runs)) for case in wanted]
-    print("| repository | commit | changes the work | right | what is said |\n|---|---|---|---|---|")
+    print("| repository | commit | changes the work | right | what it says |\n|---|---|---|---|---|")
     for case, is_right, said in results:
         words = case.repository, case.name, "yes" if case.runs else "no", "yes" if is_right else "**no**", said
         print(f"| {' | '.join(words)} |")
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def judged(case: Planted, folder: Path, runs: int) -> tuple[bool, str]:
-    """(whether what is said of a case is right, what is said)."""
+    """(whether what it says of a case is right, what it says)."""
     repository = folder / case.repository
     if not repository.exists():
         shutil.copytree(HERE / case.repository, repository, ignore=shutil.ignore_patterns("__pycache__"))

@@ -69,11 +69,11 @@ def judge(comparison: Comparison, truth: Truth, sign: int = 1) -> Verdict:
     ]
     if truth.fact:
         facts = {fact.code: fact for fact in explanation.facts}
-        told = truth.fact in facts or (truth.fact == "other-program" and "rewritten" in facts)  # by what it does
-        if told and truth.ratio != 1:
+        has_fact = truth.fact in facts or (truth.fact == "other-program" and "rewritten" in facts)  # by what it does
+        if has_fact and truth.ratio != 1:
             ratio = float(re.sub(",", "", facts[truth.fact].test))
-            told = 0.5 <= abs(ratio - 1) / abs(truth.ratio - 1) <= 1.5
-        return Verdict(True, told, told, false, effects)
+            has_fact = 0.5 <= abs(ratio - 1) / abs(truth.ratio - 1) <= 1.5
+        return Verdict(True, has_fact, has_fact, false, effects)
     matters = abs(change) >= MATTERS * step
     return Verdict(matters, any(named[:1]), any(named[:2]), false, effects)
 

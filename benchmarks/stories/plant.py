@@ -29,7 +29,7 @@ class Truth:
 
     Attributes:
         gpu: raw name of GPU events → longer or shorter by. host: (names around it, longer or shorter by).
-        operators: by which all operators together are longer. fact: that must be told, with its ratio.
+        operators: by which all operators together are longer. fact: that must be stated, with its ratio.
         effects: what lines may say of it; empty for anything. is_noise: whether no line may claim more than noise.
     """
 

@@ -80,9 +80,9 @@ def test_spans_are_what_the_row_counts(runs, tab):
     assert rows
     for row in rows:
         figure = next(part for part in spans(context, row, inspector) if isinstance(part, html.Figure))
-        told = figure.children[0].children[0].children
+        caption = figure.children[0].children[0].children
         counted = [row.cells.get(f"{side}_count") for side in ("control", "test")]
-        assert [int(n) for n in re.findall(r"([\d,]+) events?", told)] == counted
+        assert [int(n) for n in re.findall(r"([\d,]+) events?", caption)] == counted
 
 
 def test_a_rank_of_each_side(runs):

@@ -1,4 +1,4 @@
-"""What the step waits for moves between host and GPU: work that did not change is told nowhere as work (µs)."""
+"""What the step waits for moves between host and GPU: work that did not change is nowhere named as work (µs)."""
 
 import gzip
 import json

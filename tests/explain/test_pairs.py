@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pair_stories import STORIES, Claim, Story, Told
+from pair_stories import STORIES, Claim, Explained, Story
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
@@ -32,11 +32,11 @@ def sets(control: str, test: str) -> list[TraceSet]:
 
 
 @lru_cache(maxsize=1)
-def compared(control: str, test: str) -> Told:
-    return Told(compare_sets(*sets(control, test), force=True))
+def compared(control: str, test: str) -> Explained:
+    return Explained(compare_sets(*sets(control, test), force=True))
 
 
-def told(story: Story) -> Told:
+def explained(story: Story) -> Explained:
     """The comparison of a pair; the tests of one pair follow each other, so that it is made once."""
     return compared(*story.paths)
 
@@ -50,7 +50,7 @@ def events(side: str) -> list[dict[str, Any]]:
 
 
 def lines_exposure_and_rest_add_up_to_the_change_of_the_step(story: Story) -> None:
-    comparison = told(story).comparison
+    comparison = explained(story).comparison
     found = comparison.explanation
     parts = sum(cause.delta_us for cause in found.causes) + sum(found.exposure_us.values()) + found.rest_us
     assert parts == pytest.approx(found.change_us, abs=1e-3)
@@ -58,7 +58,7 @@ def lines_exposure_and_rest_add_up_to_the_change_of_the_step(story: Story) -> No
 
 
 def every_node_is_the_sum_of_its_children_and_of_its_effects(story: Story) -> None:
-    for node in told(story).comparison.explanation.root.walk():
+    for node in explained(story).comparison.explanation.root.walk():
         assert node.effects.sum() == pytest.approx(node.change, abs=1)
         if node.children:
             for name in ("path", "total", "count", "effects"):
@@ -67,7 +67,7 @@ def every_node_is_the_sum_of_its_children_and_of_its_effects(story: Story) -> No
 
 
 def no_line_claims_where_nothing_changed(story: Story) -> None:
-    for cause in told(story).causes:
+    for cause in explained(story).causes:
         assert cause.delta_us, cause.label
         assert (cause.delta_us > 0) == (cause.test_us > cause.control_us), cause.label
 
@@ -80,7 +80,7 @@ def a_side_and_itself_have_no_line_and_do_the_same_work(story: Story) -> None:
 
 
 def gpu_work_is_all_of_the_gpu_events_of_the_files(story: Story) -> None:
-    node = told(story).comparison.explanation.root.children[GPU]
+    node = explained(story).comparison.explanation.root.children[GPU]
     for k, side in enumerate(story.paths):
         on_gpu = [event for event in events(side) if event.get("cat") in ON_GPU]
         assert node.total[k] == pytest.approx(1000 * sum(event["dur"] for event in on_gpu), rel=1e-6)
@@ -88,20 +88,20 @@ def gpu_work_is_all_of_the_gpu_events_of_the_files(story: Story) -> None:
 
 
 def a_single_event_dominates_its_line_in_the_file(story: Story) -> None:
-    for cause in told(story).causes:
+    for cause in explained(story).causes:
         if cause.node.note != SINGLE or cause.label.endswith(PYTHON) or "." in cause.label:
             continue
         k = int(cause.test_us > cause.control_us)
         named = cause.label.removeprefix("one ").split(" in ")[0].removeprefix("cuda")
-        on_gpu = told(story).on_gpu(cause)
+        on_gpu = explained(story).on_gpu(cause)
         found = [e["dur"] for e in events(story.paths[k]) if (e.get("cat") in ON_GPU if on_gpu else named in e["name"])]
         whole = max(cause.control_us, cause.test_us)
         assert any(whole / 2 <= took <= whole + 0.01 for took in found), cause.label
 
 
 def lines_of_the_gpu_take_no_longer_than_the_events_of_their_names(story: Story) -> None:
-    comparison = told(story).comparison
-    for cause in filter(told(story).on_gpu, told(story).causes):
+    comparison = explained(story).comparison
+    for cause in filter(explained(story).on_gpu, explained(story).causes):
         if any(node.note == SINGLE for node in cause.node.walk()):
             continue  # an event apart from its group
         groups = [comparison.work.groups[step] for step in groups_below(cause.node)]
@@ -129,7 +129,7 @@ OF_WHOLE_FILES: tuple[Check, ...] = (
 
 def claimed(claim: Claim, expected: bool) -> Check:
     def check(story: Story) -> None:
-        assert claim[1](told(story)) == expected, told(story).text
+        assert claim[1](explained(story)) == expected, explained(story).text
 
     return check
 

@@ -83,12 +83,12 @@ def test_where_no_leaf_is_small_each_stays_alone(monkeypatch):
 def test_real_explanations_stay_the_same(monkeypatch, control, test):
     sets = load_sets([str(FOLDER / control), str(FOLDER / test)])
 
-    def told():
+    def explained():
         explanation = compare_sets(*sets, force=True).explanation
         return [(c.label, c.what, c.delta_us, [r.text for r in c.reasons]) for c in explanation.causes]
 
-    expected = told()
+    expected = explained()
     monkeypatch.setattr(bounds, "LEAVES_APART", 0)
-    found = told()
+    found = explained()
     assert [(*line[:2], line[3]) for line in found] == [(*line[:2], line[3]) for line in expected]
     assert [line[2] for line in found] == pytest.approx([line[2] for line in expected])

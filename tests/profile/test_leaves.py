@@ -38,7 +38,7 @@ def spelled(profile, names=("path_ns", "total_ns")):
     return out
 
 
-def told(profile):
+def summed(profile):
     """The rows in words, without the codes that depend on the order of the file."""
     table = profile.leaves
     text = ["", *profile.names]
@@ -103,5 +103,5 @@ def test_a_loader_is_one_instance_whatever_happens_in_it(tmp_path):
 def test_where_a_file_is_cut_does_not_matter(name):
     (path,) = [p for p in FILES if p.as_posix().endswith(name)]
     first, second = (build_profile(read_trace(str(path), chunk)) for chunk in (CHUNK, 10_007))
-    assert told(first) == told(second)
-    assert sum(told(first).values()) == len(first.leaves.step)
+    assert summed(first) == summed(second)
+    assert sum(summed(first).values()) == len(first.leaves.step)

@@ -60,7 +60,7 @@ def test_comments_and_blank_lines_change_nothing(places, line):
         ("a + b", "a - b", {"helper"}),
         ("def helper(a):", "def helper(a: int) -> int:", set()),
         ("        y = x * SIZE\n        return [y", "        z = x * SIZE\n        return [z", set()),
-        ('"""What it does."""', '"""Otherwise told."""', set()),
+        ('"""What it does."""', '"""Written otherwise."""', set()),
         ("SIZE = 3", "SIZE: int = 3", None),
     ],
 )
