@@ -213,7 +213,7 @@ class StepInspector:
 
         def chosen(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
             trace, gpu = context.trace, context.gpu
-            mine = (trace.dur >= 0) & trace.named(lambda raw: table_name(raw) == name)
+            mine = (trace.dur >= 0) & trace.name_matches(lambda raw: table_name(raw) == name)
             mine &= np.array([c == category for c in trace.categories], bool)[trace.category]
             rows = np.flatnonzero(mine)
             step = context.steps.positions_at(trace.ts[rows])
