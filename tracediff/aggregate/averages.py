@@ -254,7 +254,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
     """
     median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
     used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
-    found = (
+    candidates = (
         (run.name, rank, profile.origin.file, profile.timeline)
         for run in traces.runs
         for rank, files in run.ranks.items()
@@ -266,7 +266,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
         run, rank, _, timeline = place
         return (run, rank, timeline.step) not in used, abs(timeline.end - timeline.start - median)
 
-    nearest = min(found, key=oddness, default=None)
+    nearest = min(candidates, key=oddness, default=None)
     if nearest is None:
         return None
     run, rank, file, timeline = nearest

@@ -159,15 +159,15 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
         from tracediff.aggregate.collective_skew import collective_waits
 
         waits = collective_waits(traces)
-    found = {table.schema.name: table for table in waits.tables} if waits else {}
+    tables = {table.schema.name: table for table in waits.tables} if waits else {}
     for name in names:
         if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
-            found[name] = table_average(traces, name)
+            tables[name] = table_average(traces, name)
     notes = Notes()
     for name in traces.tables:
-        if name != ALL and name not in found:
+        if name != ALL and name not in tables:
             notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
-    return {name: found[name] for name in names if name in found}, (*(waits.notes if waits else ()), *notes.list())
+    return {name: tables[name] for name in names if name in tables}, (*(waits.notes if waits else ()), *notes.list())
 
 
 def _why_missing(name: str) -> str:
@@ -180,8 +180,10 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
     """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
     denominator, weighted = weighted_files(traces)
     average = SetTable(table_schema(name), denominator)
-    held = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
-    for group in alike([of_file for of_file, _ in held], [table for _, table in held], [()] * len(held)):
+    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    for group in alike(
+        [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
+    ):
         table = group.table
         rows = np.isin(table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
