@@ -204,7 +204,7 @@ def bisect(
     from tracediff.diff.gate.limits import allowed, parse_relative
     from tracediff.git import Repository
     from tracediff.history.bisect import bisect as run_bisect
-    from tracediff.history.bisect import chosen
+    from tracediff.history.bisect import only_series
     from tracediff.history.evidence import Criterion
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read
@@ -213,7 +213,7 @@ def bisect(
 
     repository = Repository(Path.cwd())
     limit = None if max_regression is None else parse_relative(max_regression, "--max-regression")
-    series = chosen(selected(all_series(read(place).entries, repository), machine, configuration))
+    series = only_series(selected(all_series(read(place).entries, repository), machine, configuration))
     found = run_bisect(series, good, bad, command, repository, Criterion(limit, allowed(allow, "--allow")))
     show_bisected(found, repository.subjects(found.suspects), screen_console())
     return 3 if found.inconclusive or len(found.suspects) > 1 else 0
