@@ -97,8 +97,8 @@ def build_profile(
         tables=further,
         collectives=communication,
     )
-    shown = (selection or Selection()).typical(profile)
-    return replace(profile, timeline=PackedTimeline.of(build_timeline(context, shown)))
+    typical_position = (selection or Selection()).typical(profile)
+    return replace(profile, timeline=PackedTimeline.of(build_timeline(context, typical_position)))
 
 
 def work_keys_of(context: Context) -> WorkKeys:

@@ -108,14 +108,14 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
     )
 
 
-def devices(found: Sequence[Allocations]) -> list[str]:
+def devices(allocations_of_devices: Sequence[Allocations]) -> list[str]:
     """The names of the devices in tables. The only device of its kind has no number, so that ranks on different GPUs
     share a row. Amounts that count from the start of the file have a row of their own.
     """
-    alone = {kind for kind, count in Counter(device.kind for device in found).items() if count == 1}
+    alone = {kind for kind, count in Counter(device.kind for device in allocations_of_devices).items() if count == 1}
     return [
         (device.kind if device.kind in alone else device.device) + ("" if device.has_totals else FROM_ZERO)
-        for device in found
+        for device in allocations_of_devices
     ]
 
 

@@ -12,7 +12,7 @@ from tracediff.arrays import Int64, combined, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.work import KEY, WorkKeys, chosen
+from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
 from tracediff.profile.placement.scopes import outside_torch
@@ -86,12 +86,12 @@ class Sources(Struct, dict=True):
             (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
-        leaf_of, found, columns = np.zeros(self.end, np.int64), 0, []
+        leaf_of, leaf_count, columns = np.zeros(self.end, np.int64), 0, []
         for sources, own in kinds:
             if len(sources):
                 code, first = combined(*own.values())
-                leaf_of[sources] = found + code
-                found += len(first)
+                leaf_of[sources] = leaf_count + code
+                leaf_count += len(first)
                 columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
         keys = {name: np.concatenate([c[name] for c in columns] or [np.zeros(0, np.int64)]) for name in COLUMNS}
         code, first = combined(*keys.values())
@@ -103,11 +103,11 @@ class Sources(Struct, dict=True):
         name = trace.name[ops.rows].astype(np.int64)
         is_call = trace.is_of(cat.CALLS, ops.rows)
         kind = np.where(is_call, np.where(trace.name_matches(is_synchronising, ops.rows), SYNC, CALL), OP)
-        around = (np.append(name, -1)[found] for found in operators_around(ops, operator))
+        around = (np.append(name, -1)[position] for position in operators_around(ops, operator))
         out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):
             here = np.flatnonzero(operator)
-            for column, values in chosen(work, here).items():
+            for column, values in keys_at(work, here).items():
                 out[column] = out[column] if column in out else np.full(len(name), -1)
                 out[column][here] = values
         return out

@@ -122,8 +122,8 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     ns = np.zeros((len(completions) - 1, len(names)), np.int64)
     np.add.at(ns, (step, state), length)
     on_gpu = np.flatnonzero(state < len(GPU_STATES))
-    (of_step, of_state, of_owner), (held,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
-    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=held)
+    (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
     new = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(step, prepend=-1))
     return StepAccount(tuple(names), ns, owned, np.append(edges[new], edges[-1:]), state[new])
 
@@ -162,13 +162,13 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     then in order of thread id.
     """
     used, name = np.unique(trace.name[ops.rows], return_inverse=True)
-    place, known = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
+    place, families = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
     start, end, position = pieces(ops)
     family, thread_of = place[name][position], ops.thread[position]
     for thread in thread_order(trace, steps, ops):
         on_thread = thread_of == thread
         for code in distinct(family[on_thread]).tolist():
-            state = f"op:{known[code]}"
+            state = f"op:{families[code]}"
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(on_thread & (family == code))

@@ -107,11 +107,11 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
         ([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])
     )  # since when nothing of the stream runs
     waits_from = np.minimum(np.maximum(launched[which], free), start)
-    behind = running.length_before(start) - running.length_before(waits_from)
+    queued_ns = running.length_before(start) - running.length_before(waits_from)
     out = np.zeros((steps, 4), np.int64)
     out[:, 0] = busy_ns(start, end, step, steps)
     in_step = step >= 0
-    for column, values in ((1, end - start), (2, behind), (3, np.ones(len(which), np.int64))):
+    for column, values in ((1, end - start), (2, queued_ns), (3, np.ones(len(which), np.int64))):
         np.add.at(out[:, column], step[in_step], values[in_step])
     return out
 
@@ -166,7 +166,11 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
-    also = [x for among in (queued, collective) for x in (among.clipped(low, high).start, among.clipped(low, high).end)]
+    also = [
+        x
+        for intervals in (queued, collective)
+        for x in (intervals.clipped(low, high).start, intervals.clipped(low, high).end)
+    ]
     edges = edges_of(account.edges, *also)
     start, length = edges[:-1], np.diff(edges)
     state = account.painted[np.searchsorted(account.edges, start, side="right") - 1]
@@ -307,22 +311,24 @@ COLLECTIVES = TableSchema(
 
 def collective_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
-    found = collectives(context)
-    took, known = found.end - found.start, found.size >= 0
-    ranks = np.array([k.ranks for k in found.kinds], np.int64)[found.kind]
-    bus, has_bus = bus_traffic(found.kinds, found.kind, ranks, found.size)
-    keys = [(found.kind, [getattr(k, name) for k in found.kinds]) for name in ("collective", "group", "dtype")]
+    operations = collectives(context)
+    took, has_size = operations.end - operations.start, operations.size >= 0
+    ranks = np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind]
+    bus, has_bus = bus_traffic(operations.kinds, operations.kind, ranks, operations.size)
+    keys = [
+        (operations.kind, [getattr(k, name) for k in operations.kinds]) for name in ("collective", "group", "dtype")
+    ]
     columns: list[Amounts] = [
         took,
-        found.exposed,
-        took - found.exposed,
+        operations.exposed,
+        took - operations.exposed,
         1,
-        np.where(known, found.size, 0),
-        np.where(known, took, 0),
+        np.where(has_size, operations.size, 0),
+        np.where(has_size, took, 0),
         bus,
         np.where(has_bus, took, 0),
     ]
-    return summed(found.step, [*keys, numbered_texts(size_labels(found.size))], columns)
+    return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
 
 
 TABLES: dict[str, FileTable] = {
