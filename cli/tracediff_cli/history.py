@@ -153,7 +153,7 @@ def show(
     if markdown_file:
         from tracediff.report.history import to_markdown
 
-        write_text(markdown_file, to_markdown(explained, stored.unread, by=by, last=last or None))
+        write_text(markdown_file, to_markdown(explained, stored.unread, view=by, last=last or None))
     if html_file:
         from tracediff.report.history import to_html
 
@@ -162,7 +162,7 @@ def show(
         from tracediff.report.history import show as show_terminal
         from tracediff.report.table_terminal import screen_console
 
-        show_terminal(place, explained, stored.unread, screen_console(), by=by, last=last or None)
+        show_terminal(place, explained, stored.unread, screen_console(), view=by, last=last or None)
     return 0
 
 
