@@ -215,8 +215,10 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
     """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
     denominator, weighted = weighted_files(traces)
     average = SetTable(table_schema(name), denominator)
-    held = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
-    for group in alike([of_file for of_file, _ in held], [table for _, table in held], [()] * len(held)):
+    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    for group in alike(
+        [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
+    ):
         table = group.table
         rows = np.isin(table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
@@ -289,7 +291,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
     """
     median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
     used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
-    found = (
+    candidates = (
         (run.name, rank, profile.origin.file, profile.timeline)
         for run in traces.runs
         for rank, files in run.ranks.items()
@@ -301,7 +303,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
         run, rank, _, timeline = place
         return (run, rank, timeline.step) not in used, abs(timeline.end - timeline.start - median)
 
-    nearest = min(found, key=oddness, default=None)
+    nearest = min(candidates, key=oddness, default=None)
     if nearest is None:
         return None
     run, rank, file, timeline = nearest

@@ -138,15 +138,15 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
         from tracediff.aggregate.collective_skew import collective_waits  # few sets have several ranks
 
         waits = collective_waits(traces)
-    found = {table.schema.name: table for table in waits.tables} if waits else {}
+    tables = {table.schema.name: table for table in waits.tables} if waits else {}
     for name in names:
         if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
-            found[name] = table_average(traces, name)
+            tables[name] = table_average(traces, name)
     notes = Notes()
     for name in traces.tables:
-        if name != ALL and name not in found:
+        if name != ALL and name not in tables:
             notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
-    return {name: found[name] for name in names if name in found}, (*(waits.notes if waits else ()), *notes.list())
+    return {name: tables[name] for name in names if name in tables}, (*(waits.notes if waits else ()), *notes.list())
 
 
 def _why_missing(name: str) -> str:

@@ -120,7 +120,7 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = trace.named(is_communication, rows)
+    speaks = trace.name_matches(is_communication, rows)
     kernel = trace.category[rows] == cat.KERNEL
     kind = np.where(
         kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
@@ -132,9 +132,9 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], 
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
-    waits = np.isin(category, cat.CALLS) & trace.named(is_synchronising, rows)
+    waits = np.isin(category, cat.CALLS) & trace.name_matches(is_synchronising, rows)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & trace.named(lambda name: "DataLoader" in name, rows)
+    loads = scope & trace.name_matches(lambda name: "DataLoader" in name, rows)
     cases = [launching[rows], waits, loads, scope]
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")

@@ -57,9 +57,9 @@ def collectives(context: Context) -> Collectives:
     On the host it is an annotation of gloo, MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
-    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
+    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.name_matches(is_communication)[gpu.rows])
     host = trace.complete((cat.ANNOTATION,))
-    host = host[trace.named(is_host_collective, host)]
+    host = host[trace.name_matches(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
     around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[kernels])
@@ -143,7 +143,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     when each event of ``rows`` begins; −1 for none.
     """
     out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.named(matches)[lane.rows])
+    mine = np.flatnonzero(trace.name_matches(matches)[lane.rows])
     known = np.flatnonzero(rows >= 0)
     thread, time = trace.thread[rows[known]], trace.ts[rows[known]]
     for code in distinct(thread).tolist():
@@ -320,7 +320,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     trace, ops = context.trace, context.lanes["ops"]
     if not len(rows):
         return np.zeros(0, np.int64)
-    speaks = trace.named(lambda name: context.families.of_name(name) == COMMUNICATION)
+    speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)
     computing = _computing(context, None)
     start, end, position = pieces(ops)
     works = np.flatnonzero(~speaks[ops.rows[position]])
@@ -331,7 +331,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 def _computing(context: Context, device: int | None) -> Intervals:
     """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
     trace, gpu = context.trace, context.gpu
-    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.named(is_communication)[gpu.rows]
+    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.name_matches(is_communication)[gpu.rows]
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))
     return union(gpu.start[mine], gpu.end[mine])
 

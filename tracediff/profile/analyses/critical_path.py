@@ -312,7 +312,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     trace, ops = context.trace, context.lanes["ops"]
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
-    engine = set(distinct(ops.thread[roots[trace.named(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
+    engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))

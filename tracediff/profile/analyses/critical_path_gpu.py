@@ -172,7 +172,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
-    own_wait = known & (trace.named(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
+    own_wait = known & (trace.name_matches(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
     held = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
     returned[known] = ops.end[launch[known]]
     returned[held] = launched[held] + thresholds.SUBMITTED_NS
@@ -223,7 +223,7 @@ def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
     known = np.flatnonzero(launch >= 0)
     rows = ops.rows[launch[known]]
     out = np.zeros(len(launch), bool)
-    out[known] = trace.is_of(cat.CALLS, rows) & trace.named(is_synchronising, rows)
+    out[known] = trace.is_of(cat.CALLS, rows) & trace.name_matches(is_synchronising, rows)
     return out
 
 
@@ -234,9 +234,9 @@ def waiting_calls(trace: Trace, ops: Lane) -> Int64:
     """
     calls = np.flatnonzero(trace.is_of(cat.CALLS, ops.rows))
     if _records_waits(trace, ops):
-        return calls[trace.named(is_synchronising, ops.rows[calls])]
+        return calls[trace.name_matches(is_synchronising, ops.rows[calls])]
     long = _long_operators(trace, ops)
-    return long[trace.named(reads_number, ops.rows[long])]
+    return long[trace.name_matches(reads_number, ops.rows[long])]
 
 
 def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int]]:
@@ -246,7 +246,7 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
     if _records_waits(trace, ops):
         return []
     long = _long_operators(trace, ops)
-    copying = set(long[trace.named(copies_tensor, ops.rows[long])].tolist())
+    copying = set(long[trace.name_matches(copies_tensor, ops.rows[long])].tolist())
     if not copying:
         return []
     found = []
@@ -262,7 +262,7 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
 
 def _records_waits(trace: Trace, ops: Lane) -> bool:
     """Whether the file has calls of the runtime that may wait."""
-    return bool((trace.is_of(cat.CALLS, ops.rows) & trace.named(may_wait, ops.rows)).any())
+    return bool((trace.is_of(cat.CALLS, ops.rows) & trace.name_matches(may_wait, ops.rows)).any())
 
 
 def _long_operators(trace: Trace, ops: Lane) -> Int64:
@@ -312,7 +312,7 @@ def _finds_full_queue(
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
     """See `Device.wait_call`."""
     rows = np.flatnonzero(trace.is_of(cat.CALLS))
-    calls = np.sort(trace.ts[rows[trace.named(is_stream_wait, rows)]])
+    calls = np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]])
     if not len(calls):
         return None
     position = np.searchsorted(calls, launched, side="left") - 1
@@ -346,7 +346,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     if not categories:
         return []
     among = np.flatnonzero(trace.is_of(categories))
-    rows = np.concatenate([among[trace.named(name.__eq__, among)] for name in names])
+    rows = np.concatenate([among[trace.name_matches(name.__eq__, among)] for name in names])
     wanted = (
         ARGUMENT.correlation,
         ARGUMENT.device,

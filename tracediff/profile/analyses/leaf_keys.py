@@ -59,9 +59,9 @@ class Sources(Struct, dict=True):
     def waits(self) -> NDArray[np.bool_]:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.named(
-            reads_number, rows
-        )
+        waits: NDArray[np.bool_] = trace.name_matches(may_wait, rows) & (
+            trace.category[rows] != cat.CPU_OP
+        ) | trace.name_matches(reads_number, rows)
         waits[self.blocked] = True
         return waits
 
@@ -102,7 +102,7 @@ class Sources(Struct, dict=True):
         trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
         name = trace.name[ops.rows].astype(np.int64)
         is_call = trace.is_of(cat.CALLS, ops.rows)
-        kind = np.where(is_call, np.where(trace.named(is_synchronising, ops.rows), SYNC, CALL), OP)
+        kind = np.where(is_call, np.where(trace.name_matches(is_synchronising, ops.rows), SYNC, CALL), OP)
         around = (np.append(name, -1)[found] for found in operators_around(ops, operator))
         out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):
@@ -151,11 +151,11 @@ class Sources(Struct, dict=True):
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
-    rows = np.flatnonzero(trace.named(lambda name: COMPILER in name or LOADER in name))
+    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER in name))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
-    compiles = trace.named(lambda name: COMPILER in name, rows)
-    captures = compiles & trace.named(lambda name: CAPTURE in name, rows)
-    loads = trace.named(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
+    compiles = trace.name_matches(lambda name: COMPILER in name, rows)
+    captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
+    loads = trace.name_matches(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
     painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]

@@ -76,7 +76,7 @@ def captures_of(trace: Trace) -> list[Capture]:
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
     rows = trace.complete(cat.CALLS)
-    rows = rows[trace.named(lambda name: is_launch(name) or is_captured_copy(name), rows)]
+    rows = rows[trace.name_matches(lambda name: is_launch(name) or is_captured_copy(name), rows)]
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
@@ -88,7 +88,7 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
 def _begins(trace: Trace) -> Int64:
     """int64 times in ns at which a graph's capture begins, ascending."""
     rows = trace.complete(cat.CALLS)
-    return np.sort(trace.ts[rows[trace.named(is_capture_begin, rows)]])
+    return np.sort(trace.ts[rows[trace.name_matches(is_capture_begin, rows)]])
 
 
 def _names(trace: Trace, launches: Int64) -> list[str]:
@@ -96,7 +96,7 @@ def _names(trace: Trace, launches: Int64) -> list[str]:
     for category in cat.CALLS:
         codes = trace.text_column(KERNEL_ARGUMENT, category)[launches]
         named = [trace.texts[code] if code >= 0 else name for code, name in zip(codes.tolist(), named, strict=True)]
-    is_copy = trace.named(is_captured_copy, launches).tolist()
+    is_copy = trace.name_matches(is_captured_copy, launches).tolist()
     return [COPY if copies else name for copies, name in zip(is_copy, named, strict=True)]
 
 

@@ -65,7 +65,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     )
     if not len(rows):
         calls = trace.complete(cat.CALLS)
-        launches = int(trace.named(is_launch, calls).sum())
+        launches = int(trace.name_matches(is_launch, calls).sum())
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
     device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]

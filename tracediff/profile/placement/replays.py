@@ -93,7 +93,7 @@ def _captured_paths(
 def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
     """The GPU events of each graph launch, in order of start."""
     launched = np.flatnonzero(gpu.launch >= 0)
-    launched = launched[trace.named(is_graph_launch, gpu.launch[launched])]
+    launched = launched[trace.name_matches(is_graph_launch, gpu.launch[launched])]
     order = launched[np.lexsort((gpu.start[launched], gpu.launch[launched]))]
     return group_rows(gpu.launch[order], order)
 

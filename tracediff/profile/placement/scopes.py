@@ -75,7 +75,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
     modules = module_lane(trace)
     module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, annotations.rows[trace.named(_is_users)[annotations.rows]], Notes())
+    users = lane_of(trace, annotations.rows[trace.name_matches(_is_users)[annotations.rows]], Notes())
     user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
@@ -95,7 +95,7 @@ def _is_users(annotation: str) -> bool:
 def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
     rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
-    return lane_of(trace, rows[trace.named(MODULE_SCOPE.match, rows)], Notes())
+    return lane_of(trace, rows[trace.name_matches(MODULE_SCOPE.match, rows)], Notes())
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
@@ -143,12 +143,12 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
-    backward = trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
+    backward = trace.name_matches(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
     phases = np.full(len(ops.rows), -1, np.int8)
     phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
-        around = np.append(nearest(annotations, trace.named(pattern.search, annotations.rows)), -1)[scope]
+        around = np.append(nearest(annotations, trace.name_matches(pattern.search, annotations.rows)), -1)[scope]
         phases[(around >= 0) & (phases < 0)] = phase
     found = inherited(ops, phases, -1)
     alone = (found < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)

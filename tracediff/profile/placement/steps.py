@@ -101,7 +101,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
 
     check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
     rows = trace.complete((cat.ANNOTATION,))
-    rows = rows[trace.named(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
+    rows = rows[trace.name_matches(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
@@ -135,9 +135,9 @@ def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     """Only the last step can be empty: the profiler opened it and the loop had ended."""
     start, end = int(steps.start[-1]), int(steps.end[-1])
     inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & trace.is_of(cat.HOST)
-    inside &= ~((trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)) & ~trace.named(
-        PROFILER_STEP.match
-    )
+    inside &= ~(
+        (trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)
+    ) & ~trace.name_matches(PROFILER_STEP.match)
     if inside.any() or len(steps) == 1:
         return steps
     notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) is empty and was dropped")

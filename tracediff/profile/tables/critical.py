@@ -91,7 +91,7 @@ def _kinds(trace: Trace) -> Int64:
     ):
         kind[category] = code
     found = kind[trace.category]
-    found[(trace.category == cat.KERNEL) & trace.named(is_communication)] = COMM
+    found[(trace.category == cat.KERNEL) & trace.name_matches(is_communication)] = COMM
     return found
 
 

@@ -129,7 +129,7 @@ def loading_rows(context: Context) -> TableRows:
     in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane, account = context.trace, context.lanes["annotations"], context.account
-    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name, lane.rows))
+    loaders = np.flatnonzero(trace.name_matches(lambda name: "DataLoader" in name, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
     start, end = trace.spans(rows)
     taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
@@ -165,7 +165,7 @@ SYNCHRONISATIONS = TableSchema(
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.lanes["ops"]
-    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
+    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising)[ops.rows]
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
     keys: list[Key] = [
@@ -199,7 +199,7 @@ def _innermost_of(
     """
     name = np.append(trace.name[lane.rows].astype(np.int64), -1)
     above = np.append(lane.parent, -1)
-    matching = np.append(nearest(lane, trace.named(matches, lane.rows)), -1)
+    matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
     found = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
     while len(found) < most:
         found.append(matching[above[found[-1]]])
