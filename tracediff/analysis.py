@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import OpAverage, UsedStep, call_tree
+from tracediff.aggregate.averages import OpAverage, SetTable, UsedStep, call_tree
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.summary import SetTable, Side, summarise
+from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import Origins, items_of

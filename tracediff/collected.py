@@ -127,7 +127,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     speedup, low, high = None, None, None
     if not is_base and base is not None and (base_steps := base.run_medians_us) and steps:
         speedup, low, high = _speedup(base_steps, steps)
-    (traces,) = load_sets([folder])
+    (traces,) = load_sets([folder], timelines=False)
     kernels, ops = _counts(traces)
     cold = next((run for run in runs if run.run == 1), None)
     warm = [run.first_step_s for run in runs if run.run != 1 and run.compile and run.first_step_s is not None]

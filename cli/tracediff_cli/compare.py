@@ -121,7 +121,7 @@ def compare(
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format])
-    comparison = code.explain(pair.compared())
+    comparison = code.explain(pair.compared(timelines=bool(html_file or image_format)))
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text

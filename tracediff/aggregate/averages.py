@@ -9,7 +9,7 @@ where it is shown.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import lcm
 
 import numpy as np
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
-from tracediff.arrays import distinct
+from tracediff.arrays import distinct, grouped
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import GPU_STATES, STATES
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
+from tracediff.profile.tables import table_schema
+from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL, is_communication, is_host_collective
 
 ANNOTATION = "user_annotation"
@@ -88,6 +90,25 @@ class OpAverage(Struct):
 
     denominator: int
     ops: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+
+class SetTable(Struct, frozen=True):
+    """A table of a set, as that of a schema.
+
+    Attributes:
+        schema: of its rows. denominator: of all numerators.
+        rows: key → numerators of the columns, per step.
+    """
+
+    schema: TableSchema
+    denominator: int
+    rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
+
+    def add(self, key: tuple[str, ...], values: Sequence[int], weight: int) -> None:
+        """Add ``weight`` times ``values`` to the row of ``key``."""
+        row = self.rows.setdefault(key, [0] * len(values))
+        for k, value in enumerate(values):
+            row[k] += weight * value
 
 
 def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
@@ -187,6 +208,22 @@ def op_average(traces: TraceSet) -> OpAverage:
             entry[0] += weight * count
             entry[1] += weight * total
             entry[2] += weight * self_ns
+    return average
+
+
+def table_average(traces: TraceSet, name: str) -> SetTable:
+    """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
+    denominator, weighted = weighted_files(traces)
+    average = SetTable(table_schema(name), denominator)
+    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    for group in alike(
+        [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
+    ):
+        table = group.table
+        rows = np.isin(table.step, group.used)
+        (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
+        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
+            average.add(table.keys[key], values, group.weight)
     return average
 
 

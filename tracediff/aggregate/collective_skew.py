@@ -13,9 +13,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.aggregate.averages import weighted_files
+from tracediff.aggregate.averages import SetTable, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
-from tracediff.aggregate.summary import SetTable
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
 from tracediff.arrays import Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
 from tracediff.ingest.model.health import Note, Notes

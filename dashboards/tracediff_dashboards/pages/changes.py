@@ -173,9 +173,8 @@ def column(row_column: RowColumn, unit: Unit, view: View) -> dict[str, Any]:
         if key == "name" and view.tab == "modules":  # paths differ at their ends
             definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}, "width": PATH_WIDTH}
         return {**definition, "filter": "agTextColumnFilter", "tooltipField": key, "cellDataType": "text"}
-    formatter = (
-        f"number(params.value, {unit.decimals})" if row_column.kind == TIME else f"{row_column.kind}(params.value)"
-    )
+    in_unit = f"{'change' if row_column.is_change else 'number'}(params.value, {unit.decimals})"
+    formatter = in_unit if row_column.kind == TIME else f"{row_column.kind}(params.value)"
     return {
         **definition,
         "type": "rightAligned",
