@@ -147,8 +147,8 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     def _layered(self, operators: list[Painting]) -> Painting:
         """``operators`` of each of `layers`; where they are nothing, what is beneath."""
         whole = NOTHING
-        for layer in operators:
-            whole = overlaid(whole, layer)
+        while operators:  # each is as large as the lane, and needed no more once it is laid
+            whole = overlaid(whole, operators.pop(0))
         return overlaid(whole, self._beneath)
 
     @cached_property
@@ -330,9 +330,8 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
     """The innermost scope of ``lane`` on a thread."""
-    start, end, position = pieces(lane)
-    on_thread = np.flatnonzero(lane.thread[position] == thread)
-    return painted(start[on_thread], end[on_thread], lane.rows[position[on_thread]])
+    start, end, position = pieces(lane, lane.thread == thread)
+    return painted(start, end, lane.rows[position])
 
 
 def _outlines(lane: Lane, outermost: Int64) -> Painting:
