@@ -377,9 +377,9 @@ def _commit(before: dict[str, Any]) -> str | None:
 def _read(path: Path) -> dict[str, Any]:
     """The manifest so far, empty if there is none."""
     try:
-        found = json.loads(path.read_text())
-        if found["schema"] == MANIFEST and all(isinstance(run["run"], int) for run in found["runs"]):
-            return dict(found)
+        manifest = json.loads(path.read_text())
+        if manifest["schema"] == MANIFEST and all(isinstance(run["run"], int) for run in manifest["runs"]):
+            return dict(manifest)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
