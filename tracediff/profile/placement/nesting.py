@@ -242,8 +242,8 @@ def pieces(lane: Lane, chosen: NDArray[np.bool_] | None = None) -> Pieces:
     """(start, end, position) of the parts of each scope of ``lane``, or of those ``chosen`` (bool[n]), that lie in none
     of its children: per scope they add up to its self time.
     """
-    if lane is EMPTY:
-        return EMPTY.start, EMPTY.end, EMPTY.rows
+    if not len(lane.rows):
+        return lane.start, lane.end, lane.rows
     inner = np.flatnonzero(lane.parent >= 0)
     scopes = np.arange(len(lane.rows))
     if chosen is not None:
