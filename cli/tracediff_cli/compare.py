@@ -161,15 +161,15 @@ def compare(
 
 def _without_files(arguments: list[str]) -> list[str]:
     """The command line without what is for this command alone."""
-    left = []
-    taken = iter(arguments)
-    for argument in taken:
+    remaining = []
+    words = iter(arguments)
+    for argument in words:
         name, equals, _ = argument.partition("=")
         if name not in FOR_COMPARE:
-            left.append(argument)
+            remaining.append(argument)
         for _ in range(FOR_COMPARE.get(name, 0) - bool(equals)):
-            next(taken, None)
-    return left
+            next(words, None)
+    return remaining
 
 
 def _images(comparison: Comparison, markdown_file: str, image_format: str) -> dict[str, tuple[str, str]]:

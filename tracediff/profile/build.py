@@ -100,8 +100,8 @@ def build_profile(
     )
     if selection is None:
         return profile
-    shown = selection.typical(profile)
-    return replace(profile, timeline=PackedTimeline.of(build_timeline(context, shown)))
+    timeline = build_timeline(context, selection.typical(profile))
+    return replace(profile, timeline=PackedTimeline.of(timeline))
 
 
 def work_keys_of(context: Context) -> WorkKeys:

@@ -254,9 +254,9 @@ def load_options(
             help="Leave out files that cannot be read, and count them in the health of the traces.",
         )
         @wraps(command)
-        def with_loading(**given: Any) -> Any:
-            names = [name for name in LoadArguments.__struct_fields__ if name in given]
-            return command(loading=LoadArguments(sides, **{name: given.pop(name) for name in names}), **given)
+        def with_loading(**arguments: Any) -> Any:
+            names = [name for name in LoadArguments.__struct_fields__ if name in arguments]
+            return command(loading=LoadArguments(sides, **{name: arguments.pop(name) for name in names}), **arguments)
 
         return with_loading
 

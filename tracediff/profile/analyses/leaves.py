@@ -132,12 +132,12 @@ def _of_operators(sources: Sources, edges: Int64) -> tuple[Totals, Totals]:
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
     first = np.searchsorted(borders, ops.start, side="right") - 1
     divided = first != np.searchsorted(borders, ops.end, side="left") - 1
-    begun = np.flatnonzero(counts[first])
+    with_begin = np.flatnonzero(counts[first])
     within = Totals(
-        step=step[first[begun]],
-        source=ops.rows[begun],
-        ns=np.where(divided | sources.waits, 0, ops.self_ns)[begun],
-        count=np.ones(len(begun), np.int8),
+        step=step[first[with_begin]],
+        source=ops.rows[with_begin],
+        ns=np.where(divided | sources.waits, 0, ops.self_ns)[with_begin],
+        count=np.ones(len(with_begin), np.int8),
     )
     start, end, position = pieces(ops, divided & ~sources.waits)
     piece, scope, low, high = scopes.cut(start, end)
@@ -231,10 +231,10 @@ def _longest(parts: PathParts, cell: Int64, cells: int) -> tuple[Int64, Int64, I
     some = np.flatnonzero(ns == longest[where])
     earliest = least(where[some], begin[some], cells)
     some = some[begin[some] == earliest[where[some]]]
-    chosen = most(where[some], instance[some], cells)
+    longest_instance = most(where[some], instance[some], cells)
     none = longest == 0
-    earliest[none] = chosen[none] = 0
-    return longest, earliest, chosen
+    earliest[none] = longest_instance[none] = 0
+    return longest, earliest, longest_instance
 
 
 def _following(context: Context, instance: Int64) -> Int64:
@@ -243,7 +243,7 @@ def _following(context: Context, instance: Int64) -> Int64:
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[np.argsort(ops.start[roots], kind="stable")]
     gap = -1 - instance
-    known = np.flatnonzero((instance < 0) & (gap < len(roots)))
+    with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))
     out = np.full(len(instance), -1, np.int64)
-    out[known] = context.trace.name[ops.rows[roots[gap[known]]]]
+    out[with_root] = context.trace.name[ops.rows[roots[gap[with_root]]]]
     return out
