@@ -380,11 +380,13 @@ def is_communication(kernel: str) -> bool:
     return _COMMUNICATION.search(kernel.lower()) is not None and not _COMPILED.match(kernel)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def is_synchronising(call: str) -> bool:
     """Whether the host always waits for the device in a call of this name."""
     return _WAITS.match(call) is not None
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def may_wait(call: str) -> bool:
     """Whether the host may wait for the device in a call of this name. Includes copies: copies of pageable memory
     wait.
