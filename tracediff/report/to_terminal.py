@@ -254,7 +254,9 @@ def _remarks(title: str, lines: list[str]) -> list[RenderableType]:
 
 WIDE = 110
 """Columns from which what happened is beside the line."""
-FIGURES = 36
+NAMED = 100
+"""Columns from which times have long names of the sides above them."""
+FIGURES, MARGINS = 36, 4
 """Columns that the times and the margins need."""
 LABEL_PART = 0.5
 """Part of the other columns that labels get beside what happened."""
@@ -287,6 +289,8 @@ def explanation(
     label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if beside else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not beside)
     why, its_time, its_part = shown.heads
+    if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
+        its_time = f"its time ({shown.unit})"
     table.add_column(
         why,
         width=max(min(label_room, FOLDED), len(why)) + 2 if beside else None,
