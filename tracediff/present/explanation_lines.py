@@ -68,28 +68,32 @@ def direction(delta_us: float) -> str:
     return "slower" if delta_us > 0 else "faster" if delta_us < 0 else ""
 
 
-def explanation_table(found: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
+def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
     """The causes in their order, exposure, all others in one line, and the step, without lines of 0: others are what is
     in no line and, of more than ``most`` causes, the smallest. ``names`` are those of the sides.
     """
-    unit = unit_of(found)
-    named = {id(cause) for cause in sorted(visible_causes(found), key=lambda cause: -abs(cause.delta_us))[:most]}
-    small = [cause for cause in found.causes if id(cause) not in named]
-    exposure = exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())
+    unit = unit_of(explanation)
+    listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
+    small = [cause for cause in explanation.causes if id(cause) not in listed]
+    exposure = exposure_label(explanation.exposure_us, explanation.scale_us), sum(explanation.exposure_us.values())
     others = (
         *([exposure] if exposure[0] else []),
-        ("others", found.rest_us + sum(cause.delta_us for cause in small) + (0 if exposure[0] else exposure[1])),
+        ("others", explanation.rest_us + sum(cause.delta_us for cause in small) + (0 if exposure[0] else exposure[1])),
     )
-    lines = [_of_cause(cause, unit) for cause in found.causes if id(cause) in named]
+    lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
         ExplanationLine(label=label, step=unit.signed(us), delta_us=us) for label, us in others if is_visible(us, unit)
     ]
-    control, test = (float(ns) / 1000 for ns in found.root.path)
-    change = found.change_us
+    control, test = (float(ns) / 1000 for ns in explanation.root.path)
+    change = explanation.change_us
     total = ExplanationLine(
-        label=found.period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
+        label=explanation.period,
+        times=_times(unit, control, test),
+        step=unit.signed(change),
+        delta_us=change,
+        because=CLOSED,
     )
-    heads = "Why", f"{ARROW.join(names)} ({unit.name})", f"{found.period} change"
+    heads = "Why", f"{ARROW.join(names)} ({unit.name})", f"{explanation.period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -104,13 +108,15 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
     )
 
 
-def unit_of(found: Explanation) -> Unit:
+def unit_of(explanation: Explanation) -> Unit:
     """The unit of the step, in which its lines have digits."""
-    return with_digits(_unit_of_step(found), (found.change_us, *(cause.delta_us for cause in found.causes)))
+    return with_digits(
+        _unit_of_step(explanation), (explanation.change_us, *(cause.delta_us for cause in explanation.causes))
+    )
 
 
-def _unit_of_step(found: Explanation) -> Unit:
-    return time_unit([float(ns) / 1000 for ns in found.root.path])
+def _unit_of_step(explanation: Explanation) -> Unit:
+    return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
 def is_visible(us: float, unit: Unit) -> bool:
@@ -118,9 +124,9 @@ def is_visible(us: float, unit: Unit) -> bool:
     return bool(unit.signed(us).strip("+−0.,"))
 
 
-def visible_causes(found: Explanation) -> list[Cause]:
+def visible_causes(explanation: Explanation) -> list[Cause]:
     """The causes whose part of the step's change has a digit other than 0 in the unit of the step."""
-    return [cause for cause in found.causes if is_visible(cause.delta_us, _unit_of_step(found))]
+    return [cause for cause in explanation.causes if is_visible(cause.delta_us, _unit_of_step(explanation))]
 
 
 def because(cause: Cause) -> str:

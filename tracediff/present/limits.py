@@ -29,11 +29,11 @@ class Limit(Struct, frozen=True, kw_only=True):
 
 def limits_of(comparison: Comparison) -> Pair[Limit] | None:
     """Both sides' limits; None without an explanation, or where a side has no GPU."""
-    found, step = comparison.explanation, comparison.step_time
-    if found is None or not all(step.period) or not (comparison.control.has_gpu and comparison.test.has_gpu):
+    explanation, step = comparison.explanation, comparison.step_time
+    if explanation is None or not all(step.period) or not (comparison.control.has_gpu and comparison.test.has_gpu):
         return None
-    paths = {NAMES[label]: node.path for label, node in found.root.children.items() if label in NAMES}
-    if not all(found.root.path) or not paths:
+    paths = {NAMES[label]: node.path for label, node in explanation.root.children.items() if label in NAMES}
+    if not all(explanation.root.path) or not paths:
         return None
     return Pair(*(_limit(comparison, paths, side) for side in (0, 1)))
 

@@ -31,16 +31,16 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     """``command``, which compared the sides, with what looks closer at its first line: the events of a name, a table of
     the host, or the work that changed most; None if nothing changed.
     """
-    found = comparison.explanation
-    if found is None:
+    explanation = comparison.explanation
+    if explanation is None:
         return None
-    if any(fact.code == NOT_STEADY for fact in found.facts):
+    if any(fact.code == NOT_STEADY for fact in explanation.facts):
         whole_file = comparison.control.whole_file or comparison.test.whole_file
         return WITH_STEPS if whole_file else AFTER_WARM_UP
     if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
         return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)
-    first = next(iter(found.causes), None)
+    first = next(iter(explanation.causes), None)
     rows = [row for row in comparison.work_changes if row.delta]
     if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
         if name := _event(comparison, first):
@@ -64,8 +64,8 @@ def _event(comparison: Comparison, cause: Cause) -> str:
     if cause.node.note != SINGLE and OPERATORS not in cause.trail:
         return ""
     name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
-    called = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
-    return max(called, key=lambda op: abs(op.delta)).name if called else ""
+    ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
+    return max(ops, key=lambda op: abs(op.delta)).name if ops else ""
 
 
 def _largest(groups: Sequence[Group]) -> str:

@@ -81,14 +81,14 @@ def _same(control: str, test: str) -> str:
 
 def hardware(side: Side) -> str:
     """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
-    named = ", ".join(filter(None, side.devices))
+    gpus = ", ".join(filter(None, side.devices))
     if side.has_gpu:
-        return named or "GPU unknown"
+        return gpus or "GPU unknown"
     if side.unrecorded_launches:
-        return f"{named}: {not_recorded(side)}" if named else not_recorded(side)
+        return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
     if unread_devices(side.notes):
         return "host only"
-    return f"{named}, no GPU events" if named else "CPU"
+    return f"{gpus}, no GPU events" if gpus else "CPU"
 
 
 def not_recorded(side: Side) -> str:
