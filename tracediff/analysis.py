@@ -10,9 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import OpAverage, UsedStep, call_tree
+from tracediff.aggregate.averages import OpAverage, SetTable, UsedStep, call_tree
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.summary import SetTable, Side, summarise
+from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import Origins, items_of
@@ -209,13 +209,13 @@ ADVICE = {
 
 def find(analysis: Analysis) -> tuple[Finding, ...]:
     """Every finding, the largest part of the step first."""
-    found = [
+    findings = [
         *_bound(analysis),
         *_states(analysis),
         *_outlier_steps(analysis.side),
         *straggler(analysis.side, analysis.us(analysis.period)),
     ]
-    return tuple(finding for _, finding in sorted(found, key=lambda f: (-f[0], f[1].code, f[1].title)))
+    return tuple(finding for _, finding in sorted(findings, key=lambda f: (-f[0], f[1].code, f[1].title)))
 
 
 def _bound(analysis: Analysis) -> list[Weighted]:
@@ -244,14 +244,14 @@ def _bound(analysis: Analysis) -> list[Weighted]:
 
 def _states(analysis: Analysis) -> list[Weighted]:
     """States that make up a large part of the step and that can be shortened."""
-    found = []
+    findings = []
     for state in analysis.states:
         if state.name in ADVICE and state.ns >= thresholds.LARGE_STATE * analysis.period > 0:
             code, what, advice = ADVICE[state.name]
             us = analysis.us(state.ns)
             detail = f"This is {part(state.ns, analysis.period)} of the step. {advice}"
-            found.append((us, Finding(code, f"{what}: {time(us)} per step", detail)))
-    return found
+            findings.append((us, Finding(code, f"{what}: {time(us)} per step", detail)))
+    return findings
 
 
 def _outlier_steps(side: Side) -> list[Weighted]:
@@ -285,7 +285,7 @@ class Outlier(Struct, frozen=True):
 
 def outliers(runs: Mapping[str, list[UsedStep]]) -> list[Outlier]:
     """The steps of ``runs`` that are outliers, in their order."""
-    return [found for run, steps in runs.items() for found in _outliers(run, steps)]
+    return [outlier for run, steps in runs.items() for outlier in _outliers(run, steps)]
 
 
 def _outliers(run: str, steps: list[UsedStep]) -> list[Outlier]:
@@ -330,8 +330,8 @@ def straggler(side: Side, step_us: float) -> list[tuple[float, Finding]]:
 
 def _listed(ranks: list[int]) -> str:
     """``rank 3``, ``ranks 3, 5 and 2 more``."""
-    shown = ", ".join(map(str, ranks[:4])) + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
-    return f"{'rank' if len(ranks) == 1 else 'ranks'} {shown}"
+    listing = ", ".join(map(str, ranks[:4])) + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {listing}"
 
 
 def _range(waits: Iterable[float]) -> str:

@@ -127,7 +127,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     speedup, low, high = None, None, None
     if not is_base and base is not None and (base_steps := base.run_medians_us) and steps:
         speedup, low, high = _speedup(base_steps, steps)
-    (traces,) = load_sets([folder])
+    (traces,) = load_sets([folder], timelines=False)
     kernels, ops = _counts(traces)
     cold = next((run for run in runs if run.run == 1), None)
     warm = [run.first_step_s for run in runs if run.run != 1 and run.compile and run.first_step_s is not None]
@@ -174,11 +174,11 @@ def _iqr(values: list[float]) -> float:
 
 def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
     """The quotient of the medians, and the 95 % interval of the verdict's test; without one where there is no test."""
-    found = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
+    difference = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
     speedup = median(base) / median(steps)
-    if found.low is None or found.high is None:
+    if difference.low is None or difference.high is None:
         return speedup, None, None
-    return speedup, math.exp(-found.high), math.exp(-found.low)
+    return speedup, math.exp(-difference.high), math.exp(-difference.low)
 
 
 def _counts(traces: TraceSet) -> tuple[float | None, float]:

@@ -86,8 +86,8 @@ class LoadOptions(Struct, frozen=True):
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Files = tuple[TraceFile, ...]
-Wanted = tuple[TraceFile, Selection, Files, Files]
-"""A file, its selected steps, the execution traces beside it, and the captures of its graphs."""
+Wanted = tuple[TraceFile, Selection | None, Files, Files]
+"""A file, the steps that its timeline may show, the execution traces beside it, and the captures of its graphs."""
 Found = list[Profile] | TracediffError
 """The profiles of the ranks in a file, or why there are none."""
 Attempt = Callable[[Wanted, OnRead | None], Found]
@@ -169,13 +169,18 @@ def read_context(file: TraceFile, step_marker: str | None = None, families: Fami
 
 
 def load_sets(
-    wheres: Sequence[Where], options: LoadOptions | None = None, *, progress: OnProgress | None = None
+    wheres: Sequence[Where],
+    options: LoadOptions | None = None,
+    *,
+    timelines: bool = True,
+    progress: OnProgress | None = None,
 ) -> list[TraceSet]:
     """The sets at ``wheres``, with all files read in parallel.
 
     Args:
         wheres: folder, file, glob, archive, URL, list of these, or snapshot, one for each set.
         options: how to read them; None for the defaults.
+        timelines: whether a step of each file is kept to be drawn.
         progress: called while files are read.
 
     Raises:
@@ -197,7 +202,7 @@ def load_sets(
         for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
     ]
     to_read = [
-        [] if snapshot else _to_read(listed, chosen_set)
+        [] if snapshot else _to_read(listed, chosen_set, timelines)
         for listed, snapshot, chosen_set in zip(files, snapshots, chosen, strict=True)
     ]
     found = _profiles(
@@ -245,7 +250,7 @@ def load_sets(
     return sets
 
 
-def _to_read(files: list[TraceFile], chosen: SetOptions) -> list[Wanted]:
+def _to_read(files: list[TraceFile], chosen: SetOptions, timelines: bool) -> list[Wanted]:
     """The traces among ``files``, each with the execution traces of its folder, and the captures of its graphs: those
     given, else those beside it.
     """
@@ -256,7 +261,8 @@ def _to_read(files: list[TraceFile], chosen: SetOptions) -> list[Wanted]:
     for other in sorted(others):
         beside.setdefault(other.folders, []).append(other)
     traces = [f for f in files if f not in others] or files
-    return [(f, chosen.selection, tuple(beside.get(f.folders, ())), given or captures_beside(f)) for f in traces]
+    shown = chosen.selection if timelines else None
+    return [(f, shown, tuple(beside.get(f.folders, ())), given or captures_beside(f)) for f in traces]
 
 
 def _snapshots(files: list[TraceFile]) -> list[TraceFile]:

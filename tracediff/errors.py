@@ -36,12 +36,14 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     """
     from difflib import SequenceMatcher, get_close_matches  # for errors only
 
-    known: dict[str, str] = {}
+    spelling_of: dict[str, str] = {}
     for candidate in names:
-        known.setdefault(candidate[: bounds.REASON].lower(), candidate)
+        spelling_of.setdefault(candidate[: bounds.REASON].lower(), candidate)
     name = name[: bounds.REASON].lower()
-    found = {near: SequenceMatcher(None, near, name).ratio() for near in get_close_matches(name, known)}
-    near = [known[match] for match, ratio in found.items() if ratio >= max(found.values()) - thresholds.SUGGESTED]
+    ratios = {near: SequenceMatcher(None, near, name).ratio() for near in get_close_matches(name, spelling_of)}
+    near = [
+        spelling_of[match] for match, ratio in ratios.items() if ratio >= max(ratios.values()) - thresholds.SUGGESTED
+    ]
     if not near:
         return otherwise
     return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"

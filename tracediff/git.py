@@ -73,11 +73,13 @@ class Repository(NamedTuple):
 
     def commit(self, name: str) -> Commit | None:
         """The commit that ``name`` (a hash, branch or tag) is; None if there is none."""
-        found = (self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or "").strip()
-        if not HASH.fullmatch(found):
+        commit_hash = (
+            self.ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}") or ""
+        ).strip()
+        if not HASH.fullmatch(commit_hash):
             return None
-        time = self.ask("rev-list", "--no-walk", "--timestamp", found)
-        return Commit(found, int(time.split()[0])) if time else None
+        time = self.ask("rev-list", "--no-walk", "--timestamp", commit_hash)
+        return Commit(commit_hash, int(time.split()[0])) if time else None
 
     @property
     def is_changed(self) -> bool:
@@ -86,22 +88,22 @@ class Repository(NamedTuple):
 
     def in_order(self, commits: Iterable[str]) -> list[str] | None:
         """``commits``, parents first, along first parents; None if the repository lacks one."""
-        wanted = set(commits)
-        if not all(map(HASH.fullmatch, wanted)):
+        hashes = set(commits)
+        if not all(map(HASH.fullmatch, hashes)):
             return None
-        found = self.ask(
-            "rev-list", "--topo-order", "--reverse", "--first-parent", "--stdin", given="\n".join(sorted(wanted))
+        lines = self.ask(
+            "rev-list", "--topo-order", "--reverse", "--first-parent", "--stdin", stdin="\n".join(sorted(hashes))
         )
-        return [line for line in found.splitlines() if line in wanted] if found else None
+        return [line for line in lines.splitlines() if line in hashes] if lines else None
 
     def subjects(self, commits: Iterable[str]) -> dict[str, str]:
         """Commit → the first line of its message, of those that the repository has."""
-        known = sorted(filter(HASH.fullmatch, commits))
+        hashes = sorted(filter(HASH.fullmatch, commits))
         text = self.ask(
-            "rev-list", "--no-walk", "--ignore-missing", "--format=%H %s", "--stdin", given="\n".join(known)
+            "rev-list", "--no-walk", "--ignore-missing", "--format=%H %s", "--stdin", stdin="\n".join(hashes)
         )
         lines = (line.partition(" ") for line in (text or "").split("\n"))
-        return {commit: subject for commit, _, subject in lines if HASH.fullmatch(commit)} if known else {}
+        return {commit: subject for commit, _, subject in lines if HASH.fullmatch(commit)} if hashes else {}
 
     def distance(self, before: str, after: str) -> int | None:
         """How many commits ``after`` has that ``before`` does not, along first parents."""
@@ -123,29 +125,29 @@ class Repository(NamedTuple):
             TracediffError: it fails; with git's own words.
         """
         try:
-            done = self._run(arguments)
+            process = self._run(arguments)
         except OSError as error:
             raise TracediffError("git", f"cannot be run ({error})", "install git") from None
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or ["no reason given"]
+        if process.returncode:
+            lines = process.stderr.strip().splitlines() or ["no reason given"]
             reason = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[0])
             raise TracediffError(f"git {arguments[0]}", reason, "run the command in the repository")
-        return done.stdout
+        return process.stdout
 
-    def ask(self, *arguments: str, given: str = "") -> str | None:
-        """The output of a git command that reads ``given``; None if it fails."""
+    def ask(self, *arguments: str, stdin: str = "") -> str | None:
+        """The output of a git command that reads ``stdin``; None if it fails."""
         try:
-            done = self._run(arguments, given)
+            process = self._run(arguments, stdin)
         except OSError:
             return None
-        return None if done.returncode else done.stdout
+        return None if process.returncode else process.stdout
 
-    def _run(self, arguments: tuple[str, ...], given: str = "") -> subprocess.CompletedProcess[str]:
+    def _run(self, arguments: tuple[str, ...], stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["git", *SETTINGS, *arguments],
             cwd=self.folder,
             env=environment(),
-            input=given,
+            input=stdin,
             capture_output=True,
             encoding="utf-8",
             errors="replace",

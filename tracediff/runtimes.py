@@ -298,8 +298,8 @@ OF_OWN_CATEGORIES = PLACES | TRANSLATED_ARGUMENTS
 RENAMED_CATEGORIES = {
     theirs: ours
     for r in SUPPORTED
-    for ours, named in zip(DEVICE_CATEGORIES, (r.kernels, r.copies, r.memsets), strict=True)
-    for theirs in named
+    for ours, categories in zip(DEVICE_CATEGORIES, (r.kernels, r.copies, r.memsets), strict=True)
+    for theirs in categories
     if theirs != ours
 }
 """A vendor's category of device work → the one of `DEVICE_CATEGORIES`."""
@@ -367,8 +367,8 @@ def device_of_process(labels: Iterable[str]) -> str | None:
     None if they do not tell.
     """
     labels = tuple(labels)
-    if known := next((label for label in labels if label in _PROCESSES), None):
-        return known
+    if process := next((label for label in labels if label in _PROCESSES), None):
+        return process
     if not _HOST.isdisjoint(labels):
         return ""
     return next((match[1] for label in labels if (match := _DEVICE.fullmatch(label))), None)
@@ -434,8 +434,8 @@ def _vendor(call: str) -> Runtime | None:
 
 def _role(call: str, vendor: Runtime) -> str:
     """What a call does: launches and copies have several names; others are named alike by all vendors."""
-    named = next((role for role, pattern in _ROLES[vendor.name] if pattern.match(call)), None)
-    return named or next(prefix for r, prefix in _CALLS if r is vendor).sub("", call, count=1)
+    listed_role = next((role for role, pattern in _ROLES[vendor.name] if pattern.match(call)), None)
+    return listed_role or next(prefix for r, prefix in _CALLS if r is vendor).sub("", call, count=1)
 
 
 def is_graph_launch(call: str) -> bool:

@@ -32,12 +32,12 @@ class SetFolder:
         """Names of the sets, as found: folders with traces (or run folders), and files that are sets themselves. Names
         that cannot be printed are left out.
         """
-        found = set()
+        holders = set()
         for folder, files in self._walk():
             traces = [n for n in files if n.endswith(trace_suffixes())]
             holder = folder.parent if RUN.match(folder.name) and folder != self.root else folder
-            sets = [holder] if traces and holder not in found else []
-            found.update(sets)
+            sets = [holder] if traces and holder not in holders else []
+            holders.update(sets)
             sets += [folder / n for n in files if (n not in traces or len(traces) > 1) and (folder / n).is_file()]
             yield from filter(str.isprintable, (path.relative_to(self.root).as_posix() for path in sets))
 

@@ -44,10 +44,10 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     try:
         if not os.path.basename(path):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        found = _status(path)
-        opened = _opened(found) if found else None
-        if found is None or (stat.S_ISREG(found.st_mode) and opened is None):
-            _replace(Path(os.path.realpath(path)), data, found)
+        status = _status(path)
+        opened = _opened(status) if status else None
+        if status is None or (stat.S_ISREG(status.st_mode) and opened is None):
+            _replace(Path(os.path.realpath(path)), data, status)
         else:
             sys.stdout.flush()  # it may be the same file
             with open(os.open(path, os.O_WRONLY) if opened is None else os.dup(opened), "wb") as stream:
@@ -88,9 +88,9 @@ def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
         return None
 
 
-def _replace(target: Path, data: bytes, found: os.stat_result | None) -> None:
+def _replace(target: Path, data: bytes, status: os.stat_result | None) -> None:
     """Write to a temporary file beside ``target`` and rename it, so that nobody ever sees an incomplete file."""
-    if found:
+    if status:
         os.close(os.open(target, os.O_WRONLY))  # a file that is not writable is not replaced either
     temporary = temporary_file(target.parent)
     try:
@@ -98,18 +98,18 @@ def _replace(target: Path, data: bytes, found: os.stat_result | None) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if found:
+        if status:
             with suppress(OSError, AttributeError):  # only root gives files away; Windows has no owners
-                os.chown(temporary, found.st_uid, found.st_gid)
-            os.chmod(temporary, stat.S_IMODE(found.st_mode))
+                os.chown(temporary, status.st_uid, status.st_gid)
+            os.chmod(temporary, stat.S_IMODE(status.st_mode))
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def _opened(found: os.stat_result) -> int | None:
-    """The descriptor that this process writes to ``found`` with already, as for /dev/stdout; None if there is none."""
+def _opened(status: os.stat_result) -> int | None:
+    """The descriptor that this process writes to ``status`` with already, as for /dev/stdout; None if there is none."""
     if not os.path.isdir(DESCRIPTORS):
         return None
     import fcntl
@@ -117,6 +117,6 @@ def _opened(found: os.stat_result) -> int | None:
     for descriptor in map(int, os.listdir(DESCRIPTORS)):
         with suppress(OSError):  # the one that listed the folder is closed
             writes = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
-            if writes and os.path.samestat(found, os.fstat(descriptor)):
+            if writes and os.path.samestat(status, os.fstat(descriptor)):
                 return descriptor
     return None

@@ -71,7 +71,8 @@ def analyze(
 
     names = table_names(loading.tables)
     written = json_file or markdown_file or html_file
-    (traces,) = (loading if names or not written else loading.with_tables(ALL)).load([where])
+    loading = loading if names or not written else loading.with_tables(ALL)
+    (traces,) = loading.load([where], timelines=bool(html_file or chart_folder))
     analysis = analyze_set(traces)
     hta_tables = _hta_tables(traces, hta_names.split(","), top) if hta_names else []
     if json_file:

@@ -121,7 +121,7 @@ def compare(
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format])
-    comparison = code.explain(pair.compared())
+    comparison = code.explain(pair.compared(timelines=bool(html_file or image_format)))
     if json_file:
         from tracediff.report.to_json import to_json
         from tracediff.write import write_text
@@ -161,15 +161,15 @@ def compare(
 
 def _without_files(arguments: list[str]) -> list[str]:
     """The command line without what is for this command alone."""
-    left = []
-    taken = iter(arguments)
-    for argument in taken:
+    remaining = []
+    words = iter(arguments)
+    for argument in words:
         name, equals, _ = argument.partition("=")
         if name not in FOR_COMPARE:
-            left.append(argument)
+            remaining.append(argument)
         for _ in range(FOR_COMPARE.get(name, 0) - bool(equals)):
-            next(taken, None)
-    return left
+            next(words, None)
+    return remaining
 
 
 def _images(comparison: Comparison, markdown_file: str, image_format: str) -> dict[str, tuple[str, str]]:

@@ -123,8 +123,8 @@ def dashboard(
     server = bound(app, host, port)
     where = address(server, host, required)
     click.echo(f"tracediff dashboard: {where} (press Ctrl-C to stop)")
-    if len(app.sets.given) == 2:
-        app.loader.pair(*app.sets.given)  # read them while the browser starts
+    if len(app.sets.named_paths) == 2:
+        app.loader.pair(*app.sets.named_paths)  # read them while the browser starts
     for ending in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))  # so that processes and files are cleaned up
     with page_that_opens(where) if browser else nullcontext() as page:
@@ -138,25 +138,25 @@ def dashboard(
     return 0
 
 
-def _token(given: str | None, is_local: bool) -> str | None:
+def _token(token: str | None, is_local: bool) -> str | None:
     """The token that requests must present: the given one, else a random one; None for none.
 
     Raises:
         TracediffError: it cannot be used, or there must be one.
     """
-    if given == NO_TOKEN:
+    if token == NO_TOKEN:
         if not is_local:
             raise TracediffError(f"--token {NO_TOKEN}", "other machines can reach this --host", "leave --token out")
         return None
-    if given is None:
+    if token is None:
         return secrets.token_urlsafe(24)
-    if len(given) < 16 or not (given.isascii() and given.isprintable()) or any(c in given for c in ' ";,\\%&#+'):
+    if len(token) < 16 or not (token.isascii() and token.isprintable()) or any(c in token for c in ' ";,\\%&#+'):
         raise TracediffError(
             "--token",
             "is too short, or contains characters that are not allowed in a URL",
             "give 16 or more letters and digits",
         )
-    return given
+    return token
 
 
 def _options(wheres: tuple[str, ...], loading: LoadArguments) -> LoadOptions:

@@ -31,8 +31,8 @@ def doctor() -> int:
         max(len(text) for text in texts) for texts in zip(*((p.name, p.purpose) for p in parts), strict=True)
     )
     for part in parts:
-        mark = "ok     " if part.found else "missing"
-        click.echo(printable(f"{mark}  {part.name:{name}}  {part.purpose:{purpose}}  {part.found or part.remedy}"))
+        mark = "ok     " if part.version else "missing"
+        click.echo(printable(f"{mark}  {part.name:{name}}  {part.purpose:{purpose}}  {part.version or part.remedy}"))
     return 0
 
 
@@ -55,12 +55,12 @@ class InstalledPart(Struct, frozen=True):
     """A part of the installation.
 
     Attributes:
-        name: of the part. found: what there is, in words; None if it is missing.
+        name: of the part. version: what there is, in words; None if it is missing.
         purpose: what it is for. remedy: how to get it, empty where nothing is missing.
     """
 
     name: str
-    found: str | None
+    version: str | None
     purpose: str
     remedy: str = ""
 
@@ -95,7 +95,7 @@ def _native() -> InstalledPart:
 def _extra(name: str, packages: tuple[str, ...], purpose: str) -> InstalledPart:
     versions = {package: _version(package) for package in packages}
     if all(versions.values()):
-        return InstalledPart(name, ", ".join(f"{package} {found}" for package, found in versions.items()), purpose)
+        return InstalledPart(name, ", ".join(f"{package} {version}" for package, version in versions.items()), purpose)
     return InstalledPart(name, None, purpose, f"pip install 'torch-tracediff[{name}]'")
 
 

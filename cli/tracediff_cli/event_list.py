@@ -14,7 +14,7 @@ from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
 from tracediff.ingest.files.source import TraceFile, stored_sizes
-from tracediff.ingest.model.trace import Found, longest_events
+from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
 from tracediff.progress import Meter, Progress
 from tracediff.report.table_terminal import print_screen
@@ -44,13 +44,13 @@ def list_events(paths: tuple[str, str], name: str, limit: int) -> None:
 
 def _longest(
     files: list[list[TraceFile]], name: str, limit: int, on_progress: Callable[[Progress], None]
-) -> list[list[Found]]:
+) -> list[list[EventRecord]]:
     """The longest events of each set's files; files that are not traces are left out of sets of several files."""
     meter = Meter(stored_sizes([*chain(*files)]), [0] * sum(map(len, files)), on_progress)
     positions = count()
     sets = []
     for set_files in files:
-        events: list[Found] = []
+        events: list[EventRecord] = []
         for file in set_files:
             position = next(positions)
             try:
@@ -64,7 +64,7 @@ def _longest(
     return sets
 
 
-def _table(events: list[Found]) -> Table:
+def _table(events: list[EventRecord]) -> Table:
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False)
     table.add_column("name", ratio=3, no_wrap=True, overflow="ellipsis")
     unit = time_unit(e.dur_ns / 1000 for e in events)

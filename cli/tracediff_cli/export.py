@@ -86,7 +86,7 @@ def export(
         from tracediff.report.charts_files import check_formats
 
         check_formats(formats)
-    comparison = pair.compared()
+    comparison = pair.compared(timelines=bool(perfetto_file or chart_folder))
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
     if perfetto_file is not None:

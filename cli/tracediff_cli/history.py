@@ -143,26 +143,26 @@ def show(
     from tracediff.write import write_text
 
     repository = Repository(Path.cwd())
-    found = read(place)
-    series = selected(all_series(found.entries, repository), machine, configuration)
+    stored = read(place)
+    series = selected(all_series(stored.entries, repository), machine, configuration)
     explained = explain_all(series, repository)
     if json_file:
         from tracediff.report.history import to_json
 
-        write_text(json_file, to_json(explained, found.unread))
+        write_text(json_file, to_json(explained, stored.unread))
     if markdown_file:
         from tracediff.report.history import to_markdown
 
-        write_text(markdown_file, to_markdown(explained, found.unread, by=by, last=last or None))
+        write_text(markdown_file, to_markdown(explained, stored.unread, view=by, last=last or None))
     if html_file:
         from tracediff.report.history import to_html
 
-        write_text(html_file, to_html(explained, found.unread, command_line()))
+        write_text(html_file, to_html(explained, stored.unread, command_line()))
     if "-" not in (json_file, markdown_file, html_file):
         from tracediff.report.history import show as show_terminal
         from tracediff.report.table_terminal import screen_console
 
-        show_terminal(place, explained, found.unread, screen_console(), by=by, last=last or None)
+        show_terminal(place, explained, stored.unread, screen_console(), view=by, last=last or None)
     return 0
 
 
@@ -204,7 +204,7 @@ def bisect(
     from tracediff.diff.gate.limits import allowed, parse_relative
     from tracediff.git import Repository
     from tracediff.history.bisect import bisect as run_bisect
-    from tracediff.history.bisect import chosen
+    from tracediff.history.bisect import only_series
     from tracediff.history.evidence import Criterion
     from tracediff.history.series import all_series, selected
     from tracediff.history.store import read
@@ -213,17 +213,17 @@ def bisect(
 
     repository = Repository(Path.cwd())
     limit = None if max_regression is None else parse_relative(max_regression, "--max-regression")
-    series = chosen(selected(all_series(read(place).entries, repository), machine, configuration))
-    found = run_bisect(series, good, bad, command, repository, Criterion(limit, allowed(allow, "--allow")))
-    show_bisected(found, repository.subjects(found.suspects), screen_console())
-    return 3 if found.inconclusive or len(found.suspects) > 1 else 0
+    series = only_series(selected(all_series(read(place).entries, repository), machine, configuration))
+    bisected = run_bisect(series, good, bad, command, repository, Criterion(limit, allowed(allow, "--allow")))
+    show_bisected(bisected, repository.subjects(bisected.suspects), screen_console())
+    return 3 if bisected.inconclusive or len(bisected.suspects) > 1 else 0
 
 
-def _commit(given: str | None) -> tuple[str | None, int | None]:
+def _commit(text: str | None) -> tuple[str | None, int | None]:
     """The name and the time of ``NAME[,TIME]``, in s since 1970; None for what is not given."""
-    if given is None or "," not in given:
-        return given, None
-    name, _, time = given.rpartition(",")
+    if text is None or "," not in text:
+        return text, None
+    name, _, time = text.rpartition(",")
     return name or None, _seconds(time)
 
 

@@ -73,8 +73,8 @@ class FrameCallbacks:
         controls = {control for control, name in PROPERTIES.items() if name in ctx.triggered_prop_ids}
         if controls and not is_address:
             view = changed(view, controls, dict(zip(PROPERTIES, control_values, strict=True)))
-        elif not (view.control or view.test) and len(self._sets.given) > 1:  # the first page
-            control, test = list(self._sets.given)[:2]
+        elif not (view.control or view.test) and len(self._sets.named_paths) > 1:  # the first page
+            control, test = list(self._sets.named_paths)[:2]
             view = replace(view, control=control, test=test)
         query = view.query()
         now = [pathname, view.page_state.query(), theme, ready, query]
@@ -87,21 +87,21 @@ class FrameCallbacks:
 
     def page(self, which: str | None, view: View, theme: str | None) -> tuple[list[Any], list[Any], bool]:
         """(components, options of the filters, whether nothing more will come)."""
-        chosen = layout.filter_options(view)
+        options = layout.filter_options(view)
         if which is None:
-            return [components.alert("This page does not exist; choose one above.")], chosen, True
+            return [components.alert("This page does not exist; choose one above.")], options, True
         if not (view.control and view.test):
-            return [_nothing_chosen(bool(self._sets.names()))], chosen, True
+            return [_nothing_chosen(bool(self._sets.names()))], options, True
         try:
             context = self._comparisons.context(view, theme)
         except TracediffError as error:
-            return [components.error_alert(error)], chosen, True
+            return [components.error_alert(error)], options, True
         if context is not None:
             return draw(which, context), layout.filter_options(view, context, self._comparisons.ranks(view)), True
         load = self._loader.find(view.control, view.test)
         if load is not None and load.finished.is_set() and load.error:
-            return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], chosen, True
-        return [html.P("The page appears when both sets have been read.", className="missing")], chosen, False
+            return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], options, True
+        return [html.P("The page appears when both sets have been read.", className="missing")], options, False
 
     def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed
         """Show the progress of the load; when it has ended, redraw the page."""
@@ -156,13 +156,13 @@ def _or_alert(callback: Callable[Given, Any]) -> Callable[Given, Any]:
     """``callback``, whose error is shown in the place of what it draws."""
 
     @wraps(callback)
-    def shown(*args: Given.args, **kwargs: Given.kwargs) -> Any:
+    def with_alert(*args: Given.args, **kwargs: Given.kwargs) -> Any:
         try:
             return callback(*args, **kwargs)
         except TracediffError as error:
             return components.error_alert(error)
 
-    return shown
+    return with_alert
 
 
 class PanelCallbacks:
@@ -204,14 +204,14 @@ class PanelCallbacks:
     @_or_alert
     def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
         """The panel of the selected row."""
-        shown = self._row(row_of(selected), search, theme)
-        return details(*shown) if shown else no_update
+        context_and_row = self._row(row_of(selected), search, theme)
+        return details(*context_and_row) if context_and_row else no_update
 
     @_or_alert
     def show_spans(self, key: str | None, search: str | None, theme: str | None) -> Any:
         """When the work of the selected row runs."""
-        shown = self._row(key, search, theme)
-        return spans(*shown, self._inspector) if shown else no_update
+        context_and_row = self._row(key, search, theme)
+        return spans(*context_and_row, self._inspector) if context_and_row else no_update
 
     def _row(self, key: str | None, search: str | None, theme: str | None) -> tuple[PageContext, TableRow] | None:
         """(what is shown, the row with a key); None while the sets are being read, and if there is no such row."""

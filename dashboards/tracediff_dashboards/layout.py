@@ -150,11 +150,14 @@ def filter_options(
     filters = view.filters
     members = context.members if context is not None else []
     operators = context.whole.ops if context is not None else ()
-    found: list[Iterable[Any]] = [
+    values_of_filters: list[Iterable[Any]] = [
         {m.phase for m in members} | set(filters.phase),
         {m.family for m in members} | {op.family for op in operators} | set(filters.family),
         {*(context.module_paths if context is not None else ()), *filters.module},
         {*ranks[0], *filters.rank},
         {*ranks[1], *filters.test_rank},
     ]
-    return [[{"label": str(v)[:200], "value": v} for v in sorted(values) if is_choosable(str(v))] for values in found]
+    return [
+        [{"label": str(v)[:200], "value": v} for v in sorted(values) if is_choosable(str(v))]
+        for values in values_of_filters
+    ]

@@ -72,12 +72,12 @@ def protect(app: Dash, host: str, token: str | None) -> None:
             if request.method == "GET" and request.headers.get("Sec-Fetch-Dest") == "document":
                 return flask.Response(AGAIN, mimetype="text/html")
             return _refused(403, "This dashboard does not accept requests from other sites.")
-        found = guard.check() if guard is not None else None
-        if isinstance(found, tuple):
-            return _refused(*found)
-        if found is None and request.path == PATH and request.method == "POST":
+        refusal = guard.check() if guard is not None else None
+        if isinstance(refusal, tuple):
+            return _refused(*refusal)
+        if refusal is None and request.path == PATH and request.method == "POST":
             check_callback(app)
-        return found
+        return refusal
 
     def after(response: flask.Response) -> flask.Response:
         response.headers.update(headers)
@@ -160,11 +160,11 @@ class Guard:
         """
         request = flask.request
         in_address = request.args.get("token")
-        known = _same(request.cookies.get(_cookie(), ""), self._session)
-        if in_address is not None and (known or _same(in_address, self._token)):
+        has_session = _same(request.cookies.get(_cookie(), ""), self._session)
+        if in_address is not None and (has_session or _same(in_address, self._token)):
             return self._without_token()
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if known or _same(bearer, self._token):
+        if has_session or _same(bearer, self._token):
             return None
         if (in_address or bearer) and self._are_many():
             return 429, "Too many wrong tokens: open the address that the dashboard printed when it started."
@@ -198,9 +198,9 @@ def _cookie() -> str:
     return f"{COOKIE}-{port if port.isascii() and port.isdigit() else 80}"
 
 
-def _same(given: str, secret: str) -> bool:
+def _same(candidate: str, secret: str) -> bool:
     """Compare in constant time."""
-    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+    return hmac.compare_digest(candidate.encode("utf-8", "replace"), secret.encode())
 
 
 log = logging.getLogger("tracediff_dashboards")
@@ -368,21 +368,21 @@ def _check_properties(app: Dash, body: Body) -> None:
     Raises:
         ValueError: they are not.
     """
-    known = app.callback_map.get(body.output)
-    if known is None or "callback" not in known:  # callbacks without a function run in the browser
+    callback = app.callback_map.get(body.output)
+    if callback is None or "callback" not in callback:  # callbacks without a function run in the browser
         raise ValueError("unknown callback")
     if isinstance(body.outputs, Property):
         outputs = _name(body.outputs)
     else:
         outputs = f"..{'...'.join(map(_name, body.outputs))}.."
-    if outputs != (".." * 2 if known["no_output"] else body.output):
+    if outputs != (".." * 2 if callback["no_output"] else body.output):
         raise ValueError("wrong outputs")
-    for values, expected in ((body.inputs, known["inputs"]), (body.state, known["state"])):
+    for values, expected in ((body.inputs, callback["inputs"]), (body.state, callback["state"])):
         if [_name(value) for value in values] != [f"{each['id']}.{each['property']}" for each in expected]:
             raise ValueError("wrong inputs")
     if not {*body.changedPropIds} <= {_name(value) for value in body.inputs}:
         raise ValueError("unknown change")
 
 
-def _name(given: Property) -> str:
-    return f"{given.id}.{given.property}"
+def _name(item: Property) -> str:
+    return f"{item.id}.{item.property}"

@@ -42,10 +42,10 @@ class _Received(io.RawIOBase):
         Raises:
             TimeoutError: the deadline has passed.
         """
-        left = self.deadline - time.monotonic()
-        if left <= 0:
+        remaining = self.deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        self._connection.settimeout(left)
+        self._connection.settimeout(remaining)
         return self._connection.recv_into(buffer)
 
 

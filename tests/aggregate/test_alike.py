@@ -35,7 +35,7 @@ def rank_trace(path, rank, times, names):
 
 
 def profiles_of(folder, tables=()):
-    return [profile_file(file, tables=tables) for file in find_traces(folder, Notes())]
+    return [profile_file(file, selection=Selection(), tables=tables) for file in find_traces(folder, Notes())]
 
 
 def answer(*sides):

@@ -5,9 +5,8 @@ from build_trace import call, document, kernel, op, step, write
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.assemble import CODES
-from tracediff.aggregate.averages import kernel_average, step_average
+from tracediff.aggregate.averages import kernel_average, step_average, table_average
 from tracediff.aggregate.snapshot import write_snapshot
-from tracediff.aggregate.summary import table_average
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets

@@ -282,7 +282,6 @@ def test_operators_that_lose_channels_last_are_found():
 
 PINNED = """
 import os, subprocess, sys
-import torch._inductor  # as the profiler would, slowly
 from train import make_step
 
 FIRST = min(os.sched_getaffinity(0))

@@ -1,6 +1,7 @@
 """What torch.profiler really writes, recorded here and read back."""
 
 import shutil
+import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,6 +16,8 @@ from tracediff.engine import load_sets
 from tracediff.ingest.manifest import read_manifest
 
 torch = pytest.importorskip("torch")
+
+from tracediff.collect.inductor import without_importing_inductor  # noqa: E402
 
 LOOP = """
 import sys, torch
@@ -71,6 +74,40 @@ def test_record_steps_writes_a_run_that_loads(tmp_path):
     assert tracediff.load(base).manifest.runs == manifest.runs
     gate = tracediff.check(base, traces, limits=["memory=5%"]).limits.set_index("subject")
     assert gate.loc["memory", "control"] == gate.loc["memory", "test"] > 1 << 20
+
+
+def test_a_program_that_does_not_compile_never_imports_inductor(tmp_path):
+    code = """
+    import tracediff
+    for name in [name for name in sys.modules if name.startswith("torch._inductor")]:
+        del sys.modules[name]  # which the process has inherited
+    del torch._inductor
+    with tracediff.record_steps(out, wait=0, warmup=1, active=1) as p:
+        for _ in range(2):
+            train_step()
+            p.step()
+    print([name for name in sys.modules if name.startswith("torch._inductor")], "_inductor" in torch._lazy_modules)
+    """
+    assert in_a_process(tmp_path, code).stdout.splitlines()[-1] == "[] True"
+
+
+@pytest.mark.parametrize("reason", ["imported", "CUDA graphs", "another torch"])
+def test_a_profiler_finds_inductor_where_it_has_been_or_sets_something(monkeypatch, reason):
+    monkeypatch.delenv("TORCHINDUCTOR_CUDAGRAPHS", raising=False)
+    monkeypatch.delitem(sys.modules, "torch._inductor", raising=False)
+    on_demand = {"_dynamo", "_inductor"}
+    monkeypatch.setattr(torch, "_lazy_modules", on_demand)
+    with without_importing_inductor():
+        assert on_demand == {"_dynamo"}
+    assert on_demand == {"_dynamo", "_inductor"}
+    if reason == "imported":
+        monkeypatch.setitem(sys.modules, "torch._inductor", torch)
+    elif reason == "CUDA graphs":
+        monkeypatch.setenv("TORCHINDUCTOR_CUDAGRAPHS", "1")
+    else:
+        monkeypatch.setattr(torch, "_lazy_modules", frozenset(on_demand))
+    with without_importing_inductor():
+        assert "_inductor" in torch._lazy_modules
 
 
 def test_the_manifest_has_the_runs_that_are_there(tmp_path):

@@ -143,6 +143,10 @@ def test_the_table_sorts_filters_hides_pins_and_is_downloaded(tab, tmp_path):
     assert app.rows() == sorted(app.rows())
     shown = app.page.locator(".ag-center-cols-container .ag-row [col-id=control_self_us]").all_inner_texts()
     assert shown == ["42.0"] * 3
+    changes = app.page.locator(".ag-center-cols-container .ag-row [col-id=delta_self_us]").all_inner_texts()
+    assert changes == ["−20.0"] * 3
+    written = [app.page.evaluate(f"dashAgGridFunctions.change({x}, 1)") for x in ("45", "-45", "0", "0.04", "null")]
+    assert written == ["+45.0", "−45.0", "0.0", "0.0", ""]
     app.choose("columns", "family")
     app.page.wait_for_selector(".ag-header-cell[col-id=family]", state="detached")
     app.choose("pinned", "change")

@@ -70,9 +70,9 @@ def test_the_sums_of_real_files_are_exact(side, rank):
     kernels = trace.category == cat.KERNEL
     assert (kernels.sum(), trace.dur[kernels].sum()) == TOTALS[side, rank]["kernel"]
     for direction, count, ns in COPIES[side, rank]:
-        rows = (trace.category == cat.MEMCPY) & trace.named(re.compile(f"Memcpy {direction} ").match)
+        rows = (trace.category == cat.MEMCPY) & trace.name_matches(re.compile(f"Memcpy {direction} ").match)
         assert (rows.sum(), trace.dur[rows].sum()) == (count, ns)
-    copied = trace.integer_column("bytes", (cat.MEMCPY,))[trace.named(re.compile("Memcpy DtoD ").match)]
+    copied = trace.integer_column("bytes", (cat.MEMCPY,))[trace.name_matches(re.compile("Memcpy DtoD ").match)]
     assert copied.sum() == {"before": 4_023_067_136, "after": 3_597_688_320}[side]
 
 
@@ -134,7 +134,7 @@ def test_arguments_are_those_of_kineto(tmp_path):
     trace = read_trace(str(write_nsys(tmp_path / "nsys.sqlite", STEPS)))
     kineto = read_trace(str(write(tmp_path / "kineto.json", document(STEPS))))
     for name in ("sm90_gemm<float>", "Memcpy HtoD (Pinned -> Device)", "aten::linear"):
-        ours, theirs = (t.arguments_of(int(np.flatnonzero(t.named(name.__eq__))[0])) for t in (trace, kineto))
+        ours, theirs = (t.arguments_of(int(np.flatnonzero(t.name_matches(name.__eq__))[0])) for t in (trace, kineto))
         assert {k: ours.get(k) for k in theirs} == theirs
     assert trace.meta.device_properties[0].name == "NVIDIA H100 80GB HBM3"
     assert {trace.names[c] for c in trace.name[trace.category == cat.CALLS[1]].tolist()} == {"cuLaunchKernel"}
@@ -171,7 +171,7 @@ def test_a_damaged_database_among_others_can_be_left_out(tmp_path):
 def test_tables_over_ranks_count_collectives_that_were_launched_before_the_recording():
     trace = real("before", 0)
     gpu = gpu_events(trace, whole_file(trace), Notes())
-    assert (gpu.launch[trace.named(is_communication)[gpu.rows]] < 0).any()
+    assert (gpu.launch[trace.name_matches(is_communication)[gpu.rows]] < 0).any()
     sets = tracediff.load(str(FOLDER / "nsys" / "before.sqlite.gz"), tables=["stragglers"])
     tables, _ = set_tables(sets)
     assert tables["stragglers"].rows

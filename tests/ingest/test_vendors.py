@@ -49,7 +49,7 @@ def path_of(profile, node):
 
 def work(trace):
     rows = np.flatnonzero(np.isin(trace.category, cat.GPU))
-    is_communication_row = trace.named(is_communication, rows)
+    is_communication_row = trace.name_matches(is_communication, rows)
     is_copy = trace.category[rows] == cat.MEMCPY
     return rows[~is_communication_row & ~is_copy], rows[is_communication_row], rows[is_copy]
 
@@ -158,7 +158,7 @@ def test_mtia_copies_have_directions_and_bytes_and_waits_are_no_work():
     events = [e for e in plain_events(MTIA) if e.get("cat") == "mtia_ccp_events"]
     for direction in ("HOST_TO_DEVICE", "DEVICE_TO_HOST"):
         copies = [e for e in events if e["name"] == "dma_request" and e["args"]["direction"] == direction]
-        rows = np.flatnonzero(trace.named(f"dma_request ({direction})".__eq__))
+        rows = np.flatnonzero(trace.name_matches(f"dma_request ({direction})".__eq__))
         assert (trace.category[rows] == cat.MEMCPY).all()
         assert len(rows) == len(copies)
         assert trace.integer_column("bytes", (cat.MEMCPY,))[rows].sum() == sum(int(e["args"]["size"]) for e in copies)

@@ -23,7 +23,8 @@ from tracediff.profile.timeline import KINDS
 
 
 def profile_of(folder, events, **meta):
-    return profile_file(TraceFile(str(write(folder / "trace.json", document(events, **meta)))))
+    file = TraceFile(str(write(folder / "trace.json", document(events, **meta))))
+    return profile_file(file, selection=Selection())
 
 
 def drawn(timeline: Timeline) -> list[tuple]:
@@ -90,7 +91,8 @@ def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
         for e in (step(k, start, dur), op("aten::add", start + 1, 3))
     ]
     file = TraceFile(str(write(tmp_path / "trace.json", document(events))))
-    assert profile_file(file).timeline.step == 4  # of 1–5: 20, 40, 30, 31, 60
+    assert profile_file(file, selection=Selection()).timeline.step == 4  # of 1–5: 20, 40, 30, 31, 60
+    assert profile_file(file).timeline is None
     assert profile_file(file, selection=Selection(first=5, last=5)).timeline.step == 5
     first_set, second_set = load_sets(
         [file.path, file.path], LoadOptions(tuple(SetOptions(selection=Selection(first=k, last=k)) for k in (1, 2)))
@@ -170,7 +172,7 @@ def test_a_snapshot_has_no_timeline_and_the_chart_says_so(tmp_path):
 @needs_traces
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
 def test_timelines_of_real_traces_are_bounded_and_add_up(path):
-    profile = profile_file(TraceFile(str(path)))
+    profile = profile_file(TraceFile(str(path)), selection=Selection())
     timeline = profile.timeline.unpacked()
     position = profile.step_numbers.tolist().index(timeline.step)
     assert len(timeline.marks.row) <= bounds.TIMELINE_MARKS

@@ -81,7 +81,9 @@ def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> li
         len(files) - len(good),
     )
     for run in runs:
-        run.ranks = {rank: kept for rank, files in run.ranks.items() if (kept := [p for p in files if id(p) in good])}
+        run.ranks = {
+            rank: remaining for rank, files in run.ranks.items() if (remaining := [p for p in files if id(p) in good])
+        }
     return [run for run in runs if run.ranks]
 
 
@@ -140,14 +142,14 @@ def check_one_program(traces: TraceSet, where: str | os.PathLike[str] | Sequence
     if difference is None and not several:
         return
     reason = f"files of different programs ({difference})" if difference else "several folders that may each be a set"
-    found, example = _found(traces.profiles, path or "")
+    contents, example = _contents(traces.profiles, path or "")
     remedy = f"give one of them, such as {example}"
     if path is not None and os.path.isfile(path):
         remedy = "unpack the archive, and give one folder or file of it"
     elif difference is None:
         remedy += f", or, if they are runs of one program, all of them as '{path}/*' in quotes"
     subject = os.fspath(where) if isinstance(where, str | os.PathLike) else traces.label
-    raise TracediffError(subject, f"holds {reason}: {found}", remedy)
+    raise TracediffError(subject, f"holds {reason}: {contents}", remedy)
 
 
 def _world_sizes(profiles: list[Profile]) -> str | None:
@@ -182,19 +184,19 @@ def _folder(profile: Profile) -> str:
     return "/".join(parts[: runs[-1]]) if runs else path
 
 
-def _found(profiles: list[Profile], path: str) -> tuple[str, str]:
+def _contents(profiles: list[Profile], path: str) -> tuple[str, str]:
     """(what there is, by the folders that may be sets or, within one, by file; the path of the first)."""
     places: dict[str, list[Profile]] = defaultdict(list)
     for profile in profiles:
         places[_folder(profile)].append(profile)
     if len(places) == 1:
         places = {str(p.origin.file): [p] for p in profiles}
-    shown = [
-        f"{os.path.relpath(place, path or None) if place != path else 'the folder itself'} ({_facts(held)})"
-        for place, held in sorted(places.items())
+    descriptions = [
+        f"{os.path.relpath(place, path or None) if place != path else 'the folder itself'} ({_facts(members)})"
+        for place, members in sorted(places.items())
     ]
-    more = f" and {len(shown) - bounds.SETS_DESCRIBED} more" if len(shown) > bounds.SETS_DESCRIBED else ""
-    return ", ".join(shown[: bounds.SETS_DESCRIBED]) + more, min(place for place in places if place != path)
+    more = f" and {len(descriptions) - bounds.SETS_DESCRIBED} more" if len(descriptions) > bounds.SETS_DESCRIBED else ""
+    return ", ".join(descriptions[: bounds.SETS_DESCRIBED]) + more, min(place for place in places if place != path)
 
 
 def _facts(profiles: list[Profile]) -> str:
@@ -260,10 +262,10 @@ def complete(traces: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[
 def _rank_of(profile: Profile, notes: Notes, alone: bool) -> int:
     if profile.origin.rank is not None:
         return profile.origin.rank
-    named = rank_in_name(profile.origin.file)
-    if named is None and not alone:
+    rank = rank_in_name(profile.origin.file)
+    if rank is None and not alone:
         notes.add("rank-guessed", "neither the trace nor its file name contains the rank: rank 0 is assumed")
-    return named or 0
+    return rank or 0
 
 
 def _place(runs: dict[str, Run], profile: Profile, rank: int) -> None:
@@ -293,21 +295,23 @@ def narrowed(traces: TraceSet, selection: Selection, ranks: frozenset[int] | Non
     Raises:
         TracediffError: no file of the ranks asked for, or no step left to use.
     """
-    kept = replace(traces, runs=of_ranks(traces.runs, ranks), selection=selection)
-    kept_ids = {id(profile) for profile in kept.profiles}
-    kept.notes = tuple(
+    subset = replace(traces, runs=of_ranks(traces.runs, ranks), selection=selection)
+    kept_ids = {id(profile) for profile in subset.profiles}
+    subset.notes = tuple(
         less(
             traces.notes, (note for profile in traces.profiles if id(profile) not in kept_ids for note in profile.notes)
         )
     )
-    _check_usable(kept, ranks, traces.ranks)
-    return kept
+    _check_usable(subset, ranks, traces.ranks)
+    return subset
 
 
 def of_ranks(runs: Iterable[Run], ranks: frozenset[int] | None) -> list[Run]:
     """``runs`` with only ``ranks``, and without those that have none of them."""
-    kept = (Run(run.name, {r: files for r, files in run.ranks.items() if ranks is None or r in ranks}) for run in runs)
-    return [run for run in kept if run.ranks]
+    subsets = (
+        Run(run.name, {r: files for r, files in run.ranks.items() if ranks is None or r in ranks}) for run in runs
+    )
+    return [run for run in subsets if run.ranks]
 
 
 def _check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: Iterable[int]) -> None:

@@ -9,7 +9,7 @@ where it is shown.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import lcm
 
 import numpy as np
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
-from tracediff.arrays import distinct
+from tracediff.arrays import distinct, grouped
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import GPU_STATES, STATES
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
+from tracediff.profile.tables import table_schema
+from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL, is_communication, is_host_collective
 
 ANNOTATION = "user_annotation"
@@ -88,6 +90,25 @@ class OpAverage(Struct):
 
     denominator: int
     ops: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+
+
+class SetTable(Struct, frozen=True):
+    """A table of a set, as that of a schema.
+
+    Attributes:
+        schema: of its rows. denominator: of all numerators.
+        rows: key → numerators of the columns, per step.
+    """
+
+    schema: TableSchema
+    denominator: int
+    rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
+
+    def add(self, key: tuple[str, ...], values: Sequence[int], weight: int) -> None:
+        """Add ``weight`` times ``values`` to the row of ``key``."""
+        row = self.rows.setdefault(key, [0] * len(values))
+        for k, value in enumerate(values):
+            row[k] += weight * value
 
 
 def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
@@ -190,6 +211,22 @@ def op_average(traces: TraceSet) -> OpAverage:
     return average
 
 
+def table_average(traces: TraceSet, name: str) -> SetTable:
+    """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
+    denominator, weighted = weighted_files(traces)
+    average = SetTable(table_schema(name), denominator)
+    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    for group in alike(
+        [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
+    ):
+        table = group.table
+        rows = np.isin(table.step, group.used)
+        (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
+        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
+            average.add(table.keys[key], values, group.weight)
+    return average
+
+
 def communication_us(traces: TraceSet) -> dict[int, float]:
     """Rank → time of its communication kernels per used step, without a GPU of the host's collectives, in µs; empty
     where no rank has any.
@@ -254,7 +291,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
     """
     median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
     used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
-    found = (
+    candidates = (
         (run.name, rank, profile.origin.file, profile.timeline)
         for run in traces.runs
         for rank, files in run.ranks.items()
@@ -266,7 +303,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
         run, rank, _, timeline = place
         return (run, rank, timeline.step) not in used, abs(timeline.end - timeline.start - median)
 
-    nearest = min(found, key=oddness, default=None)
+    nearest = min(candidates, key=oddness, default=None)
     if nearest is None:
         return None
     run, rank, file, timeline = nearest

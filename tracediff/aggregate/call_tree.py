@@ -128,11 +128,11 @@ def merge(weighted: Weighted, denominator: int, tables: Sequence[WorkTable]) -> 
         tables: the work of each profile.
     """
     tree = CallTree(denominator, places=[[] for _ in weighted])
-    known: dict[Key, int] = {}
+    position_of_key: dict[Key, int] = {}
     works: dict[Key, Work] = {}
     profiles = [profile for profile, _, _ in weighted]
     for calls in alike(weighted, [p.calls for p in profiles], [(p.names, p.texts) for p in profiles]):
-        places = _merge_nodes(tree, known, calls)
+        places = _merge_nodes(tree, position_of_key, calls)
         for file in calls.files:
             tree.places[file] = places
     meanings = [(p.names, p.texts, p.categories, places) for p, places in zip(profiles, tree.places, strict=True)]
@@ -142,7 +142,7 @@ def merge(weighted: Weighted, denominator: int, tables: Sequence[WorkTable]) -> 
     return tree
 
 
-def _merge_nodes(tree: CallTree, known: dict[Key, int], alike_calls: Alike[CallTable]) -> list[int]:
+def _merge_nodes(tree: CallTree, position_of_key: dict[Key, int], alike_calls: Alike[CallTable]) -> list[int]:
     """The position in ``tree`` of each node that the used steps hold or that leads to one; −1 of others."""
     profile, table, weight = alike_calls.profile, alike_calls.table, alike_calls.weight
     rows = np.isin(table.step, alike_calls.used)
@@ -164,9 +164,9 @@ def _merge_nodes(tree: CallTree, known: dict[Key, int], alike_calls: Alike[CallT
             _text(profile, shapes),
             ordinal,
         )
-        position = known.get(key)
+        position = position_of_key.get(key)
         if position is None:
-            position = known[key] = len(tree.calls)
+            position = position_of_key[key] = len(tree.calls)
             own = _text(profile, types), _text(profile, strides), _text(profile, line)
             tree.calls.append(Call(*key, types=own[0], strides=own[1], line=own[2]))
         call = tree.calls[position]

@@ -13,9 +13,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.aggregate.averages import weighted_files
+from tracediff.aggregate.averages import SetTable, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
-from tracediff.aggregate.summary import SetTable
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
 from tracediff.arrays import Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
 from tracediff.ingest.model.health import Note, Notes
@@ -92,7 +91,7 @@ class MatchedCollective(Struct, frozen=True, kw_only=True):
     late: Int64
 
 
-Found = tuple[Run, Operations, MatchedCollective]
+RunMatch = tuple[Run, Operations, MatchedCollective]
 COLUMNS = tuple(name for name in Operations.__struct_fields__ if name != "kinds")
 
 
@@ -104,15 +103,15 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
     and its sequence number in the group or, where none is recorded, its ordinal among equals in its step; equals of a
     step whose numbers differ between ranks are not matched, nor are operations that cannot have met on any clock.
     """
-    found = [(run, _operations(traces, run)) for run in traces.runs]
-    if not any(operations.kinds for _, operations in found):
+    operations_of_runs = [(run, _operations(traces, run)) for run in traces.runs]
+    if not any(operations.kinds for _, operations in operations_of_runs):
         return None
     notes = Notes()
     denominator, files = weighted_files(traces)
     weight_of = {id(profile): weight for profile, _, weight in files}
     waits, clocks = SetTable(WAITS, denominator), SetTable(CLOCKS, 1)
-    held: list[Found] = []
-    for run, operations in found:
+    matches: list[RunMatch] = []
+    for run, operations in operations_of_runs:
         ranks = list(run.ranks)
         collective = _matched(operations)
         some = np.flatnonzero(collective >= 0)
@@ -120,13 +119,13 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
             collective[some], operations.rank[some], operations.start[some], operations.end[some], len(ranks)
         )
         match = _waited(operations, _possible(operations, collective, clock), clock, run)
-        held.append((run, operations, match))
+        matches.append((run, operations, match))
         _add_waits(waits, operations, match, [weight_of[id(p)] for fs in run.ranks.values() for p in fs])
         if (match.collective >= 0).any():
             _add_clocks(clocks, run, clock)
         if len(ranks) > 1:
             _add_notes(notes, operations, match)
-    return CollectiveWaits(waits, _stragglers(traces, held), _straggling_steps(held), clocks, tuple(notes.list()))
+    return CollectiveWaits(waits, _stragglers(traces, matches), _straggling_steps(matches), clocks, tuple(notes.list()))
 
 
 def _operations(traces: TraceSet, run: Run) -> Operations:
@@ -191,9 +190,12 @@ def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int6
     start, end = (column[some] - clocks.offset[operations.rank[some]] for column in (operations.start, operations.end))
     unsure = clocks.uncertainty[operations.rank[some]]
     size = int(collective.max(initial=-1)) + 1
-    came, left = most(collective[some], start - unsure, size), least(collective[some], end + unsure, size)
+    latest_start, earliest_end = (
+        most(collective[some], start - unsure, size),
+        least(collective[some], end + unsure, size),
+    )
     out = collective.copy()
-    out[some] = np.where((came <= left)[collective[some]], collective[some], -1)
+    out[some] = np.where((latest_start <= earliest_end)[collective[some]], collective[some], -1)
     return out
 
 
@@ -234,7 +236,7 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
     """Add the used operations to the rows of `WAITS`, those of each file times its weight."""
     some = np.flatnonzero(operations.used)
     kind, size, duration = operations.kind[some], operations.size[some], operations.ns[some]
-    matched, known = match.collective[some] >= 0, size >= 0
+    matched, has_size = match.collective[some] >= 0, size >= 0
     wait = np.where(matched, match.wait[some], 0)
     transfer = np.where(matched, duration - wait, 0)
     bus, has_bus = bus_traffic(operations.kinds, kind, match.ranks[some], np.where(matched, size, -1))
@@ -247,8 +249,8 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
         duration - operations.exposed[some],
         np.ones(len(some), np.int64),
         (matched & match.partial[some]).astype(np.int64),
-        np.where(matched & known, size, 0),
-        np.where(known, transfer, 0),
+        np.where(matched & has_size, size, 0),
+        np.where(has_size, transfer, 0),
         bus,
         np.where(has_bus, transfer, 0),
     ]
@@ -259,7 +261,7 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
         waits.add((of_kind.collective, of_kind.group, of_kind.dtype, labels[s]), values, weights[f])
 
 
-def _stragglers(traces: TraceSet, held: list[Found]) -> SetTable:
+def _stragglers(traces: TraceSet, matches: list[RunMatch]) -> SetTable:
     """Rows of `STRAGGLERS`; a collective counts to the step of the rank that came last, the unclear ones to the lowest
     rank there.
     """
@@ -269,7 +271,7 @@ def _stragglers(traces: TraceSet, held: list[Found]) -> SetTable:
         for rank, files in run.ranks.items():
             shares[run.name, rank] = runs_of[rank] * sum(int(traces.selection.used(p).sum()) for p in files)
     table = SetTable(STRAGGLERS, lcm(*shares.values()))
-    for run, operations, match in held:
+    for run, operations, match in matches:
         ranks = list(run.ranks)
         weights = [table.denominator // shares[run.name, rank] for rank in ranks]
         for position, rank in enumerate(ranks):
@@ -282,11 +284,13 @@ def _stragglers(traces: TraceSet, held: list[Found]) -> SetTable:
     return table
 
 
-def _straggling_steps(held: list[Found]) -> SetTable:
+def _straggling_steps(matches: list[RunMatch]) -> SetTable:
     """Rows of `STRAGGLING_STEPS`."""
-    runs_of = Counter(step for _, operations, _ in held for step in distinct(operations.step[operations.used]).tolist())
+    runs_of = Counter(
+        step for _, operations, _ in matches for step in distinct(operations.step[operations.used]).tolist()
+    )
     table = SetTable(STRAGGLING_STEPS, lcm(*runs_of.values()))
-    for run, operations, match in held:
+    for run, operations, match in matches:
         for step, position, _, caused, late in _arrivals(operations, match):
             key = (str(step), _rank(list(run.ranks), position))
             table.add(key, [caused, 1, late], table.denominator // runs_of[step])

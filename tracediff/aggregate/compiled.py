@@ -50,24 +50,24 @@ def _joined(traces: TraceSet, logs: Sequence[TorchLog], notes: Notes) -> TorchLo
         for name in (p.names[code] for code in distinct(work.name).tolist())
         if is_generated(name)
     }
-    graphs = {found[1] for name in names if (found := CALL_OF_GRAPH.match(name))}
+    graphs = {call_match[1] for name in names if (call_match := CALL_OF_GRAPH.match(name))}
     logged = [kernel for log in logs for kernel in log.kernels]
     in_trace = [kernel for kernel in logged if kernel.name in compiled]
-    called = [kernel for kernel in logged if kernel.graph in graphs]
-    if not logs or ((compiled or graphs) and not (in_trace or called)):
+    kernels_of_graphs = [kernel for kernel in logged if kernel.graph in graphs]
+    if not logs or ((compiled or graphs) and not (in_trace or kernels_of_graphs)):
         notes.add(TORCH_LOG, f"{LOGS} are of another run or of other ranks, and were not used")
         return None
-    kernels = _unambiguous([kernel for kernel in in_trace if kernel in called] or in_trace)
-    named = len({kernel.name for kernel in kernels})
+    kernels = _unambiguous([kernel for kernel in in_trace if kernel in kernels_of_graphs] or in_trace)
+    count = len({kernel.name for kernel in kernels})
     if compiled:
-        notes.add(TORCH_LOG, f"{named} of {len(compiled)} compiled kernels have their line of code from {LOGS}")
+        notes.add(TORCH_LOG, f"{count} of {len(compiled)} compiled kernels have their line of code from {LOGS}")
     else:
         notes.add(TORCH_LOG, f"the traces name no compiled kernel, so {LOGS} give no line of code")
     _give_lines(traces, _lines_of_calls(logs), notes)
     recompiles: Counter[GraphBreak] = Counter()
     for log in logs:
         recompiles |= Counter(log.recompiles)  # each rank repeats those of the others
-    breaks = dict.fromkeys(found for log in logs for found in log.graph_breaks)
+    breaks = dict.fromkeys(place for log in logs for place in log.graph_breaks)
     compile_us = max((log.compile_us for log in logs), default=())
     _note(notes, breaks, recompiles, compile_us)
     return TorchLog(tuple(kernels), tuple(breaks), tuple(recompiles.elements()), compile_us)
@@ -78,7 +78,9 @@ def _unambiguous(kernels: Sequence[CompiledKernel]) -> list[CompiledKernel]:
     different: dict[tuple[str, str], dict[tuple[str, ...], CompiledKernel]] = {}
     for kernel in kernels:
         different.setdefault((kernel.phase, kernel.name), {})[kernel.lines] = kernel
-    return [kernel for found in different.values() if len(found) == 1 for kernel in found.values() if kernel.lines]
+    return [
+        kernel for by_line in different.values() if len(by_line) == 1 for kernel in by_line.values() if kernel.lines
+    ]
 
 
 def _lines_of_calls(logs: Sequence[TorchLog]) -> Lines:
@@ -88,9 +90,9 @@ def _lines_of_calls(logs: Sequence[TorchLog]) -> Lines:
         own: dict[Called, list[CompiledCall]] = {}
         for call in log.calls:
             own.setdefault((call.graph, call.name), []).append(call)
-        for called, calls in own.items():
+        for key, calls in own.items():
             lines = [as_one(call.lines) for call in calls]
-            out[called] = lines if out.get(called, lines) == lines else []
+            out[key] = lines if out.get(key, lines) == lines else []
     return out
 
 
@@ -98,32 +100,32 @@ def _give_lines(traces: TraceSet, lines: Lines, notes: Notes) -> None:
     """Give the calls of compiled graphs their line, with a note on those of operators. Lines that the trace has of them
     are replaced: the Python functions around a graph are its callers.
     """
-    shared, known = SharedColumns(), dict[tuple[str, str, int], bool]()
+    shared, has_line_of = SharedColumns(), dict[tuple[str, str, int], bool]()
     for run in traces.runs:
         run.ranks = {
-            rank: [shared.of(_with_lines(p, lines, known)) for p in files] for rank, files in run.ranks.items()
+            rank: [shared.of(_with_lines(p, lines, has_line_of)) for p in files] for rank, files in run.ranks.items()
         }
-    operators = [has_line for (_, name, _), has_line in known.items() if not is_generated(name)]
+    operators = [has_line for (_, name, _), has_line in has_line_of.items() if not is_generated(name)]
     if operators:
-        named = f"{sum(operators)} of {len(operators)}"
-        notes.add(TORCH_LOG, f"{named} calls of operators by compiled graphs have their line of code from {LOGS}")
+        count = f"{sum(operators)} of {len(operators)}"
+        notes.add(TORCH_LOG, f"{count} calls of operators by compiled graphs have their line of code from {LOGS}")
 
 
-def _with_lines(profile: Profile, lines: Lines, known: dict[tuple[str, str, int], bool]) -> Profile:
-    """``profile`` with ``lines``; notes in ``known`` of which of its calls they are."""
+def _with_lines(profile: Profile, lines: Lines, has_line_of: dict[tuple[str, str, int], bool]) -> Profile:
+    """``profile`` with ``lines``; notes in ``has_line_of`` of which of its calls they are."""
     calls, table = profile.calls, profile.compiled_calls
-    called = [
+    call_keys = [
         (profile.texts[graph], profile.names[name])
         for graph, name in zip(table.graph.tolist(), calls.name[table.node].tolist(), strict=True)
     ]
-    rows = [*zip(called, table.ordinal.tolist(), table.node.tolist(), strict=True)]
+    rows = [*zip(call_keys, table.ordinal.tolist(), table.node.tolist(), strict=True)]
     last = {call: ordinal for call, ordinal, _ in sorted(rows)}
-    found = {node: _line(lines.get(call, []), ordinal, last[call]) for call, ordinal, node in rows}
-    known.update({(*call, ordinal): found[node] is not None for call, ordinal, node in rows})
-    new = sorted({line for line in found.values() if line})
+    line_of_node = {node: _line(lines.get(call, []), ordinal, last[call]) for call, ordinal, node in rows}
+    has_line_of.update({(*call, ordinal): line_of_node[node] is not None for call, ordinal, node in rows})
+    new = sorted({line for line in line_of_node.values() if line})
     codes = {line: len(profile.texts) + k for k, line in enumerate(new)}
     own = np.full(len(calls.line) + 1, -1, np.int64)  # the last is of those without a parent
-    for node, line in found.items():
+    for node, line in line_of_node.items():
         own[node] = codes[line] if line else -1
     operators = np.flatnonzero(calls.kind == OP)
     while len(inside := operators[(own[operators] < 0) & (own[calls.parent[operators]] >= 0)]):
@@ -142,10 +144,10 @@ def _line(lines: Sequence[str | None], ordinal: int, last: int) -> str | None:
 def _note(
     notes: Notes, breaks: Iterable[GraphBreak], recompiles: Mapping[GraphBreak, int], compile_us: Sequence[float]
 ) -> None:
-    for found in breaks:
-        notes.add(TORCH_LOG, f"graph break at {found}")
-    for found, number in recompiles.items():
-        notes.add(TORCH_LOG, f"recompiled {found}", number)
+    for place in breaks:
+        notes.add(TORCH_LOG, f"graph break at {place}")
+    for place, number in recompiles.items():
+        notes.add(TORCH_LOG, f"recompiled {place}", number)
     if any(compile_us):
         spent = ", within it ".join(f"{phase} {time(us)}" for phase, us in zip(PHASES, compile_us, strict=True))
         notes.add(TORCH_LOG, f"compile time: {spent}")

@@ -66,7 +66,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
     places = {id(profile): nodes for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)}
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
     index = _Index()
-    found: list[tuple[int, LeafTable, Int64, Int64]] = []
+    leaves_of_profiles: list[tuple[int, LeafTable, Int64, Int64]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
         by_file: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -75,16 +75,16 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
         for (rank, file), positions in by_file.items():
             profile = run.ranks[rank][file]
             rows, leaves = index.leaves_of(profile, places[id(profile)], tuple(positions))
-            found.append((r, profile.leaves, rows, leaves))
+            leaves_of_profiles.append((r, profile.leaves, rows, leaves))
             for row, position in zip(*_longest(profile.leaves, rows, leaves), strict=True):
                 ns = int(profile.leaves.longest_ns[row])
-                known = longest.get((r, position))
-                if known is None or ns > known.ns:
+                longest_so_far = longest.get((r, position))
+                if longest_so_far is None or ns > longest_so_far.ns:
                     start, following = int(profile.leaves.longest_at[row]), int(profile.leaves.following[row])
                     text = match_name(profile.names[following]) if following >= 0 else ""
                     longest[r, position] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
-    for r, table, rows, leaves in found:
+    for r, table, rows, leaves in leaves_of_profiles:
         for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
             np.add.at(amount, leaves, getattr(table, name)[rows])
     counts = [len(steps[run.name]) for run in traces.runs]
@@ -134,5 +134,5 @@ def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> tuple[list[int], l
     ns = table.longest_ns[rows]
     order = np.lexsort((table.longest_at[rows], -ns, leaves))
     first = order[np.diff(leaves[order], prepend=-1) != 0]
-    chosen = first[ns[first] > 0]
-    return rows[chosen].tolist(), leaves[chosen].tolist()
+    selected_rows = first[ns[first] > 0]
+    return rows[selected_rows].tolist(), leaves[selected_rows].tolist()

@@ -91,8 +91,8 @@ class _Keys:
         if same not in self._known:
             a, b = codes()
             code, first = combined(a, b)
-            found = [key(x, y) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
-            numbers = [self.numbers.setdefault(k, len(self.numbers)) for k in found]
+            keys = [key(x, y) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
+            numbers = [self.numbers.setdefault(k, len(self.numbers)) for k in keys]
             self._known[same] = np.array(numbers, np.int64)[code]
         return self._known[same]
 
@@ -170,13 +170,13 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
         tree: the set's own, made of the steps that are used (`call_tree` with the same ``gpu``). works: some of its
             work.
     """
-    wanted = {work.key for work in works}
+    keys = {work.key for work in works}
     out: list[StepSum] = []
     for (run, rank, profile), places in zip(_files(traces), tree.places, strict=True):
         table = profile.kernels if gpu else profile.host_work
         columns = [getattr(table, name) for name in KEY]
         code, first = combined(*columns)
-        mine = np.array([key in wanted for key in work_keys(profile, places, [c[first] for c in columns])], bool)
+        mine = np.array([key in keys for key in work_keys(profile, places, [c[first] for c in columns])], bool)
         which = np.flatnonzero(mine[code] & (table.step >= 0))
         rows = table.step[which], table.count[which], table.total_ns[which]
         out += _step_sums(traces, run, rank, profile, rows)

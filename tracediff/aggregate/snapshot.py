@@ -152,21 +152,21 @@ def read_snapshot(
         families=families,
         recorded=first.recorded,
     )
-    for found, _ in parts:
-        notes.update(found.notes)
+    for snapshot, _ in parts:
+        notes.update(snapshot.notes)
     complete(traces, ranks, {rank for run in runs for rank in run.ranks}, notes)
     return traces
 
 
 def _part(file: TraceFile, shared: SharedColumns) -> tuple[Snapshot, list[Run]]:
     """(what ``file`` holds but for its runs, its runs)."""
-    found = _decoded(file, _bytes(file))
+    snapshot = _decoded(file, _bytes(file))
     try:
-        _check_selection(found.selection)
-        runs = _runs(found, file)
+        _check_selection(snapshot.selection)
+        runs = _runs(snapshot, file)
         for run in runs:
             run.ranks = {rank: [shared.of(profile) for profile in files] for rank, files in run.ranks.items()}
-        return msgspec.structs.replace(found, runs={}), runs
+        return msgspec.structs.replace(snapshot, runs={}), runs
     except ValueError as error:
         raise _damaged(file, error) from None
 
@@ -178,8 +178,8 @@ def _joined(files: Sequence[TraceFile], parts: Sequence[tuple[Snapshot, list[Run
         is_asked: whether steps are asked for, so that those chosen in the parts do not matter.
     """
     joined: dict[str, Run] = {}
-    for file, (found, runs) in zip(files, parts, strict=True):
-        if not is_asked and found.selection != parts[0][0].selection:
+    for file, (snapshot, runs) in zip(files, parts, strict=True):
+        if not is_asked and snapshot.selection != parts[0][0].selection:
             reason = f"its steps are chosen in another way than those of {files[0].name}"
             raise TracediffError(str(file), reason, "choose them with --skip-first or --step")
         for run in runs:
@@ -262,15 +262,15 @@ def _check_selection(selection: Selection | None) -> None:
         require(all(0 <= n < 1 << 63 for n in numbers), "selection: a number of a step that is negative or too large")
 
 
-def _runs(found: Snapshot, file: TraceFile) -> list[Run]:
-    """The runs of ``found``, which is read from ``file``.
+def _runs(snapshot: Snapshot, file: TraceFile) -> list[Run]:
+    """The runs of ``snapshot``, which is read from ``file``.
 
     Raises:
         ValueError: the place and what is wrong there.
     """
-    require(found.runs, "no runs")
+    require(snapshot.runs, "no runs")
     runs = []
-    for name, ranks in found.runs.items():
+    for name, ranks in snapshot.runs.items():
         require(ranks and all(ranks.values()), f"{name} has no ranks, or a rank without files")
         runs.append(Run(name, {rank: [_profile(name, rank, a, file) for a in files] for rank, files in ranks.items()}))
     return runs

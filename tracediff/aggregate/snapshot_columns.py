@@ -125,8 +125,10 @@ def _check_range(place: str, column: Column, values: Int64, size: int | None) ->
 
 def _check_texts(profile: Profile) -> None:
     origin = profile.origin
-    known = profile.categories[: len(cat.KNOWN)] == cat.KNOWN and profile.state_names[: len(STATES)] == STATES
-    require(known, "categories or state_names do not begin with those that every snapshot has")
+    has_standard_codes = (
+        profile.categories[: len(cat.KNOWN)] == cat.KNOWN and profile.state_names[: len(STATES)] == STATES
+    )
+    require(has_standard_codes, "categories or state_names do not begin with those that every snapshot has")
     for name in ("categories", "names", "state_names"):
         texts = getattr(profile, name)
         require(len(set(texts)) == len(texts), f"{name} has a duplicate")
@@ -142,9 +144,9 @@ def _check_steps(profile: Profile) -> None:
     require((profile.periods >= 0).all(), "completions: a step ends before it begins")
     require(state_ns.sum(dtype=np.float64) < LARGEST_SUM, "the sum of state_ns needs more than 64 bits")
     require((state_ns.sum(axis=1) == profile.periods).all(), "state_ns: the states of a step do not add up to it")
-    held = sums(owned.step * len(GPU_STATES) + owned.state, owned.ns, steps * len(GPU_STATES))
+    owned_ns = sums(owned.step * len(GPU_STATES) + owned.state, owned.ns, steps * len(GPU_STATES))
     require(
-        (held.reshape(steps, -1) == state_ns[:, : len(GPU_STATES)]).all(),
+        (owned_ns.reshape(steps, -1) == state_ns[:, : len(GPU_STATES)]).all(),
         "owned: the owners of a GPU state do not add up to it",
     )
 
@@ -159,8 +161,8 @@ def _check_tree(profile: Profile) -> None:
         require((calls.name[which] < size).all(), "calls.name refers to nothing")
     require((calls.parent < np.arange(len(root))).all(), "calls.parent: a call comes before its parent")
     require((phase == root).all(), "calls.kind: the phases are not the roots of the tree")
-    above = calls.kind[calls.parent[~root]]
-    require((calls.kind[~root][above == OP] == OP).all(), "calls.kind: a scope is below an operator")
+    parent_kinds = calls.kind[calls.parent[~root]]
+    require((calls.kind[~root][parent_kinds == OP] == OP).all(), "calls.kind: a scope is below an operator")
     require((calls.kind[calls.node] == OP).all(), "calls.node: a row that is not an operator")
     for name, argument in ARGUMENT_OF.items():
         for code in np.unique(getattr(calls, name)).tolist():
@@ -260,8 +262,8 @@ class SharedColumns:
     def _shared(self, value: Any) -> Any:
         if isinstance(value, np.ndarray):
             key = value.dtype, value.shape, hash(value.tobytes())
-            known = self._arrays.setdefault(key, value)
-            return known if known is value or np.array_equal(known, value) else value
+            equal_array = self._arrays.setdefault(key, value)
+            return equal_array if equal_array is value or np.array_equal(equal_array, value) else value
         if isinstance(value, tuple):
             return self._tuples.setdefault(value, value)
         if isinstance(value, dict):
@@ -348,7 +350,7 @@ def _rising(accounts: Accounts, change: Callable[[Int64], Int64]) -> Accounts:
     changed: dict[str, Any] = {}
     for name in TABLES:
         table = getattr(accounts, name)
-        columns = {column: change(getattr(table, column)) for column, holds in columns_of(table).items() if holds.rises}
+        columns = {column: change(getattr(table, column)) for column, role in columns_of(table).items() if role.rises}
         changed[name] = replace(table, **columns)
     return replace(accounts, **changed)
 
@@ -365,7 +367,7 @@ def with_used_names(profile: Profile) -> Profile:
     """``profile`` without names that only metadata, flows and instants have. Codes keep their order, so that rows do;
     those of categories are fixed and stay.
     """
-    calls, named = profile.calls, profile.calls.kind != PHASE  # the name of a phase is not a code of a name
+    calls, has_name = profile.calls, profile.calls.kind != PHASE  # the name of a phase is not a code of a name
     tables: dict[str, Any] = {name: getattr(profile, name) for name in TABLES if name != "calls"}
     columns = [
         (table, name)
@@ -373,7 +375,7 @@ def with_used_names(profile: Profile) -> Profile:
         for name, column in columns_of(rows).items()
         if column.refers_to == "names"
     ]
-    used = np.unique(np.concatenate([calls.name[named], *(getattr(tables[table], name) for table, name in columns)]))
+    used = np.unique(np.concatenate([calls.name[has_name], *(getattr(tables[table], name) for table, name in columns)]))
     used = used[used >= 0]
 
     def again(codes: Int64) -> Int64:
@@ -381,5 +383,5 @@ def with_used_names(profile: Profile) -> Profile:
 
     for table, name in columns:
         tables[table] = replace(tables[table], **{name: again(getattr(tables[table], name))})
-    calls = replace(calls, name=np.where(named, again(calls.name), calls.name))
+    calls = replace(calls, name=np.where(has_name, again(calls.name), calls.name))
     return replace(profile, calls=calls, names=tuple(profile.names[code] for code in used.tolist()), **tables)

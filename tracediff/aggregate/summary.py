@@ -4,16 +4,15 @@ comparison is made of two of them, an analysis of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.aggregate.averages import (
     KernelAverage,
     OpAverage,
+    SetTable,
     StepAverage,
     TypicalStep,
     UsedStep,
@@ -22,16 +21,15 @@ from tracediff.aggregate.averages import (
     op_average,
     rank_states,
     step_average,
+    table_average,
     typical_step,
-    weighted_files,
 )
-from tracediff.aggregate.traceset import TraceSet, alike
-from tracediff.arrays import grouped
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
-from tracediff.profile.tables import ALL, table_names, table_schema
-from tracediff.profile.tables.schema import OVER_RANKS, TableSchema
+from tracediff.profile.tables import ALL, table_names
+from tracediff.profile.tables.schema import OVER_RANKS
 
 if TYPE_CHECKING:
     from tracediff.ingest.torch_log import TorchLog
@@ -126,25 +124,6 @@ def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
     )
 
 
-class SetTable(Struct, frozen=True):
-    """A table of a set, as that of a schema.
-
-    Attributes:
-        schema: of its rows. denominator: of all numerators.
-        rows: key → numerators of the columns, per step.
-    """
-
-    schema: TableSchema
-    denominator: int
-    rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
-
-    def add(self, key: tuple[str, ...], values: Sequence[int], weight: int) -> None:
-        """Add ``weight`` times ``values`` to the row of ``key``."""
-        row = self.rows.setdefault(key, [0] * len(values))
-        for k, value in enumerate(values):
-            row[k] += weight * value
-
-
 MISSING = "missing-table"
 
 
@@ -156,38 +135,24 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
     compares_ranks = len(traces.ranks) > 1 and not set(OVER_RANKS).isdisjoint(names)
     waits = None
     if compares_ranks:
-        from tracediff.aggregate.collective_skew import collective_waits
+        from tracediff.aggregate.collective_skew import collective_waits  # few sets have several ranks
 
         waits = collective_waits(traces)
-    found = {table.schema.name: table for table in waits.tables} if waits else {}
+    tables = {table.schema.name: table for table in waits.tables} if waits else {}
     for name in names:
         if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
-            found[name] = table_average(traces, name)
+            tables[name] = table_average(traces, name)
     notes = Notes()
     for name in traces.tables:
-        if name != ALL and name not in found:
+        if name != ALL and name not in tables:
             notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
-    return {name: found[name] for name in names if name in found}, (*(waits.notes if waits else ()), *notes.list())
+    return {name: tables[name] for name in names if name in tables}, (*(waits.notes if waits else ()), *notes.list())
 
 
 def _why_missing(name: str) -> str:
     if name in OVER_RANKS:
         return "it compares collectives of several ranks (a snapshot keeps none of them)"
     return f"the snapshot was made without it (create it again with --table {name})"
-
-
-def table_average(traces: TraceSet, name: str) -> SetTable:
-    """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
-    denominator, weighted = weighted_files(traces)
-    average = SetTable(table_schema(name), denominator)
-    held = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
-    for group in alike([of_file for of_file, _ in held], [table for _, table in held], [()] * len(held)):
-        table = group.table
-        rows = np.isin(table.step, group.used)
-        (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
-        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
-            average.add(table.keys[key], values, group.weight)
-    return average
 
 
 class SetSummary(Struct, frozen=True, kw_only=True):

@@ -147,19 +147,19 @@ def alike(weighted: Weighted, tables: Sequence[T], meanings: Sequence[tuple[obje
         meanings: of each table, what its codes mean; tables are added if this and their columns are identical
             (`SharedColumns`), not only equal.
     """
-    found: list[Alike[T]] = []
+    groups: list[Alike[T]] = []
     last: dict[tuple[object, ...], Alike[T]] = {}
     for file, ((profile, used, weight), table, meaning) in enumerate(zip(weighted, tables, meanings, strict=True)):
         columns = [getattr(table, name) for name in _equal(table)]
         alone = None if _is_small(table) else file
         key = (tuple(map(id, meaning)), tuple(map(id, columns)), tuple(used), weight, alone)
-        known = last.get(key)
-        if known and len(known.files) < MOST_FILES:
-            known.add(file, table)
+        latest = last.get(key)
+        if latest and len(latest.files) < MOST_FILES:
+            latest.add(file, table)
         else:
             last[key] = Alike(profile, table, used, weight, [file])
-            found.append(last[key])
-    return found
+            groups.append(last[key])
+    return groups
 
 
 def _merged(table: T, how: str) -> list[str]:

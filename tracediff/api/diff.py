@@ -97,8 +97,8 @@ class Diff(Charted):
         """
         import pandas as pd
 
-        found = plain(self._document.gpu_time)
-        return pd.Series({name: value for name, value in found.items() if isinstance(value, float)}, name="gpu_time")
+        columns = plain(self._document.gpu_time)
+        return pd.Series({name: value for name, value in columns.items() if isinstance(value, float)}, name="gpu_time")
 
     @cached_property
     def groups(self) -> pd.DataFrame:
@@ -190,8 +190,8 @@ class Diff(Charted):
         """Why the step changed: print it, or take facts and causes, ``to_frame()`` or ``to_dict()``. None if the
         comparison was refused.
         """
-        found, written = self.comparison.explanation, self._document.explanation
-        return Why(found, plain(written)) if found is not None and written is not None else None
+        explanation, written = self.comparison.explanation, self._document.explanation
+        return Why(explanation, plain(written)) if explanation is not None and written is not None else None
 
     @property
     def charts(self) -> Charts:
@@ -315,8 +315,8 @@ class Why:
         for fact in self.facts:
             console.print(fact.text, markup=False, highlight=False)
         console.print(*explanation(self.explanation, WIDTH, is_tested=True))
-        shown: str = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
-        return "\n".join(line.rstrip() for line in shown.rstrip().splitlines())
+        text: str = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
+        return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
 
     def __repr__(self) -> str:
         return f"<Why {self.change_us:+,.1f} µs per step: {len(self.facts)} facts, {len(self.causes)} causes>"

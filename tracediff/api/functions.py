@@ -69,10 +69,10 @@ def load(
         TracediffError: nothing there, not a trace, no step left, a capture without graphs, or an unknown table.
     """
     selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
-    wanted = frozenset(ranks) if ranks is not None else None
+    selected_ranks = frozenset(ranks) if ranks is not None else None
     of_captures = tuple(os.fspath(capture) for capture in captures)
     log = os.fspath(torch_trace) if torch_trace is not None else None
-    of_set = SetOptions(label, wanted, selection, of_captures, log)
+    of_set = SetOptions(label, selected_ranks, selection, of_captures, log)
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
     options = LoadOptions(
         (of_set,), step_marker, rules, tuple(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory
@@ -246,9 +246,9 @@ def matrix(
 def _loaded(wheres: Sequence[TraceSet | Where], options: LoadOptions) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
-    given = {k: _with_tables(where, options.tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
+    loaded = {k: _with_tables(where, options.tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
     read = iter(load_sets(unread, options) if unread else [])
-    return [given[k] if k in given else next(read) for k in range(len(wheres))]
+    return [loaded[k] if k in loaded else next(read) for k in range(len(wheres))]
 
 
 def _with_tables(traces: TraceSet, tables: Sequence[str]) -> TraceSet:

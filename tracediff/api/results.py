@@ -134,8 +134,8 @@ class SetAnalysis(Charted):
     def operations(self) -> pd.DataFrame:
         """One row per operator, call or kernel, largest self time first."""
         every = [op for work in (HOST_WORK, GPU_WORK) for op in self.analysis.operations if op.category in work]
-        found = frame_of(output_table(SET_OPS, FRAME, self.analysis, every))
-        return found.sort_values("self_us", ascending=False, ignore_index=True)
+        frame = frame_of(output_table(SET_OPS, FRAME, self.analysis, every))
+        return frame.sort_values("self_us", ascending=False, ignore_index=True)
 
     def by(self, view: str) -> pd.DataFrame:
         """The work summed by ``family``, ``phase``, ``module``, ``op`` or ``kernel`` (index): count and µs, largest

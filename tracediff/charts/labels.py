@@ -94,13 +94,13 @@ def not_compared(comparison: Comparison) -> str | None:
     return f"The sides were not compared: {reasons or 'the preflight refused'}."
 
 
-def choice(argument: str, value: str, known: Iterable[str]) -> str:
+def choice(argument: str, value: str, choices: Iterable[str]) -> str:
     """``value``.
 
     Raises:
-        TracediffError: it is none of ``known``.
+        TracediffError: it is none of ``choices``.
     """
-    names = list(known)
+    names = list(choices)
     if value not in names:
         raise TracediffError(argument, f"unknown value {quoted(value)}", f"choose from {', '.join(names)}")
     return value

@@ -240,8 +240,8 @@ def empty(theme: str, sentence: str) -> go.Figure:
 def caption(figure: go.Figure) -> tuple[str, str]:
     """(title, subtitle) of a figure of `finish` as plain text; of one of `empty` what is missing."""
     text = str(figure.layout.title.text or figure.layout.annotations[0].text)
-    head, _, below = text.partition("<br><span")
-    return _plain(head), _plain(f"<span{below}") if below else ""
+    head, _, subtitle = text.partition("<br><span")
+    return _plain(head), _plain(f"<span{subtitle}") if subtitle else ""
 
 
 def height_of(figure: go.Figure) -> int:

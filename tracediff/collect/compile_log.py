@@ -41,8 +41,8 @@ class CompileLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Record the graph break or recompilation of a log message; called by logging."""
         text = record.getMessage()
-        if found := graph_break(text):
-            described = dict(zip(("file", "line", "reason"), found, strict=True))
+        if break_fields := graph_break(text):
+            described = dict(zip(("file", "line", "reason"), break_fields, strict=True))
             if described not in self.graph_breaks:
                 self.graph_breaks.append(described)
         recompile_match = RECOMPILED.search(text)

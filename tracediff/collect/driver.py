@@ -173,7 +173,7 @@ class Collection:
             return f"it did not end within {self.timeout_s / 60:g} minutes (--timeout)"
         if code < 0:
             memory = ", usually because memory ran out" if code == -signal.SIGKILL else ""
-            name = next((known.name for known in signal.Signals if known == -code), f"signal {-code}")
+            name = next((member.name for member in signal.Signals if member == -code), f"signal {-code}")
             return f"its process was ended by {name}{memory}"
         return (_last_line(errors) if code else "") or f"its process ended itself, with exit code {code}"
 
@@ -219,14 +219,14 @@ class Collection:
 
     def _fail(self, variant: Variant, run: int, reason: str) -> None:
         """Note why a run failed, and remove what it left; an earlier attempt of it is kept whole."""
-        kept = self.runs.get(variant.text, [])
-        if any(measured["run"] == run for measured in kept):
+        measurements = self.runs.get(variant.text, [])
+        if any(measured["run"] == run for measured in measurements):
             self._log(f"{variant.text}, run {run}: kept as it was, because collecting it again failed: {reason}")
             return
         self._log(f"{variant.text}, run {run} failed: {reason}")
-        self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and kept else reason
+        self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and measurements else reason
         folder = self.out / variant.folder
-        shutil.rmtree(folder / f"run{run}" if kept else folder, ignore_errors=True)
+        shutil.rmtree(folder / f"run{run}" if measurements else folder, ignore_errors=True)
 
     def _repeat_disturbed_runs(self, order: int) -> None:
         """Collect disturbed runs again, in the order ABBA…; the step time is not a criterion."""
@@ -236,22 +236,22 @@ class Collection:
             for run, variant in self._interleaved():
                 runs = self.runs.get(variant.text, [])
                 place = next((i for i, measured in enumerate(runs) if measured["run"] == run), None)
-                if place is None or (lost := self._lost(runs, place)) <= thresholds.CONTENDED:
+                if place is None or (lost_share := self._lost_share(runs, place)) <= thresholds.CONTENDED:
                     continue
                 order += 1
-                taken = "other processes took" if self._on_cpu else "heat or its supply slowed the GPU down for"
-                self._log(f"{variant.text}, run {run}: repeated, because {taken} {lost:.0%} of its time")
+                cause = "other processes took" if self._on_cpu else "heat or its supply slowed the GPU down for"
+                self._log(f"{variant.text}, run {run}: repeated, because {cause} {lost_share:.0%} of its time")
                 runs[place] = self._run(variant, run, order, attempt) or runs[place]
                 self._write_manifest(variant)  # the trace is another one now
         for runs in self.runs.values():
             for place, measured in enumerate(runs):
-                measured["contended"] = self._lost(runs, place) > thresholds.CONTENDED
+                measured["contended"] = self._lost_share(runs, place) > thresholds.CONTENDED
 
     @property
     def _on_cpu(self) -> bool:
         return bool(self.settings["device"] == "cpu")
 
-    def _lost(self, runs: list[dict[str, Any]], place: int) -> float:
+    def _lost_share(self, runs: list[dict[str, Any]], place: int) -> float:
         """The part of a run that is lost: to other processes, or on a GPU to throttling."""
         return (
             _lost_time(runs, place) if self._on_cpu else float((runs[place].get("clocks") or {}).get("throttled", 0.0))

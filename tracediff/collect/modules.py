@@ -90,7 +90,7 @@ def losing_format(step: Callable[[], Any]) -> dict[str, int]:
     """Run a step; operator → how often it had an image in channels_last as an input, and returned one that is not."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
 
     class Watch(TorchDispatchMode):
         """Sees each operator with its inputs and outputs, in the backward pass, too."""
@@ -99,12 +99,12 @@ def losing_format(step: Callable[[], Any]) -> dict[str, int]:
             """Run the operator; called by torch."""
             out = func(*args, **(kwargs or {}))
             if any(map(_is_in_format, _images(args))) and not all(map(_is_in_format, _images(out))):
-                found[str(func.name())] += 1
+                counts[str(func.name())] += 1
             return out
 
     with Watch():
         step()
-    return dict(found.most_common())
+    return dict(counts.most_common())
 
 
 def _images(value: Any) -> Iterator[Any]:

@@ -182,8 +182,8 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
         _prepare(out, options.overwrite, options.target)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
-    chosen = {k: getattr(options, k) for k in (*keys, "provenance")}
-    settings: dict[str, Any] = {**chosen, "device": device, "arguments": rest}
+    option_values = {k: getattr(options, k) for k in (*keys, "provenance")}
+    settings: dict[str, Any] = {**option_values, "device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
     return Collection(out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout)
@@ -203,8 +203,8 @@ def _variants(options: argparse.Namespace) -> list[Variant]:
         raise TracediffError("--bisect-backend", "chooses the variants itself", "leave out --variant")
     texts = list(STAGES) if options.bisect_backend else options.variant
     if options.workload:
-        chosen = workload(options.workload)
-        workload_variants, texts = chosen.own, texts or list(chosen.variants)
+        selected = workload(options.workload)
+        workload_variants, texts = selected.own, texts or list(selected.variants)
     variants = [parse_variant(text, workload_variants) for text in texts or ["eager"]]
     duplicates = [v.text for i, v in enumerate(variants) if v.folder in [w.folder for w in variants[:i]]]
     if duplicates:
@@ -219,23 +219,23 @@ def _check_backends(variants: Sequence[Variant]) -> None:
     Raises:
         TracediffError: one is unknown to the installed torch.
     """
-    chosen = [v for v in variants if v.compiles and {"backend", "options"} & dict(v.options).keys()]
-    if not chosen:
+    compiled = [v for v in variants if v.compiles and {"backend", "options"} & dict(v.options).keys()]
+    if not compiled:
         return
     import torch
     from torch._inductor import list_options
 
     backends = torch._dynamo.list_backends(exclude_tags=())
-    for variant in chosen:
+    for variant in compiled:
         options = dict(variant.options)
         backend = options.get("backend", "inductor")
         if backend not in backends:
             hint = did_you_mean(backend, backends, "see --list-backends")
             raise TracediffError(f"--variant {variant.text}", f"torch.compile has no backend {quoted(backend)}", hint)
-        known = list_options() if backend == "inductor" else options.get("options", {})
+        valid_names = list_options() if backend == "inductor" else options.get("options", {})
         for name in options.get("options", {}):
-            if name not in known:
-                hint = did_you_mean(name, known, "torch._inductor.list_options() lists them")
+            if name not in valid_names:
+                hint = did_you_mean(name, valid_names, "torch._inductor.list_options() lists them")
                 raise TracediffError(f"--variant {variant.text}", f"inductor has no option {quoted(name)}", hint)
 
 

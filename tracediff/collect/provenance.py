@@ -25,7 +25,7 @@ class Provenance:
             from torch._inductor.custom_graph_pass import CustomGraphPass
         except ImportError:
             return
-        graphs, known = self.graphs, self._known
+        graphs, recorded = self.graphs, self._known
 
         class Reader(CustomGraphPass):
             """A graph pass that records the graph and does not change it."""
@@ -37,8 +37,8 @@ class Provenance:
                 graphs.append(
                     {"id": None, "phase": "backward" if backward else "forward", "nodes": nodes, "kernels": {}}
                 )
-                known.clear()
-                known.update(_recorded())
+                recorded.clear()
+                recorded.update(_recorded())
 
             def uuid(self) -> Any:
                 """A constant, so that inductor's caches stay valid."""

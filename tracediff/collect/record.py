@@ -18,6 +18,7 @@ from typing import Any
 from tracediff import thresholds
 from tracediff.collect.compile_trace import CompileTrace, compile_trace, log_beside
 from tracediff.collect.driver import MANIFEST, write_json
+from tracediff.collect.inductor import show_compiled_kernels, without_importing_inductor
 from tracediff.collect.measure import environment, peak_memory, waited, waiting_ns
 from tracediff.collect.user_code import git_commit
 from tracediff.environment import number_of
@@ -123,7 +124,7 @@ def record_steps(
             a step, or the manifest of the set cannot be written.
     """
     check_torch("record_steps")
-    _show_compiled_kernels()
+    show_compiled_kernels()
     number = of_group("rank", 0) if rank is None else rank
     name = f"rank{number}.pt.trace.json.gz"
     path = _next_folder(Path(out), name) / name
@@ -159,7 +160,7 @@ def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> C
         TracediffError: torch is not installed; from the handler: the folder cannot be written.
     """
     check_torch("on_trace_ready")
-    _show_compiled_kernels()
+    show_compiled_kernels()
     folder: list[Path] = []
 
     def write(profiler: Any) -> None:
@@ -197,7 +198,8 @@ def recording(
             activities=activities, schedule=lambda step: schedule(max(step, wait)), on_trace_ready=write, **options
         )
         profiler.step_num = wait  # names of the steps in the trace
-        return open_profiler.enter_context(profiler)
+        with without_importing_inductor():
+            return open_profiler.enter_context(profiler)
 
     def write(profiler: Any) -> None:
         if recorder.steps < needed:
@@ -256,14 +258,6 @@ def _export(profiler: Any, path: Path) -> None:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _show_compiled_kernels() -> None:
-    """Record CPU kernels compiled from now on; otherwise their time is self time of the compiled region."""
-    os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
-    config = sys.modules.get("torch._inductor.config")
-    if config is not None:  # already imported: it no longer reads the environment
-        config.cpp.enable_kernel_profile = True
 
 
 def _is_on_host(event: Any) -> bool:
@@ -383,9 +377,9 @@ def _commit(before: dict[str, Any]) -> str | None:
 def _read(path: Path) -> dict[str, Any]:
     """The manifest so far, empty if there is none."""
     try:
-        found = json.loads(path.read_text())
-        if found["schema"] == MANIFEST and all(isinstance(run["run"], int) for run in found["runs"]):
-            return dict(found)
+        manifest = json.loads(path.read_text())
+        if manifest["schema"] == MANIFEST and all(isinstance(run["run"], int) for run in manifest["runs"]):
+            return dict(manifest)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError, RecursionError):

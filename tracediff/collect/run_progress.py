@@ -30,8 +30,8 @@ class RunProgress(NamedTuple):
 
     def __str__(self) -> str:
         """``eager, run 2 of 5: record, about 0:48 left``."""
-        left = "" if self.left_s is None else f", about {clock(self.left_s)} left"
-        return f"{self.variant}, run {self.run} of {self.repeats}: {self.phase}{left}"
+        remaining = "" if self.left_s is None else f", about {clock(self.left_s)} left"
+        return f"{self.variant}, run {self.run} of {self.repeats}: {self.phase}{remaining}"
 
 
 OnRun = Callable[[RunProgress], None]

@@ -113,8 +113,8 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
         match = PART.match(part)
         name = match["name"] if match else part
         if not match or name not in (*BUILT_IN, *workload_variants):
-            known = (*BUILT_IN, *workload_variants)
-            hint = did_you_mean(name, known, f"valid are {', '.join(known)}, joined by +")
+            valid_names = (*BUILT_IN, *workload_variants)
+            hint = did_you_mean(name, valid_names, f"valid are {', '.join(valid_names)}, joined by +")
             raise TracediffError(f"--variant {text}", f"unknown variant {name!r}", hint)
         if match["options"]:
             if name != "compile":

@@ -181,8 +181,8 @@ def _seed(seed: int) -> None:
 
 def _task(spec: dict[str, Any], variant: Variant) -> Task:
     if spec["workload"]:
-        chosen = workload(spec["workload"])
-        task: Task = chosen.make(variant, spec["device"], **chosen.sizes[spec["size"]])
+        selected = workload(spec["workload"])
+        task: Task = selected.make(variant, spec["device"], **selected.sizes[spec["size"]])
     else:
         task = make_user_task(spec["target"], variant, spec["arguments"])
     if variant.has("compiled_optimizer") and not variant.optimizers:

@@ -10,8 +10,7 @@ from statistics import median
 import numpy as np
 from msgspec import Struct
 
-from tracediff.aggregate.averages import KernelAverage, StepAverage
-from tracediff.aggregate.summary import SetTable
+from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.pair import NONE, Pair

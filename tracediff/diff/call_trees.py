@@ -93,11 +93,11 @@ def _together(
     children: list[dict[int, list[int]]], pairing: Pairing, a: int | None, b: int | None
 ) -> Iterator[tuple[int | None, int | None]]:
     """The children of a node: pairs in the control's order, then what only the test has."""
-    below = set(children[1].get(b, ())) if b is not None else set()
+    test_children = set(children[1].get(b, ())) if b is not None else set()
     paired = set()
     for child in children[0].get(a, ()) if a is not None else ():
         partner = pairing.test_of.get(child)
-        if partner is not None and partner in below:
+        if partner is not None and partner in test_children:
             paired.add(partner)
             yield child, partner
         else:
@@ -202,12 +202,12 @@ def of_one(tree: CallTree, scale: int) -> list[Frame]:
 
 
 def _call(node: MergedCall) -> Frame:
-    found = INSTANCE.match(node.name) if node.kind == "module" else None
+    instance_match = INSTANCE.match(node.name) if node.kind == "module" else None
     return Frame(
         parent=node.parent + 1,
         kind=node.kind,
-        name=found["cls"] if found else node.name,
-        instance=int(found["k"]) if found else None,
+        name=instance_match["cls"] if instance_match else node.name,
+        instance=int(instance_match["k"]) if instance_match else None,
         shapes=node.shapes,
         host=node.self_time if node.kind == "op" else NONE,
         count=node.count if node.kind == "op" else NONE,
@@ -229,17 +229,17 @@ def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: in
     places: dict[tuple[int, str, str], int] = {}
     amounts = [[NONE, NONE, NONE]]
     for side, rows in enumerate(sides):
-        for line, below, own in rows:
+        for line, chain, own in rows:
             here = moved.get(line, line) if line and side == 0 else line
             place = 0
-            for kind, name in (("line", here or UNKNOWN), *below):
+            for kind, name in (("line", here or UNKNOWN), *chain):
                 place = places.setdefault((place, kind, name), len(amounts))
                 if place == len(amounts):
                     amounts.append([NONE, NONE, NONE])
             amounts[place] = [pair.plus(side, n) for pair, n in zip(amounts[place], own, strict=True)]
     frames = [Frame(parent=-1, kind="whole", name="all work")]
-    for (above, kind, name), (work, host, count) in zip(places, amounts[1:], strict=True):
-        frames.append(Frame(parent=above, kind=kind, name=name, work=work, host=host, count=count))
+    for (parent, kind, name), (work, host, count) in zip(places, amounts[1:], strict=True):
+        frames.append(Frame(parent=parent, kind=kind, name=name, work=work, host=host, count=count))
     return frames
 
 
@@ -279,7 +279,7 @@ def _kernels(
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
     of an operator is not a kernel: it is added to its frame.
     """
-    found: dict[int, Kernels] = {}
+    kernels_of_frame: dict[int, Kernels] = {}
     for which, tree in enumerate(trees):
         factor = scale // tree.denominator
         for work in tree.work:
@@ -287,10 +287,12 @@ def _kernels(
             if work.category == "cpu_op" and place < len(frames):
                 frames[place] = replace(frames[place], work=frames[place].work.plus(which, factor * work.ns))
                 continue
-            sums = found.setdefault(place, ({}, {}))[which].setdefault(display_name(table_name(work.name)), [0, 0])
+            sums = kernels_of_frame.setdefault(place, ({}, {}))[which].setdefault(
+                display_name(table_name(work.name)), [0, 0]
+            )
             sums[0] += factor * work.count
             sums[1] += factor * work.ns
-    return found
+    return kernels_of_frame
 
 
 def _leaves(place: int, kind: str, kernels: Kernels) -> Iterable[Frame]:
@@ -323,40 +325,40 @@ def pruned(
     """
     merged = _merged(frames)
     shares = _shares(frames, merged)
-    kept = [shares[k] >= least for k in merged]
-    while sum(kept) > most:
+    is_large = [shares[k] >= least for k in merged]
+    while sum(is_large) > most:
         least = max(1.5 * least, 1e-6)
-        kept = [shares[k] >= least for k in merged]
-    kept[0] = True
+        is_large = [shares[k] >= least for k in merged]
+    is_large[0] = True
     out: list[Frame] = []
     position: list[int] = []
     rests: dict[int, list[Frame]] = {}
     for k, frame in enumerate(frames):
-        above = position[frame.parent] if k else -1
-        if kept[k]:
+        ancestor = position[frame.parent] if k else -1
+        if is_large[k]:
             position.append(len(out))
-            out.append(replace(frame, parent=above))
+            out.append(replace(frame, parent=ancestor))
         else:
-            position.append(above)
-            rests.setdefault(above, []).append(frame)
-    sums = [_rest(above, left_out) for above, left_out in rests.items()]
+            position.append(ancestor)
+            rests.setdefault(ancestor, []).append(frame)
+    sums = [_rest(ancestor, left_out) for ancestor, left_out in rests.items()]
     return out + [rest for rest in sums if any(map(any, rest.quantities))], least
 
 
-def _rest(above: int, frames: list[Frame]) -> Frame:
+def _rest(parent: int, frames: list[Frame]) -> Frame:
     work, host, calls = (total(pairs) for pairs in zip(*(f.quantities for f in frames), strict=True))
-    return Frame(parent=above, kind="rest", name="…", work=work, host=host, count=calls, left_out=len(frames))
+    return Frame(parent=parent, kind="rest", name="…", work=work, host=host, count=calls, left_out=len(frames))
 
 
 def _merged(frames: list[Frame]) -> list[int]:
     """Of each frame a number that it shares with those of the same kind and name below the same (merged) frame;
     numbers of parents are smaller.
     """
-    known: dict[tuple[int, str, str], int] = {}
+    number_of_key: dict[tuple[int, str, str], int] = {}
     numbers: list[int] = []
     for frame in frames:
-        above = numbers[frame.parent] if frame.parent >= 0 else -1
-        numbers.append(known.setdefault((above, frame.kind, frame.name), len(known)))
+        parent = numbers[frame.parent] if frame.parent >= 0 else -1
+        numbers.append(number_of_key.setdefault((parent, frame.kind, frame.name), len(number_of_key)))
     return numbers
 
 
@@ -387,17 +389,17 @@ def largest(frames: list[Frame], amount: Callable[[Pair[int]], int]) -> tuple[st
     """The innermost call that has most of ``amount`` of the work of each call around it: its name, and its work."""
     merged = _merged(frames)
     parents, sums = _sums(frames, merged)
-    below: dict[int, list[int]] = {}
-    for k, above in enumerate(parents):
-        below.setdefault(above, []).append(k)
+    children: dict[int, list[int]] = {}
+    for k, parent in enumerate(parents):
+        children.setdefault(parent, []).append(k)
     work = [Pair(each[0], each[1]) for each in sums]
     kinds = {k: frame.kind for frame, k in zip(frames, merged, strict=True)}
     node = 0
-    while inner := [k for k in below.get(node, ()) if kinds[k] != "kernel"]:
+    while inner := [k for k in children.get(node, ()) if kinds[k] != "kernel"]:
         most = max(inner, key=lambda k: abs(amount(work[k])))
         if node and abs(amount(work[most])) < thresholds.INNER_FRAME * abs(amount(work[node])):
             break
         node = most
-    named = [frame for frame, k in zip(frames, merged, strict=True) if k == node]
-    instances = "[*]" if len(named) > 1 and named[0].instance is not None else ""
-    return f"{named[0].name}{instances}", work[node]
+    largest_frames = [frame for frame, k in zip(frames, merged, strict=True) if k == node]
+    instances = "[*]" if len(largest_frames) > 1 and largest_frames[0].instance is not None else ""
+    return f"{largest_frames[0].name}{instances}", work[node]

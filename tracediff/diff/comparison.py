@@ -113,17 +113,17 @@ class Comparison(Struct, frozen=True, dict=True):
         """Table name of an operator → GPU time of the work that its calls launched, also through others; empty without
         a GPU.
         """
-        below: dict[str, Pair[int]] = {}
+        time_of_name: dict[str, Pair[int]] = {}
         for side, tree in enumerate(self.trees if self.gpu_time.groups else ()):
             factor = self.scale // tree.denominator
             names: list[frozenset[str]] = []  # of the operators from the root to each call, each once
             for call in tree.calls:
-                above = names[call.parent] if call.parent >= 0 else frozenset()
-                names.append(above | {table_name(call.name)} if call.kind == "op" else above)
+                ancestors = names[call.parent] if call.parent >= 0 else frozenset()
+                names.append(ancestors | {table_name(call.name)} if call.kind == "op" else ancestors)
             for work in tree.work:
                 for name in names[work.node] if work.node >= 0 else ():
-                    below[name] = below.get(name, NONE).plus(side, factor * work.ns)
-        return below
+                    time_of_name[name] = time_of_name.get(name, NONE).plus(side, factor * work.ns)
+        return time_of_name
 
     @property
     def was_refused(self) -> bool:
@@ -207,12 +207,12 @@ def only(comparison: Comparison, part: Part) -> Comparison:
 def _groups(comparison: Comparison, part: Part) -> list[Group]:
     groups = []
     for group in comparison.work.groups:
-        kept = group.members.map(lambda side: tuple(m for m in side if part.contains(m, m.category)))
-        if kept == group.members:
+        members = group.members.map(lambda side: tuple(m for m in side if part.contains(m, m.category)))
+        if members == group.members:
             groups.append(group)
-        elif any(kept):  # what its operator's occurrences count is no longer all of it
+        elif any(members):  # what its operator's occurrences count is no longer all of it
             items = group.items.map(lambda side: tuple(i for i in side if part.contains(i, i.work.category)))
-            groups.append(dataclasses.replace(group, members=kept, ops=None, items=items))
+            groups.append(dataclasses.replace(group, members=members, ops=None, items=items))
     return sorted(
         groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in chain(*g.members)])
     )
@@ -314,11 +314,11 @@ def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPla
     """All stacks that contain ``raw_name`` or another spelling of its row in a table, the longest time first; empty if
     it is in no tree.
     """
-    below = () if category == "cpu_op" else (display_name(raw_name),)
+    innermost = () if category == "cpu_op" else (display_name(raw_name),)
     return _placed(
         (
             which,
-            (*_stack(tree, node), *below),
+            (*_stack(tree, node), *innermost),
             shapes,
             comparison.scale // tree.denominator * count,
             comparison.scale // tree.denominator * ns,
@@ -347,12 +347,12 @@ def places_of(comparison: Comparison, group: Group) -> list[CallPlace]:
 
 def _placed(occurrences: Iterable[tuple[int, tuple[str, ...], str | None, int, int]]) -> list[CallPlace]:
     """Occurrences (side, stack, shapes, count, ns) summed, the longest time first."""
-    found: dict[tuple[tuple[str, ...], str | None], CallPlace] = {}
+    place_of_stack: dict[tuple[tuple[str, ...], str | None], CallPlace] = {}
     for which, stack, shapes, count, ns in occurrences:
-        place = found.setdefault((stack, shapes), CallPlace(stack=stack, shapes=shapes))
+        place = place_of_stack.setdefault((stack, shapes), CallPlace(stack=stack, shapes=shapes))
         place.count, place.time = place.count.plus(which, count), place.time.plus(which, ns)
     return sorted(
-        (p for p in found.values() if any(p.count)),
+        (p for p in place_of_stack.values() if any(p.count)),
         key=lambda p: (-max(p.time), p.stack, p.shapes or ""),
     )
 

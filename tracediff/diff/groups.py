@@ -210,8 +210,10 @@ def qualified_names(manifests: Pair[Manifest | None]) -> dict[str, str]:
     """The profiler's module names → the model's own, where a side's kernels say which module they are from; the same
     for swapped sides.
     """
-    known = [m for m in manifests if m]
-    names = sorted((k, v) for m in known for k, v in m.modules.items()) if any(m.provenance for m in known) else []
+    recorded = [m for m in manifests if m]
+    names = (
+        sorted((k, v) for m in recorded for k, v in m.modules.items()) if any(m.provenance for m in recorded) else []
+    )
     return dict(reversed(names))
 
 

@@ -130,9 +130,9 @@ def _pair_name(averages: Pair[OpAverage], calls: Mapping[str, str], role: str) -
     """``cudaLaunchKernel → hipLaunchKernel``: the most frequent call of each side that does the same."""
     names = []
     for average in averages:
-        found = {raw: values[0] for (_, raw), values in average.ops.items() if calls.get(raw) == role}
-        if found:
-            names.append(max(found, key=lambda raw: (found[raw], raw)))
+        time_of_call = {raw: values[0] for (_, raw), values in average.ops.items() if calls.get(raw) == role}
+        if time_of_call:
+            names.append(max(time_of_call, key=lambda raw: (time_of_call[raw], raw)))
     return PAIRED.join(names)
 
 

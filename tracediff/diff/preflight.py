@@ -137,13 +137,13 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
         message = f"the sides do not do the same work: the {other.what} differs after the {other.step} step"
         reasons.append(Reason("results", message, other.control, other.test))
     if control.has_gpu != test.has_gpu:
-        found = ["GPU events" if side.has_gpu else "none" for side in (control, test)]
+        accounts = ["GPU events" if side.has_gpu else "none" for side in (control, test)]
         reasons.append(
             Reason(
                 "one-side-no-gpu",
                 "only one side has GPU events: record both with ProfilerActivity.CUDA",
-                found[0],
-                found[1],
+                accounts[0],
+                accounts[1],
                 REFUSED,
             )
         )
@@ -208,13 +208,13 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
         ("contended", "other processes disturbed runs while they were collected", _contended),
         ("truncated", "a file is truncated: its last steps are incomplete", _truncated),
     )
-    found = []
+    reasons = []
     for code, message, value in checks:
         c, t = value(control), value(test)
         differs = c != t and "" not in (c, t) if code not in ANY_SIDE else bool(c or t)
         if differs:
-            found.append(Reason(code, message, c or "none", t or "none"))
-    return found
+            reasons.append(Reason(code, message, c or "none", t or "none"))
+    return reasons
 
 
 def _each(values: Callable[[Profile], Iterable[str | int | None]]) -> Callable[[TraceSet], str]:
@@ -236,7 +236,7 @@ def is_compiling(name: str) -> bool:
 
 
 def _compiling(side: TraceSet) -> str:
-    found = set()
+    compilers = set()
     total = period = 0
     _, weighted = weighted_files(side)
     for group in alike(weighted, [p.ops for p, _, _ in weighted], [(p.names,) for p, _, _ in weighted]):
@@ -244,12 +244,12 @@ def _compiling(side: TraceSet) -> str:
         phases = np.array([is_compiling(name) for name in names], bool)
         rows = np.isin(table.step, group.used) & phases[table.name]
         total += int(table.self_ns[rows].sum())
-        found |= {names[n] for n in distinct(table.name[rows]).tolist()}
+        compilers |= {names[n] for n in distinct(table.name[rows]).tolist()}
     for profile, used, _ in weighted:
         period += int(profile.periods[used].sum())
     if total < thresholds.COMPILING * period:
         return ""
-    return ", ".join(sorted(found)[:2])
+    return ", ".join(sorted(compilers)[:2])
 
 
 def _unread_devices(side: TraceSet) -> str:
@@ -305,28 +305,28 @@ def _copied_runs(side: TraceSet) -> str:
 
 
 def _warming_up(side: TraceSet) -> str:
-    found = []
+    slow_steps = []
     for profile in side.profiles:
         used = np.flatnonzero(side.selection.used(profile))
         periods = profile.periods[used]
         others = np.median(periods[1:]) if len(used) >= thresholds.WARM_UP_STEPS else 0
         if others and periods[0] > thresholds.WARM_UP * others:
-            found.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / others:.1f} times the others")
-    return ", ".join(found[:2])
+            slow_steps.append(f"step {profile.step_numbers[used[0]]}: {periods[0] / others:.1f} times the others")
+    return ", ".join(slow_steps[:2])
 
 
 def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
     """Other ranks, and which of them are compared: those that both sides have, if any."""
-    given = [sorted(map(int, side.ranks)) for side in (control, test)]
-    common = sorted(set(given[0]) & set(given[1]))
-    if given[0] == given[1] or not all(given):
+    ranks_of_sides = [sorted(map(int, side.ranks)) for side in (control, test)]
+    common = sorted(set(ranks_of_sides[0]) & set(ranks_of_sides[1]))
+    if ranks_of_sides[0] == ranks_of_sides[1] or not all(ranks_of_sides):
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
     compared = [
         f"{_joined_numbers(common)} of {_joined_numbers(ranks)}"
         if common and common != ranks
         else _joined_numbers(ranks)
-        for ranks in given
+        for ranks in ranks_of_sides
     ]
     return [Reason("ranks", message, *compared)]
 
@@ -401,10 +401,10 @@ def different_results(control: Manifest | None, test: Manifest | None) -> OtherR
 
 def not_finite(manifest: Manifest) -> str | None:
     """The step whose result or gradients are not all numbers; None if they are, or if that is unknown."""
-    found = _results(manifest)
-    if found is None:
+    results = _results(manifest)
+    if results is None:
         return None
-    return "first" if not found.first.finite else "fourth" if not found.later.finite else None
+    return "first" if not results.first.finite else "fourth" if not results.later.finite else None
 
 
 def _rounding(dtype: str) -> float:

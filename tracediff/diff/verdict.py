@@ -105,33 +105,33 @@ def judge(
     """
     means = step_time.period.map(lambda ns: ns / (scale * 1000))
     logs = _logs(control), _logs(test)
-    found = (
+    difference = (
         estimate(*logs, paired=judging.paired, assumed_cv=judging.assume_run_cv)
         if logs[0] and logs[1]
         else Estimate(0.0)
     )
     base = _median_us(control)
-    tested = found.low is not None and found.high is not None
+    tested = difference.low is not None and difference.high is not None
     inside = _within(control, test, base) if not tested and len(control.runs) == len(test.runs) == 1 else None
     medians = base, _median_us(test)
-    result = result_of(found, judging.equivalence_band)
+    result = result_of(difference, judging.equivalence_band)
     return Verdict(
         result=result,
         difference=lead(result) + _difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
-        conclusion=conclusion_of(found, result, (len(control.runs), len(test.runs)), judging),
+        conclusion=conclusion_of(difference, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
         ratio=step_time.period.test / step_time.period.control if step_time.period.control else None,
         median_control_us=medians[0],
         median_test_us=medians[1],
-        ci95_us=interval_us(base, found),
-        p_value=found.p,
+        ci95_us=interval_us(base, difference),
+        p_value=difference.p,
         unit="run",
         n_control=len(control.runs),
         n_test=len(test.runs),
-        min_detectable_us=base * math.expm1(found.detectable) if found.detectable is not None else None,
-        method=found.method,
+        min_detectable_us=base * math.expm1(difference.detectable) if difference.detectable is not None else None,
+        method=difference.method,
         within_runs_us=inside,
     )
 
@@ -165,8 +165,8 @@ def _within(control: StepAverage, test: StepAverage, base: float) -> tuple[float
     periods = [[step.period_ns for steps in average.runs.values() for step in steps] for average in (control, test)]
     if any(ns <= 0 for side in periods for ns in side):
         return None
-    found = within_runs([math.log(ns) for ns in periods[0]], [math.log(ns) for ns in periods[1]])
-    return _as_change(base, *found) if found else None
+    interval = within_runs([math.log(ns) for ns in periods[0]], [math.log(ns) for ns in periods[1]])
+    return _as_change(base, *interval) if interval else None
 
 
 def _as_change(base_us: float, low: float, high: float) -> tuple[float, float]:
@@ -174,20 +174,24 @@ def _as_change(base_us: float, low: float, high: float) -> tuple[float, float]:
     return base_us * math.expm1(low), base_us * math.expm1(high)
 
 
-def interval_us(base_us: float, found: Estimate) -> tuple[float, float] | None:
-    """The interval of ``found`` as a change in µs of ``base_us``; None where untested."""
-    return None if found.low is None or found.high is None else _as_change(base_us, found.low, found.high)
+def interval_us(base_us: float, difference: Estimate) -> tuple[float, float] | None:
+    """The interval of ``difference`` as a change in µs of ``base_us``; None where untested."""
+    return (
+        None
+        if difference.low is None or difference.high is None
+        else _as_change(base_us, difference.low, difference.high)
+    )
 
 
-def result_of(found: Estimate, band: float) -> str:
+def result_of(difference: Estimate, band: float) -> str:
     """faster, slower, same (within ``band``), inconclusive, or untested with too few runs."""
-    if found.low is None or found.high is None:
+    if difference.low is None or difference.high is None:
         return "untested"
     edge = math.log1p(band)
-    if -edge < found.low and found.high < edge:
+    if -edge < difference.low and difference.high < edge:
         return "same"
-    if found.low > 0 or found.high < 0:
-        return "slower" if found.effect > 0 else "faster"
+    if difference.low > 0 or difference.high < 0:
+        return "slower" if difference.effect > 0 else "faster"
     return "inconclusive"
 
 
@@ -219,23 +223,23 @@ def is_different(change: float, basis: str = STEP) -> str:
     return f"{'takes' if text.endswith('as long') else 'is'} {text} {basis}"
 
 
-def conclusion_of(found: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
+def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
     """Whether the difference is significant, in words."""
-    if found.low is None or found.high is None or found.detectable is None:
+    if difference.low is None or difference.high is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
-    low, high = math.expm1(found.low), math.expm1(found.high)
+    low, high = math.expm1(difference.low), math.expm1(difference.high)
     interval = f"95 % interval {_signed(low)} to {_signed(high)}"
     basis = _run_counts(runs)
-    if found.method == "assumed":
+    if difference.method == "assumed":
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
-    if found.method == "prediction":
+    if difference.method == "prediction":
         basis = f"one run against {max(runs)}, assuming that both sides vary equally"
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        if found.detectable > math.log(thresholds.TOO_NOISY):
+        if difference.detectable > math.log(thresholds.TOO_NOISY):
             return f"not significant ({basis}, too noisy to detect less than a factor of {thresholds.TOO_NOISY:g})"
-        detectable = f"detectable change: {PERCENT.text(math.expm1(found.detectable))}"
+        detectable = f"detectable change: {PERCENT.text(math.expm1(difference.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"
 
@@ -307,19 +311,19 @@ def judge_unprofiled(
     control, test = (_medians(manifest) for manifest in manifests)
     if not control or not test:
         return None
-    found = estimate(
+    difference = estimate(
         [math.log(us) for us in control],
         [math.log(us) for us in test],
         paired=judging.paired,
         assumed_cv=judging.assume_run_cv,
     )
-    base, result = median(control), result_of(found, judging.equivalence_band)
+    base, result = median(control), result_of(difference, judging.equivalence_band)
     unprofiled = Unprofiled(
         us=Pair(base, median(test)),
         result=result,
-        conclusion=conclusion_of(found, result, (len(control), len(test)), judging),
-        ci95_us=interval_us(base, found),
-        p_value=found.p,
+        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging),
+        ci95_us=interval_us(base, difference),
+        p_value=difference.p,
         believed=False,
     )
     return replace(unprofiled, believed=contradict(verdict, unprofiled))

@@ -140,8 +140,8 @@ def by_line(work: WorkTime) -> list[Sum]:
     )
     lines = items.map(lambda side: [item.line or UNKNOWN for item in side])
     moved = moved_lines(*map(set, lines))
-    named = Pair([moved.get(line, line) for line in lines.control], lines.test)
-    return _sums(Pair(*map(zip, named, items)))
+    line_names = Pair([moved.get(line, line) for line in lines.control], lines.test)
+    return _sums(Pair(*map(zip, line_names, items)))
 
 
 def by_operator(work: WorkTime) -> list[Sum]:
@@ -149,14 +149,15 @@ def by_operator(work: WorkTime) -> list[Sum]:
     account.
     """
 
-    def named(group: Group, side: int) -> Iterator[tuple[str, Member]]:
-        known = {other.op for other in group.members[1 - side]}
-        partner = known.pop() if len(known) == 1 else None  # names work whose operator one side did not record
+    def with_names(group: Group, side: int) -> Iterator[tuple[str, Member]]:
+        partner_ops = {other.op for other in group.members[1 - side]}
+        # Names work whose operator one side did not record.
+        partner = partner_ops.pop() if len(partner_ops) == 1 else None
         for member in group.members[side]:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
             yield match_name(op) if op else kernels_of(member.family), member
 
-    return _sums(Pair(*([pair for group in work.groups for pair in named(group, side)] for side in (0, 1))))
+    return _sums(Pair(*([pair for group in work.groups for pair in with_names(group, side)] for side in (0, 1))))
 
 
 def kernels_of(family: str) -> str:
@@ -174,10 +175,10 @@ def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
     )
 
 
-def _sums(named: Pair[Iterable[tuple[str, Member | Item]]]) -> list[Sum]:
+def _sums(named_work: Pair[Iterable[tuple[str, Member | Item]]]) -> list[Sum]:
     """The work of both sides with equal names as one line."""
     times, counts = Pair(Counter[str](), Counter[str]()), Pair(Counter[str](), Counter[str]())
-    for side, time, count in zip(named, times, counts, strict=True):
+    for side, time, count in zip(named_work, times, counts, strict=True):
         for name, work in side:
             time[name] += work.ns
             count[name] += work.count

@@ -74,13 +74,13 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
     The innermost do the work: those around them may have the shapes of one example of a batch.
     """
     shaped: dict[int, Call] = {}
-    known = 0
+    ns_with_shapes = 0
     for item in items:
         call = tree.calls[item.node] if item.node >= 0 else None
         if call is not None and call.kind == "op" and elements(call.shapes):
             shaped[item.node] = call
-            known += item.ns
-    if known < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
+            ns_with_shapes += item.ns
+    if ns_with_shapes < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
 
     around: set[int] = set()

@@ -86,8 +86,8 @@ def _missing(comparison: Comparison) -> list[Reason]:
     their place.
     """
     wrappers = _wrappers(comparison)
-    lost = [(time, group) for group in comparison.work.groups if (time := _lost(group, wrappers))]
-    time = sum(time for time, _ in lost)
+    missing_work = [(time, group) for group in comparison.work.groups if (time := _missing_time(group, wrappers))]
+    time = sum(time for time, _ in missing_work)
     share = time / max(comparison.work.time.control, 1)
     instead = sum(
         m.ns
@@ -99,11 +99,11 @@ def _missing(comparison: Comparison) -> list[Reason]:
     if share < thresholds.MISSING_WORK or instead >= thresholds.REPLACED_WORK * time:
         return []
     events = plural(
-        comparison.number(-sum(g.count.delta for _, g in lost)),
+        comparison.number(-sum(g.count.delta for _, g in missing_work)),
         "GPU event" if comparison.gpu_time.groups else "operator",
     )
-    families = ", ".join(sorted({g.family for _, g in lost}))
-    _, largest = max(lost, key=lambda entry: (entry[0], entry[1].name))
+    families = ", ".join(sorted({g.family for _, g in missing_work}))
+    _, largest = max(missing_work, key=lambda entry: (entry[0], entry[1].name))
     message = f"{percent(share)} of control's work is missing on the test side: {events} per step ({families})"
     return [Reason("missing-work", message, largest.call or largest.members.control[0].op or largest.name, "none")]
 
@@ -118,7 +118,7 @@ def _wrappers(comparison: Comparison) -> set[int]:
     return {comparison.trees[0].calls[i.node].parent for i in items if i.family in COMPUTATION and i.node >= 0} - {-1}
 
 
-def _lost(group: Group, wrappers: set[int]) -> int:
+def _missing_time(group: Group, wrappers: set[int]) -> int:
     """Time of control's computation in ``group`` that the test side does not do: without a counterpart, beside nothing
     but other kinds of work of its module, or done half as often or less.
     """
@@ -143,8 +143,8 @@ def _dtype(comparison: Comparison) -> list[Reason]:
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
         time = work[0].get(a, 0) + work[1].get(b, 0)
-        if x.kind == "op" and time and (found := changed_input(x, y)) and found[0] == "dtype":
-            changed[found[1].removeprefix("dtype ")] += time
+        if x.kind == "op" and time and (input_change := changed_input(x, y)) and input_change[0] == "dtype":
+            changed[input_change[1].removeprefix("dtype ")] += time
     whole = sum(comparison.work.time)
     if not changed or changed.total() < thresholds.OTHER_DTYPE * whole:
         return []
@@ -199,12 +199,12 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
         judging: settings of the significance tests.
     """
     judging = judging or Judging()
-    given = control, test
+    requested = control, test
     control, test = _of_common_ranks(control, test)
     summaries = summarise(control), summarise(test)
     comparison = _accounts(*summaries, judging)
     shared = any(all(op.count) and op.category != "user_annotation" for op in comparison.ops) or not comparison.ops
-    comparability = preflight(*given, shared)
+    comparability = preflight(*requested, shared)
     if comparability.level == REFUSED and not force:
         return _refused(replace(comparison, comparability=comparability))
     explanation = explain(_compared(comparison, summaries, judging))
@@ -347,9 +347,9 @@ def _corrected(comparisons: list[Comparison]) -> list[Cell]:
     adjusted = holm([c.p_value for c in comparisons])
     cells = []
     for comparison, p in zip(comparisons, adjusted, strict=True):
-        found = comparison.verdict.result
-        chance = found in ("faster", "slower") and p is not None and p > thresholds.SIGNIFICANCE
-        cells.append(Cell(comparison, "inconclusive" if chance else found, p))
+        verdict_name = comparison.verdict.result
+        chance = verdict_name in ("faster", "slower") and p is not None and p > thresholds.SIGNIFICANCE
+        cells.append(Cell(comparison, "inconclusive" if chance else verdict_name, p))
     return cells
 
 

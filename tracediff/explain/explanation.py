@@ -36,8 +36,8 @@ def name_singles(leaves: Leaves, change: float) -> None:
     for side in (0, 1):
         names = _by_name(leaves, side)
         for leaf, single in _dominant(leaves, side, change, names).items():
-            known = leaves.single.get(leaf)
-            if known is None or single.longest.ns > known.longest.ns:
+            single_leaf = leaves.single.get(leaf)
+            if single_leaf is None or single.longest.ns > single_leaf.longest.ns:
                 leaves.single[leaf] = single
     for leaf, single in leaves.single.items():
         leaves.chains[leaf] = _chain(leaves, leaf, single)
@@ -243,13 +243,13 @@ def amount_of(node: Node, leaves: Leaves) -> Amount | None:
     """
     mine = np.array(node.leaves, np.int64)
     total = leaves.total[:, mine].sum(axis=0)
-    known = leaves.ratio[mine] > 0
-    if not known.any() or total[known].sum() < thresholds.MOSTLY * total.sum():
+    has_ratio = leaves.ratio[mine] > 0
+    if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
         return None
-    ratio = float(np.average(np.log(leaves.ratio[mine][known].astype(float)), weights=total[known]))
-    units = leaves.unit[mine][known]
-    largest = max(dict.fromkeys(units), key=lambda unit: total[known][units == unit].sum())
-    return Amount(exp(ratio), str(largest), float(total[known].sum() / total.sum()))
+    ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
+    units = leaves.unit[mine][has_ratio]
+    largest = max(dict.fromkeys(units), key=lambda unit: total[has_ratio][units == unit].sum())
+    return Amount(exp(ratio), str(largest), float(total[has_ratio].sum() / total.sum()))
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:

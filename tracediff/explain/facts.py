@@ -89,7 +89,7 @@ def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
 
 def _graph_replays(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays: only one side replays captured graphs."""
-    replays = ["replays" in found for found in _stand_ins(leaves)]
+    replays = ["replays" in replacements for replacements in _stand_ins(leaves)]
     if replays[0] == replays[1]:
         return []
     side = sides[replays.index(True)]
@@ -102,20 +102,20 @@ def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
     """graph-breaks: where the compiled code of a side ends its graph, if the sides differ in it."""
     breaks = [side.graph_breaks or () for side in sides]
     return [
-        Fact(GRAPH_BREAKS, f"{side.label} has {plural(len(found), 'graph break')}: {'; '.join(found)}")
-        for side, found in zip(sides, breaks, strict=True)
-        if found and breaks[0] != breaks[1]
+        Fact(GRAPH_BREAKS, f"{side.label} has {plural(len(places), 'graph break')}: {'; '.join(places)}")
+        for side, places in zip(sides, breaks, strict=True)
+        if places and breaks[0] != breaks[1]
     ]
 
 
 def _recompiles(sides: tuple[Side, Side]) -> list[Fact]:
     """recompiles: where code was compiled again, if one side did so more often."""
-    found = [side.recompiles for side in sides]
-    if found[0] is None or found[1] is None or len(found[0]) == len(found[1]):
+    recompiles = [side.recompiles for side in sides]
+    if recompiles[0] is None or recompiles[1] is None or len(recompiles[0]) == len(recompiles[1]):
         return []
     most = max(sides, key=lambda side: len(side.recompiles or ()))
     examples = "; ".join(list(dict.fromkeys(most.recompiles or ()))[: bounds.EXAMPLES])
-    number = counts(len(found[0]), len(found[1]))
+    number = counts(len(recompiles[0]), len(recompiles[1]))
     return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
 
@@ -156,10 +156,10 @@ def _measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.n
     amount is measured.
     """
     here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
-    known = here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
-    parts = leaves.total[:, known].sum(axis=0) / max(leaves.total[:, here].sum(), 1)
-    weights, ratios = logarithmic_mean(*leaves.total[:, known]), np.log(leaves.ratio[known].astype(float))
-    return parts, weights, ratios, leaves.unit[known]
+    is_measured = here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
+    parts = leaves.total[:, is_measured].sum(axis=0) / max(leaves.total[:, here].sum(), 1)
+    weights, ratios = logarithmic_mean(*leaves.total[:, is_measured]), np.log(leaves.ratio[is_measured].astype(float))
+    return parts, weights, ratios, leaves.unit[is_measured]
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -203,10 +203,10 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
 def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work: no operators tell whether it is the same work, nor do amounts of enough of it."""
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
-    whole, known = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
-    if not whole.all() or known >= thresholds.MOSTLY * whole.sum():
+    whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
+    if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
-    part = percent(float(known / whole.sum()))
+    part = percent(float(measured_ns / whole.sum()))
     text = f"unknown whether it is the same work: its operators do not tell, and {part} of its time has a known amount"
     return [Fact(UNKNOWN_WORK, text)]
 
@@ -232,12 +232,12 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
     out: dict[str, float] = defaultdict(float)
     aside: list[bool] = []
     for call in tree.calls:
-        above = call.parent >= 0 and aside[call.parent]
-        aside.append(above or (call.kind == "annotation" and (LOADER in call.name or COMPILER in call.name)))
-    holds = {call.parent for call in tree.calls if call.kind == "op"}
+        is_aside = call.parent >= 0 and aside[call.parent]
+        aside.append(is_aside or (call.kind == "annotation" and (LOADER in call.name or COMPILER in call.name)))
+    parents = {call.parent for call in tree.calls if call.kind == "op"}
     for i, call in enumerate(tree.calls):
         inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
-        if call.kind == "op" and not aside[i] and not (inside if outermost else i in holds):
+        if call.kind == "op" and not aside[i] and not (inside if outermost else i in parents):
             out[call.label] += call.count / tree.denominator
     return dict(out)
 
@@ -245,10 +245,10 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
 def _stand_ins(leaves: Leaves) -> list[set[str]]:
     """Per side, what replaces operators there: compiled code, and replays of graphs."""
     sides: list[set[str]] = [set(), set()]
-    for side, found in enumerate(sides):
+    for side, stand_ins in enumerate(sides):
         for name, total in zip(leaves.names[side], leaves.total[side].tolist(), strict=True):
             if total > 0:
-                found |= {
+                stand_ins |= {
                     word
                     for word, occurs in (
                         ("compiled", is_compiled_call(name) or is_generated(name)),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tracediff.aggregate.call_tree import CallTree, Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
-from tracediff.arrays import Floats
+from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.views import moved_lines
@@ -121,20 +121,7 @@ def pair(
         call_names(key.name for leaves in sides for key in leaves.keys),
         moved_lines(*((key.name for key in leaves.keys if key.kind == "python") for leaves in sides)),
     )
-    index: dict[tuple[Chain, int], int] = {}
-    kinds: list[str] = []
-    known: tuple[dict[int, LeafKey], dict[int, LeafKey]] = ({}, {})
-    places = []
-    for side, leaves in enumerate(sides):
-        place: list[int] = []
-        for key in leaves.keys:
-            chain, group = labels.chain(key, side)
-            if (chain, group) not in index:
-                index[chain, group] = len(index)
-                kinds.append(key.kind)
-            known[side].setdefault(index[chain, group], key)
-            place.append(index[chain, group])
-        places.append(np.array(place, np.int64))
+    index, kinds, key_of_leaf, places = _numbered(sides, labels)
     size = len(index)
 
     def summed(name: str) -> tuple[Floats, Floats]:
@@ -147,17 +134,11 @@ def pair(
             out.append(both)
         return out[0], out[1]
 
-    def named(column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        first, second = (tuple(str(getattr(keys.get(i), column, "")) for i in range(size)) for keys in known)
+    def texts(column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        first, second = (tuple(str(getattr(keys.get(i), column, "")) for i in range(size)) for keys in key_of_leaf)
         return first, second
 
     path, total, count = summed("path"), summed("total"), summed("count")
-    longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]] = ({}, {})
-    for mine, leaves, where in zip(longest, sides, places, strict=True):
-        for (run, leaf), found in leaves.longest.items():
-            cell = run, int(where[leaf])
-            if cell not in mine or found.ns > mine[cell].ns:
-                mine[cell] = found
     return Leaves(
         chains=[chain for chain, _ in index],
         groups=[group for _, group in index],
@@ -168,11 +149,44 @@ def pair(
         ratio=np.full(size, np.nan),
         unit=np.full(size, "", object),
         kinds=kinds,
-        names=named("name"),
-        ops=named("op"),
-        longest=longest,
+        names=texts("name"),
+        ops=texts("op"),
+        longest=(_longest(sides[0], places[0]), _longest(sides[1], places[1])),
         steps=(sides[0].steps, sides[1].steps),
     )
+
+
+def _numbered(
+    sides: tuple[SetLeaves, SetLeaves], labels: _Labels
+) -> tuple[dict[tuple[Chain, int], int], list[str], tuple[dict[int, LeafKey], dict[int, LeafKey]], list[Int64]]:
+    """((chain, group) → number of a leaf of both sides, kind of each, number → key per side, number of each side's
+    leaves).
+    """
+    index: dict[tuple[Chain, int], int] = {}
+    kinds: list[str] = []
+    key_of_leaf: tuple[dict[int, LeafKey], dict[int, LeafKey]] = ({}, {})
+    places = []
+    for side, leaves in enumerate(sides):
+        place: list[int] = []
+        for key in leaves.keys:
+            chain, group = labels.chain(key, side)
+            if (chain, group) not in index:
+                index[chain, group] = len(index)
+                kinds.append(key.kind)
+            key_of_leaf[side].setdefault(index[chain, group], key)
+            place.append(index[chain, group])
+        places.append(np.array(place, np.int64))
+    return index, kinds, key_of_leaf, places
+
+
+def _longest(leaves: SetLeaves, place: Int64) -> dict[tuple[int, int], Longest]:
+    """(run, number of a leaf) → its longest instance; ``place`` is the number of each of ``leaves``."""
+    out: dict[tuple[int, int], Longest] = {}
+    for (run, leaf), instance in leaves.longest.items():
+        cell = run, int(place[leaf])
+        if cell not in out or instance.ns > out[cell].ns:
+            out[cell] = instance
+    return out
 
 
 class _Labels:
@@ -248,8 +262,8 @@ class _Labels:
             (m for m in (*group.members.control, *group.members.test) if m.op), key=lambda m: (m.ns, m.op), default=None
         )
         op = op or (largest.op if largest else None)
-        named = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
-        return first, group.family, named, kernels_of(group), g
+        op_name = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
+        return first, group.family, op_name, kernels_of(group), g
 
 
 def call_names(names: Iterable[str]) -> dict[str, str]:

@@ -64,17 +64,17 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
     scale = round(scale_of(root), 3)  # of ns
-    found = [line for line in _cut(root, scale, ()) if line.node.depth and line.node.agrees]
+    candidates = [line for line in _cut(root, scale, ()) if line.node.depth and line.node.agrees]
     sign = 1 if change >= 0 else -1
-    found.sort(key=lambda line: (-sign * line.node.work, line.node.label))
+    candidates.sort(key=lambda line: (-sign * line.node.work, line.node.label))
     has_direction = abs(change) >= 1  # a step that takes as long has none
     most_against = thresholds.LINES_AGAINST if has_direction else thresholds.MOST_LINES // 2
-    along = [line for line in found if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
-    against = [line for line in found if sign * line.node.work <= 0][::-1][:most_against]
-    shown = (*along, *against[::-1])
+    along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
+    against = [line for line in candidates if sign * line.node.work <= 0][::-1][:most_against]
+    selected = (*along, *against[::-1])
     exposure = {child.label: child.exposure for child in root.children.values()}
-    rest = change - sum(line.node.work for line in shown) - root.exposure
-    return Lines(shown, exposure, rest, scale)
+    rest = change - sum(line.node.work for line in selected) - root.exposure
+    return Lines(selected, exposure, rest, scale)
 
 
 def scale_of(root: Node) -> float:
@@ -198,17 +198,17 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if amount is None or effect == "time":
         return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
     longer, rate = test / control, amount.ratio / (test / control)
-    known = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} of it known)"
+    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} of it known)"
     same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         if amount.unit == "calls":
             return "as many calls" + (f", {times(longer)} × as long" if changed else "")
-        return f"as much work{known}" + (f" in {times(longer)} × the time" if changed else "")
+        return f"as much work{known_note}" + (f" in {times(longer)} × the time" if changed else "")
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
-    return f"{times(amount.ratio)} × the work{known}{per_unit}"
+    return f"{times(amount.ratio)} × the work{known_note}{per_unit}"
 
 
 UNKNOWN = "amount of work unknown"
@@ -222,9 +222,9 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     gained = [_place(label) for label, us in large.items() if us > 0]
-    lost = [_place(label) for label, us in large.items() if us < 0]
-    if gained and lost:
-        return f"the limit moved from {' and '.join(lost)} to {' and '.join(gained)}"
+    shrunk = [_place(label) for label, us in large.items() if us < 0]
+    if gained and shrunk:
+        return f"the limit moved from {' and '.join(shrunk)} to {' and '.join(gained)}"
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""

@@ -49,8 +49,8 @@ class NodeWork(Struct, frozen=True):
     def part(self, groups: Iterable[Group]) -> float:
         """The part of the node's time, of the side on which it is larger, that ``groups`` are."""
         mine = list(groups)
-        whole, held = total(g.time for g in self.groups), total(g.time for g in mine)
-        return max((h / w for h, w in zip(held, whole, strict=True) if w), default=0.0)
+        whole, group_times = total(g.time for g in self.groups), total(g.time for g in mine)
+        return max((h / w for h, w in zip(group_times, whole, strict=True) if w), default=0.0)
 
 
 def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
@@ -121,16 +121,16 @@ def _tensor_cores(work: NodeWork) -> Reason | None:
         return None
     parts = []
     for side in (0, 1):
-        used = known = 0
+        used = known_ns = 0
         for group in work.groups:
             for member in group.members[side]:
                 uses = uses_tensor_cores(member.name)
-                known += member.ns if uses is not None else 0
+                known_ns += member.ns if uses is not None else 0
                 used += member.ns if uses else 0
         whole = sum(m.ns for g in work.groups for m in g.members[side])
-        if not whole or known < thresholds.MOSTLY * whole:
+        if not whole or known_ns < thresholds.MOSTLY * whole:
             return None
-        parts.append(used / known)
+        parts.append(used / known_ns)
     if abs(parts[1] - parts[0]) < thresholds.MOSTLY:
         return None
     return Reason("tensor-cores", f"tensor cores: {percents(*parts)} of its kernel time")
@@ -140,15 +140,15 @@ def _inputs(work: NodeWork) -> Reason | None:
     """The same operators on the same shapes have inputs of another dtype or with other strides."""
     if not work.as_much:
         return None
-    found: Counter[tuple[str, str]] = Counter()
+    changes: Counter[tuple[str, str]] = Counter()
     for group in work.groups:
         calls = [_call(tree, items[0].node) for tree, items in zip(work.trees, group.items, strict=True) if items]
         if len(calls) == 2 and calls[0] and calls[1] and (changed := changed_input(calls[0], calls[1])):
-            found[changed] += sum(group.time)
+            changes[changed] += sum(group.time)
     whole = sum(sum(g.time) for g in work.groups)
-    if not found or found.most_common(1)[0][1] < thresholds.MOSTLY * whole:
+    if not changes or changes.most_common(1)[0][1] < thresholds.MOSTLY * whole:
         return None
-    (code, text), _ = found.most_common(1)[0]
+    (code, text), _ = changes.most_common(1)[0]
     return Reason(code, text)
 
 
@@ -202,12 +202,12 @@ def _counts(work: NodeWork) -> Reason | None:
     """Work that is done more or less often."""
     if work.part(g for g in work.groups if g.level == "fusion") >= thresholds.MOSTLY:
         return None
-    called = all(g.ops for g in work.groups)
-    both = (g.counts if called else g.count for g in work.groups)
+    has_calls = all(g.ops for g in work.groups)
+    both = (g.counts if has_calls else g.count for g in work.groups)
     number = total(both).map(lambda n: n / _scale(work))
     if not number.delta or not all(number):
         return None
-    return Reason("count", f"{counts(*number)} {'calls' if called else _noun(work.groups)}")
+    return Reason("count", f"{counts(*number)} {'calls' if has_calls else _noun(work.groups)}")
 
 
 def _line(work: NodeWork) -> Reason | None:
@@ -217,17 +217,17 @@ def _line(work: NodeWork) -> Reason | None:
     by_line: Counter[str | None] = Counter()
     for item in items:
         by_line[item.line] += item.ns
-    whole, known = sum(by_line.values()), [(ns, line) for line, ns in by_line.items() if line]
-    if not known or max(known)[0] < thresholds.MOSTLY * whole:
+    whole, time_of_line = sum(by_line.values()), [(ns, line) for line, ns in by_line.items() if line]
+    if not time_of_line or max(time_of_line)[0] < thresholds.MOSTLY * whole:
         return None
-    ns, line = max(known)
+    ns, line = max(time_of_line)
     return Reason("line", f"{'' if ns == whole else 'mostly '}in {line}")
 
 
 def _noun(groups: Sequence[Group]) -> str:
     """What is counted of ``groups``."""
-    found = {member.category for group in groups for side in group.members for member in side}
-    return "kernels" if found == {KERNEL} else "events" if found & {*DEVICE_CATEGORIES} else "operators"
+    categories = {member.category for group in groups for side in group.members for member in side}
+    return "kernels" if categories == {KERNEL} else "events" if categories & {*DEVICE_CATEGORIES} else "operators"
 
 
 def _scale(work: NodeWork) -> int:

@@ -57,13 +57,13 @@ def split(
     moved = np.where(np.isinf(reached), change, logarithmic_mean(path[0], path[1]) * finite)
     moved = np.clip(moved, -period[1], period[0])  # what a side does off its path lasts no longer than its period
     work = np.where(only_path, change - moved, exposed * (total[1] - total[0]))
-    known = ratio > 0
-    ratio = np.where(known, ratio, 1.0)
+    has_ratio = ratio > 0
+    ratio = np.where(has_ratio, ratio, 1.0)
     log_ratio = np.log(ratio)
     one_sided = ~total.all(axis=0) & ~only_path
-    amount = np.where(known & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
+    amount = np.where(has_ratio & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
     launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > thresholds.SAME_RATIO)
-    vague = ~known | launched | (unit == "events")
+    vague = ~has_ratio | launched | (unit == "events")
     rest = np.where(one_sided, 0.0, work - amount)
     return Effects(
         presence=np.where(one_sided, work, 0.0),

@@ -101,9 +101,9 @@ class CommitRecorder(Struct, frozen=True):
         place = worktree / self.inside
         if not place.is_dir():
             raise NotRecordedError(f"{label} has no folder {self.inside}")
-        with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as made:
-            out = Path(made, "set")
-            code, last_line = self._run(place, out, Path(made, "log"))
+        with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as folder:
+            out = Path(folder, "set")
+            code, last_line = self._run(place, out, Path(folder, "log"))
             if code:
                 raise NotRecordedError(f"in {label} the command failed with exit code {code} ({last_line})")
             try:
@@ -159,7 +159,7 @@ class Site(Struct, frozen=True):
     folder: Path
 
 
-def chosen(series: Sequence[Series]) -> Series:
+def only_series(series: Sequence[Series]) -> Series:
     """The only one of ``series``.
 
     Raises:
@@ -211,12 +211,12 @@ def bisect(
 
 
 def _commit(repository: Repository, option: str, name: str) -> str:
-    found = repository.commit(name)
-    if found is None:
+    commit = repository.commit(name)
+    if commit is None:
         raise TracediffError(
             option, f"{quoted(name)} is not a commit of the repository here", "give a hash, branch or tag"
         )
-    return found.name
+    return commit.name
 
 
 def _write(line: str) -> None:
@@ -234,7 +234,7 @@ class Bisection(Struct, frozen=True):
     def run(self, good: Point, commits: Sequence[str]) -> Bisected:
         """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
         with self._site(commits[0]) as first, self._site(commits[-1]) as last:
-            rounds, start = self._beside(first, last, self.criterion)
+            rounds, start = self._interleaved_rounds(first, last, self.criterion)
             ends = sides(rounds)
             self._check_program(good, ends[0])
             decide = "counts decide" if start.counts_decide else "step times decide"
@@ -251,8 +251,8 @@ class Bisection(Struct, frozen=True):
 
     def _suspects(self, commits: Sequence[str], start: Difference) -> list[int]:
         """Positions of the commits that changed what the work that changed runs for, the likeliest first."""
-        found = changed_between(start.comparison, self.repository, (commits[0], commits[-1]))
-        places = [place for place in found.touching if place.commit] if found else []
+        changed_code = changed_between(start.comparison, self.repository, (commits[0], commits[-1]))
+        places = [place for place in changed_code.touching if place.commit] if changed_code else []
         for place in places[: bounds.SUSPECTS]:
             self.on_line(f"{place.commit} is tried early: it changed {place.name} in {place.file}")
         return [k for place in places for k, commit in enumerate(commits) if commit.startswith(place.commit)]
@@ -301,16 +301,16 @@ class Bisection(Struct, frozen=True):
 
     def _confirmed(self, before: str, commit: str, start: Difference, is_recorded: bool) -> Bisected:
         """``commit``, if it differs from the one ``before`` it where both are recorded beside each other."""
-        found = start
+        evidence = start
         if not is_recorded:
             criterion = Criterion(allow=self.criterion.allow)
             with self._site(before) as first, self._site(commit) as last:
-                _, found = self._beside(first, last, criterion)
-        if found.slower or (found.slower is None and start.counts_decide and found.other_counts):
-            return Bisected((commit,), "", found.sentence, found.comparison)
-        return Bisected((commit,), f"not confirmed against the commit before it: {found.sentence}")
+                _, evidence = self._interleaved_rounds(first, last, criterion)
+        if evidence.slower or (evidence.slower is None and start.counts_decide and evidence.other_counts):
+            return Bisected((commit,), "", evidence.sentence, evidence.comparison)
+        return Bisected((commit,), f"not confirmed against the commit before it: {evidence.sentence}")
 
-    def _beside(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
+    def _interleaved_rounds(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
         """Rounds of two commits in the order ABBA…, until step times tell them apart, there are enough, or the
         machine disturbs all and counts tell them apart.
         """
@@ -321,16 +321,16 @@ class Bisection(Struct, frozen=True):
             except NotRecordedError as error:
                 raise TracediffError("CMD", str(error), "try it in a worktree of that commit") from None
             if len(rounds) >= thresholds.LEAST_ROUNDS:
-                found = difference(rounds, criterion)
-                is_done = found.slower is not None or (found.other_counts and not quiet(rounds))
+                evidence = difference(rounds, criterion)
+                is_done = evidence.slower is not None or (evidence.other_counts and not quiet(rounds))
                 if is_done or len(rounds) == bounds.ROUNDS:
-                    return rounds, found
+                    return rounds, evidence
 
     def _round(self, sites: Sequence[Site], number: int) -> Round:
         """One set of each of ``sites``, recorded in their order or, in every second round, in the reverse."""
         order = sites if number % 2 == 0 else sites[::-1]
-        found = {site.commit: self.recorder.record(site.folder, _short(site.commit)) for site in order}
-        return tuple(found[site.commit] for site in sites)
+        sets = {site.commit: self.recorder.record(site.folder, _short(site.commit)) for site in order}
+        return tuple(sets[site.commit] for site in sites)
 
     def _check_program(self, good: Point, traces: TraceSet) -> None:
         """Check that ``traces`` are of the program of the entry; its step times are of another time and load."""

@@ -172,7 +172,7 @@ def _tested(
     """The change at the middle one of three ``bounds``; ``changes`` are tested at the same time."""
     start, first, end = bounds
     before, after = ([x for values in runs[a:b] for x in values] for a, b in ((start, first), (first, end)))
-    found = estimate(before, after)
+    difference = estimate(before, after)
     counts = series.counts[start:end]
     explained = _explained(series.means[None, start:end], counts)[0]
     largest = _largest_by_chance(tuple(counts.astype(int).tolist()), noise.freedom, noise.autocorrelation)
@@ -181,8 +181,8 @@ def _tested(
     p = times * (1 + int((largest >= t).sum())) / (1 + len(largest))
     # −2 log of the likelihood ratio up to which a position may be that of the change, with 95 % (Eo and Morley 2015)
     possible = np.flatnonzero(explained >= explained.max() - 7.35 * noise.sd**2) + start + 1
-    p = max(p, found.p if found.p is not None else 1.0)
-    return Change(first, int(possible[0]), int(possible[-1]), start, end, found, min(p, 1.0))
+    p = max(p, difference.p if difference.p is not None else 1.0)
+    return Change(first, int(possible[0]), int(possible[-1]), start, end, difference, min(p, 1.0))
 
 
 def _explained(means: Floats, counts: Floats) -> Floats:

@@ -80,10 +80,10 @@ class Difference(Struct, frozen=True, kw_only=True):
         """All evidence in words."""
         if not self.other_counts:
             return f"{self.why}; the same counts of operators and GPU events per step"
-        taken = "whether they make it slower is unknown"
+        effect = "whether they make it slower is unknown"
         if self.share is not None:
-            taken = f"these take {percent(self.share)} of the change"
-        return f"{self.why}; other counts per step: {counts_text(self.comparison, self.other_counts)}; {taken}"
+            effect = f"these take {percent(self.share)} of the change"
+        return f"{self.why}; other counts per step: {counts_text(self.comparison, self.other_counts)}; {effect}"
 
 
 def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
@@ -141,14 +141,14 @@ def other_counts(comparison: Comparison) -> list[Op]:
     """The operators and GPU events that every step has equally often, but not as often on both sides; the largest
     difference first.
     """
-    found = [
+    ops = [
         op
         for op in comparison.ops
         if op.category in COUNTED
         and op.count.control != op.count.test
         and not (op.counts_vary or op.count.control % comparison.scale or op.count.test % comparison.scale)
     ]
-    return sorted(found, key=lambda op: (-abs(op.count.test - op.count.control), op.name))
+    return sorted(ops, key=lambda op: (-abs(op.count.test - op.count.control), op.name))
 
 
 def counts_text(comparison: Comparison, changed: Sequence[Op]) -> str:

@@ -111,16 +111,16 @@ def selected(series: Sequence[Series], machine: str | None, configuration: str |
     Raises:
         TracediffError: there is none.
     """
-    asked = {"--machine": (machine, "machine"), "--configuration": (configuration, "configuration")}
-    for option, (name, attribute) in asked.items():
-        known = dict.fromkeys(getattr(one, attribute) for one in series)
-        if name is not None and name not in known:
-            hint = did_you_mean(name, known, f"there are {'; '.join(known)}")
+    filters = {"--machine": (machine, "machine"), "--configuration": (configuration, "configuration")}
+    for option, (name, attribute) in filters.items():
+        choices = dict.fromkeys(getattr(one, attribute) for one in series)
+        if name is not None and name not in choices:
+            hint = did_you_mean(name, choices, f"there are {'; '.join(choices)}")
             raise TracediffError(option, f"the history has no {quoted(name)}", hint)
-    found = [one for one in series if machine in (None, one.machine) and configuration in (None, one.configuration)]
-    if not found:
+    matching = [one for one in series if machine in (None, one.machine) and configuration in (None, one.configuration)]
+    if not matching:
         raise TracediffError("--machine", "has no entry of this configuration", "leave out one of both options")
-    return found
+    return matching
 
 
 def pooled(sets: Sequence[TraceSet], label: str) -> TraceSet:
@@ -182,8 +182,8 @@ class ExplainedChange(Struct, frozen=True):
     @property
     def cause(self) -> Cause | None:
         """The line that accounts for most of the change."""
-        found = self.comparison.explanation
-        return next(iter(found.causes), None) if found else None
+        explanation = self.comparison.explanation
+        return next(iter(explanation.causes), None) if explanation else None
 
 
 def explain(series: Series, change: Change, repository: Repository) -> ExplainedChange:

@@ -23,7 +23,7 @@ from tracediff.errors import TracediffError, printable, quoted
 from tracediff.formatting import plural
 from tracediff.git import CHANGES, Commit, Repository
 from tracediff.ingest.discover import SNAPSHOT_SUFFIX
-from tracediff.ingest.files.source import TraceFile, shown, unreadable, url_errors
+from tracediff.ingest.files.source import TraceFile, display_path, unreadable, url_errors
 from tracediff.write import make_folder, write_bytes
 
 
@@ -40,55 +40,55 @@ class Given(Struct, frozen=True):
     configuration: str | None = None
 
 
-def recorded_of(traces: TraceSet, given: Given, repository: Repository) -> Recorded:
-    """Of what ``traces`` were recorded: as ``given``, else as the collector wrote it, else as ``repository`` is.
+def recorded_of(traces: TraceSet, stated: Given, repository: Repository) -> Recorded:
+    """Of what ``traces`` were recorded: as ``stated``, else as the collector wrote it, else as ``repository`` is.
 
     Raises:
         TracediffError: the commit, its time, the machine or the configuration is unknown, or files were modified.
     """
     for option, name in (
-        ("--commit", given.commit),
-        ("--machine", given.machine),
-        ("--configuration", given.configuration),
+        ("--commit", stated.commit),
+        ("--machine", stated.machine),
+        ("--configuration", stated.configuration),
     ):
         if name is not None and not (0 < len(name) <= bounds.REASON and name == printable(name)):
             reason = f"{quoted(name)} is not a name of 1 to {bounds.REASON} characters without control characters"
             raise TracediffError(option, reason, "give another name")
-    commit = _commit(traces, given, repository)
-    machine = given.machine or _machine(traces)
+    commit = _commit(traces, stated, repository)
+    machine = stated.machine or _machine(traces)
     if machine is None:
         raise TracediffError(
             traces.label, "its machine is unknown (no name of a GPU, no manifest)", "give --machine NAME"
         )
-    configuration = given.configuration or _configuration(traces)
+    configuration = stated.configuration or _configuration(traces)
     if configuration is None:
         reason = "its configuration is unknown (no manifest of `tracediff collect`)"
         raise TracediffError(traces.label, reason, "give --configuration NAME")
     return Recorded(printable(commit.name)[: bounds.REASON], commit.time, printable(machine), printable(configuration))
 
 
-def _commit(traces: TraceSet, given: Given, repository: Repository) -> Commit:
+def _commit(traces: TraceSet, stated: Given, repository: Repository) -> Commit:
     recorded = traces.manifest.git_commit if traces.manifest else None
-    if given.commit is None and recorded is None and repository.is_changed:
+    if stated.commit is None and recorded is None and repository.is_changed:
         raise TracediffError(
             traces.label,
             "its commit is unknown, and files of the repository here are modified",
             "commit them, or give --commit NAME",
         )
-    if given.commit is None and recorded is not None and recorded.endswith(CHANGES):
+    if stated.commit is None and recorded is not None and recorded.endswith(CHANGES):
         reason = "was recorded with modified files, so it belongs to no commit"
         raise TracediffError(traces.label, reason, "commit them and record again, or give --commit NAME")
-    name = given.commit or recorded or "HEAD"
-    found = repository.commit(name)
-    if found is None and name == "HEAD":
+    name = stated.commit or recorded or "HEAD"
+    commit = repository.commit(name)
+    if commit is None and name == "HEAD":
         reason = "its commit is unknown, and the working directory is in no git repository"
         raise TracediffError(traces.label, reason, "give --commit NAME")
-    if given.committed is not None:
-        return Commit(found.name if found else name, given.committed)
-    if found is None:
+    if stated.committed is not None:
+        return Commit(commit.name if commit else name, stated.committed)
+    if commit is None:
         reason = f"{quoted(name)} is not a commit of the repository in the working directory, so its time is unknown"
         raise TracediffError("--commit", reason, "run this in the repository, or give --commit NAME,TIME")
-    return found
+    return commit
 
 
 def _machine(traces: TraceSet) -> str | None:
@@ -178,7 +178,7 @@ def read(where: str) -> Entries:
             unread.append(str(error))
     if not entries:
         reason = f"no entry can be read ({unread[0]})" if unread else "has no entries"
-        raise TracediffError(shown(where), reason, "add sets with `tracediff history add SET --output HIST`")
+        raise TracediffError(display_path(where), reason, "add sets with `tracediff history add SET --output HIST`")
     return Entries(tuple(entries), tuple(unread))
 
 
@@ -194,6 +194,6 @@ def _files(where: str) -> list[str]:
     try:
         names = os.listdir(where)
     except OSError as error:
-        raise unreadable(shown(where), error) from None
+        raise unreadable(display_path(where), error) from None
     ours = [name for name in sorted(names) if name.endswith(SNAPSHOT_SUFFIX) and not name.startswith(".")]
     return [str(Path(where, name)) for name in ours]

@@ -23,7 +23,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
 from tracediff.engine import Where
 from tracediff.errors import NotATrace, TracediffError, did_you_mean, printable
-from tracediff.hta.events import Argument, HtaEvents, events_of, kept
+from tracediff.hta.events import Argument, HtaEvents, events_of, rows_for_hta
 from tracediff.hta.trace_diff import LabeledTrace
 from tracediff.ingest.discover import find_traces, rank_in_name, run_in_path
 from tracediff.ingest.files.source import TraceFile
@@ -86,16 +86,16 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
 def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[TraceFile, int | None]]:
     """The files of the first run, with their ranks if the set knows them."""
     traces = where.t if isinstance(where, LabeledTrace) else where
-    found: list[tuple[TraceFile, int | None]]
+    rank_files: list[tuple[TraceFile, int | None]]
     if isinstance(traces, TraceSet):
         runs = len(traces.runs)
-        found = [(profile.origin.file, rank) for rank, files in traces.runs[0].ranks.items() for profile in files]
+        rank_files = [(profile.origin.file, rank) for rank, files in traces.runs[0].ranks.items() for profile in files]
     else:
         numbered = [(file, run_in_path(file)) for file in find_traces(traces)]
         runs = len({run for _, run in numbered})
-        found = [(file, None) for file, run in numbered if run == numbered[0][1]]
+        rank_files = [(file, None) for file, run in numbered if run == numbered[0][1]]
     notes.add("one-run", "HTA takes one run: the others were omitted", runs - 1)
-    return found
+    return rank_files
 
 
 def _read(files: list[tuple[TraceFile, int | None]], notes: Notes) -> Iterable[tuple[int, Trace]]:
@@ -129,7 +129,7 @@ def _container(ranks: dict[int, tuple[TraceFile, TraceMeta, HtaEvents]], last_st
     whole = all(not ((events.ts % 1000).any() or (events.dur % 1000).any()) for _, _, events in ranks.values())
     hta_trace.min_ts = start // 1000 if whole else start / 1000
     for rank, (file, meta, events) in ranks.items():
-        rows = kept(events, last_step)
+        rows = rows_for_hta(events, last_step)
         notes.add(
             "not-in-hta",
             "events of the last step, or launched outside the capture, are not in HTA's frames",
@@ -179,9 +179,9 @@ def _symbols(codes: Any, texts: list[str], table: Any) -> Any:
 
 def _metadata(meta: TraceMeta) -> dict[str, Any]:
     """The allow-listed metadata as the file spells it; HTA would keep all, a dump of the environment included."""
-    found = msgspec.to_builtins(meta)
-    versions = found.pop("versions")
-    return {name: value for name, value in (found | versions).items() if value is not None}
+    metadata = msgspec.to_builtins(meta)
+    versions = metadata.pop("versions")
+    return {name: value for name, value in (metadata | versions).items() if value is not None}
 
 
 PATTERN_ROOTS = ("aten::", "autograd::engine::evaluate_function", "Optimizer.")
@@ -236,10 +236,10 @@ def _section(name: str, hta_analysis: Any) -> Section:
             warnings.catch_warnings(),
         ):  # HTA prints, and warns of its own use of pandas
             warnings.simplefilter("ignore")
-            found = {
+            tables_of_ranks = {
                 caption: table for caption, table in tables(hta_analysis).items() if table is not None and len(table)
             }
-            return Section(name, title, found, None if found else "HTA found nothing in this set")
+            return Section(name, title, tables_of_ranks, None if tables_of_ranks else "HTA found nothing in this set")
     except TracediffError as missing:
         return Section(name, title, unavailable=missing.reason)
     except Exception as fault:  # HTA raises anything on traces that it does not support
@@ -309,21 +309,21 @@ def _patterns(hta_analysis: Any) -> Tables:
     quiet.t.get_raw_trace_for_one_rank = lambda **_: {"traceEvents": [{"ph": "M", "name": "", "pid": 0, "args": {}}]}
     quiet.t.write_raw_trace = lambda *_: None
     rank = _needs_gpu(hta_analysis)[0]
-    found = {}
+    sequences = {}
     with temporary_folder() as folder:
         for root in PATTERN_ROOTS:
             caption = f"Kernels that the outermost {root}… of rank {rank} launch"
-            found[caption] = quiet.get_frequent_cuda_kernel_sequences(
+            sequences[caption] = quiet.get_frequent_cuda_kernel_sequences(
                 root, str(folder), min_pattern_len=2, rank=rank, compress_other_kernels=False
             )
-    return found
+    return sequences
 
 
 def _critical_path(hta_analysis: Any) -> Tables:
     rank = _needs_gpu(hta_analysis)[0]
     step, instance = _step(hta_analysis.t, rank)
-    graph, found = hta_analysis.critical_path_analysis(rank, "ProfilerStep" if step else "", instance)
-    if not found:
+    graph, is_available = hta_analysis.critical_path_analysis(rank, "ProfilerStep" if step else "", instance)
+    if not is_available:
         raise TracediffError("HTA", "found no critical path", "")
     path = graph.get_critical_path_breakdown()
     events = (
@@ -350,8 +350,8 @@ def _step(trace: Any, rank: int) -> tuple[str, int | None]:
     if not len(host):
         return "", None
     by_start = host[np.argsort(steps["ts"].to_numpy()[host], kind="stable")]
-    chosen = int(by_start[min(1, len(by_start) - 1)])
-    return symbols[steps["name"].iloc[chosen]], chosen
+    row = int(by_start[min(1, len(by_start) - 1)])
+    return symbols[steps["name"].iloc[row]], row
 
 
 def _stragglers(hta_analysis: Any) -> Tables:

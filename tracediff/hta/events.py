@@ -94,7 +94,9 @@ def events_of(trace: Trace, arguments: list[Argument]) -> HtaEvents:
     name, category = trace.name[rows], trace.category[rows]
     columns = {a.name: _argument(trace, a)[rows] for a in (*arguments, *_counters(trace))}
     columns["stream"][np.isin(category, HOST)] = -1
-    on_gpu = (columns["stream"] >= 0) & (columns["correlation"] >= 0) | trace.named(UNSTREAMED_WAITS.__contains__)[rows]
+    on_gpu = (columns["stream"] >= 0) & (columns["correlation"] >= 0) | trace.name_matches(
+        UNSTREAMED_WAITS.__contains__
+    )[rows]
     partner = _partners(columns["correlation"], on_gpu)
     columns["index_correlation"] = np.where(partner >= 0, rows[partner], np.minimum(columns["correlation"], 0))
     pid, tid = (_ids(trace, codes[rows]) for codes in (trace.pid, trace.tid))
@@ -119,7 +121,7 @@ def events_of(trace: Trace, arguments: list[Argument]) -> HtaEvents:
     return events
 
 
-def kept(events: HtaEvents, last_step: bool) -> Int64:
+def rows_for_hta(events: HtaEvents, last_step: bool) -> Int64:
     """Rows of ``events`` in the order of HTA's frames: GPU events, then the host's, each as in the file; GPU
     annotations are last.
 
@@ -147,8 +149,8 @@ def _host_start(events: HtaEvents) -> Int64:
     ids = events.columns.get("external_id")
     if ids is not None:
         host, gpu = (np.flatnonzero((events.category == c) & (ids >= 0)) for c in (cat.ANNOTATION, cat.GPU_ANNOTATION))
-        found = _last_equal(ids[gpu], ids[host])
-        start[gpu[found >= 0]] = events.ts[host[found[found >= 0]]]
+        launch = _last_equal(ids[gpu], ids[host])
+        start[gpu[launch >= 0]] = events.ts[host[launch[launch >= 0]]]
     return start
 
 
@@ -172,20 +174,20 @@ def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
     out = np.full(len(correlation), -1, np.int64)
     host, gpu = (np.flatnonzero((on_gpu == side) & (correlation != -1)) for side in (False, True))
     for mine, theirs in ((host, gpu), (gpu, host)):
-        found = _last_equal(correlation[mine], correlation[theirs])
-        out[mine[found >= 0]] = theirs[found[found >= 0]]
+        partner = _last_equal(correlation[mine], correlation[theirs])
+        out[mine[partner >= 0]] = theirs[partner[partner >= 0]]
     return out
 
 
-def _last_equal(wanted: Int64, among: Int64) -> Int64:
-    """int64[n]: position of the last of ``among`` that equals each of ``wanted``, −1 where none does."""
-    order = np.argsort(among, kind="stable")
-    position = np.searchsorted(among[order], wanted, side="right") - 1
-    found = np.full(len(wanted), -1, np.int64)
+def _last_equal(numbers: Int64, candidates: Int64) -> Int64:
+    """int64[n]: position of the last of ``candidates`` that equals each of ``numbers``, −1 where none does."""
+    order = np.argsort(candidates, kind="stable")
+    position = np.searchsorted(candidates[order], numbers, side="right") - 1
+    match = np.full(len(numbers), -1, np.int64)
     valid = np.flatnonzero(position >= 0)
-    valid = valid[among[order[position[valid]]] == wanted[valid]]
-    found[valid] = order[position[valid]]
-    return found
+    valid = valid[candidates[order[position[valid]]] == numbers[valid]]
+    match[valid] = order[position[valid]]
+    return match
 
 
 def _ids(trace: Trace, codes: Codes) -> Int64:
@@ -200,27 +202,27 @@ def _ids(trace: Trace, codes: Codes) -> Int64:
 
 def _counters(trace: Trace) -> list[Argument]:
     """The hardware counters of the file, each a column under its own name."""
-    found = [trace.arguments.get(trace.categories.index(c)) for c in COUNTER_CATEGORIES if c in trace.categories]
+    counters = [trace.arguments.get(trace.categories.index(c)) for c in COUNTER_CATEGORIES if c in trace.categories]
     names = {
-        name for arguments in found if arguments for name in (*arguments.ints, *arguments.floats, *arguments.texts)
+        name for arguments in counters if arguments for name in (*arguments.ints, *arguments.floats, *arguments.texts)
     }
     return [Argument(name, name, int, -1) for name in sorted(names)]
 
 
-def _argument(trace: Trace, wanted: Argument) -> Any:
+def _argument(trace: Trace, argument: Argument) -> Any:
     """The values of one argument for all events of the file."""
-    column: Any = np.full(len(trace), wanted.default, np.int64 if wanted.kind is int else wanted.kind)
+    column: Any = np.full(len(trace), argument.default, np.int64 if argument.kind is int else argument.kind)
     for arguments in trace.arguments.values():
         present: Bools
         values: Any
-        if wanted.raw in arguments.ints:
-            present, values = arguments.ints[wanted.raw] != MISSING, arguments.ints[wanted.raw]
-        elif wanted.raw in arguments.floats:
-            present, values = ~np.isnan(arguments.floats[wanted.raw]), arguments.floats[wanted.raw]
-        elif wanted.raw in arguments.texts:
+        if argument.raw in arguments.ints:
+            present, values = arguments.ints[argument.raw] != MISSING, arguments.ints[argument.raw]
+        elif argument.raw in arguments.floats:
+            present, values = ~np.isnan(arguments.floats[argument.raw]), arguments.floats[argument.raw]
+        elif argument.raw in arguments.texts:
             present, values = (
-                arguments.texts[wanted.raw] >= 0,
-                _values(trace.texts, arguments.texts[wanted.raw], wanted),
+                arguments.texts[argument.raw] >= 0,
+                _values(trace.texts, arguments.texts[argument.raw], argument),
             )
         else:
             continue
@@ -228,22 +230,22 @@ def _argument(trace: Trace, wanted: Argument) -> Any:
     return column
 
 
-def _values(texts: list[str], codes: Codes, wanted: Argument) -> Any:
+def _values(texts: list[str], codes: Codes, argument: Argument) -> Any:
     """The texts as values of the wanted kind; equal texts share one object."""
     used, inverse = np.unique(codes, return_inverse=True)
     values: Any = np.empty(len(used), object)
     for i, code in enumerate(used.tolist()):  # one by one: numpy would take lists of equal length for a table
-        values[i] = wanted.default if code < 0 else _value(texts[code], wanted)
+        values[i] = argument.default if code < 0 else _value(texts[code], argument)
     return values[inverse]
 
 
-def _value(text: str, wanted: Argument) -> Any:
-    if wanted.kind is object:
+def _value(text: str, argument: Argument) -> Any:
+    if argument.kind is object:
         try:
             return msgspec.json.decode(text) if text.startswith("[") else text
         except NOT_JSON:
             return text
     value = number(text.encode())
-    if value is None or (wanted.kind is int and not abs(value) < 2**63):  # a pointer, where HTA expects a number
-        return wanted.default
-    return wanted.kind(value)
+    if value is None or (argument.kind is int and not abs(value) < 2**63):  # a pointer, where HTA expects a number
+        return argument.default
+    return argument.kind(value)

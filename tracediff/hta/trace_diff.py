@@ -121,8 +121,8 @@ class LabeledTrace:
         import pandas as pd
 
         ranks = self._select("rank", rank, self.ranks())
-        known = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
-        iterations = self._select("iteration", iteration, known, [OUTSIDE])
+        numbers = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
+        iterations = self._select("iteration", iteration, numbers, [OUTSIDE])
         device = _device(device_type)
         rows = [(r, i, *row) for r in ranks for i in iterations for row in self._cell(r, i, device)]
         frame = pd.DataFrame(rows, columns=["rank", "iteration", "cat", "name", "counts", "total_ns"])
@@ -131,19 +131,19 @@ class LabeledTrace:
     def _files(self) -> Iterator[tuple[Profile, int]]:
         return ((p, rank) for run in self.t.runs for rank, files in run.ranks.items() for p in files)
 
-    def _select(self, what: str, requested: Numbers, known: list[int], extra: Iterable[int] = ()) -> list[int]:
+    def _select(self, what: str, requested: Numbers, available: list[int], extra: Iterable[int] = ()) -> list[int]:
         if requested is None:
-            return known[:1]
-        wanted = (
+            return available[:1]
+        selected = (
             [int(requested)]
             if isinstance(requested, Integral)
             else list(dict.fromkeys(map(int, cast("Sequence[int]", requested))))
         )
-        missing = [n for n in wanted if n not in known and n not in extra]
-        if missing or not wanted:
+        missing = [n for n in selected if n not in available and n not in extra]
+        if missing or not selected:
             reason = f"no such {what}: {', '.join(map(str, missing))}" if missing else f"an empty list of {what}s"
-            raise BadArgument(self.label, reason, f"choose from {', '.join(map(str, known))}")
-        return wanted
+            raise BadArgument(self.label, reason, f"choose from {', '.join(map(str, available))}")
+        return selected
 
     def _cell(self, rank: int, iteration: int, device: DeviceType) -> Iterator[tuple[str, str, float, float]]:
         """(category, name, count, total ns) of one rank's iteration: sums over the files of a run, means over the runs
@@ -201,14 +201,14 @@ class TraceDiff:
             TracediffError: a trace that cannot be read.
         """
         sides = _labeled_pair(control, test)
-        chosen = ((control_rank, control_iteration), (test_rank, test_iteration))
-        found = [side.occurrences(*where, device_type) for side, where in zip(sides, chosen, strict=True)]
-        steps = [{name for name in frame["name"] if STEP.match(name)} for frame in found]
-        named = partial(_named, short=use_short_name, folds_steps=steps[0] != steps[1])
+        selections = ((control_rank, control_iteration), (test_rank, test_iteration))
+        occurrences = [side.occurrences(*where, device_type) for side, where in zip(sides, selections, strict=True)]
+        steps = [{name for name in frame["name"] if STEP.match(name)} for frame in occurrences]
+        display_name = partial(_display_name, short=use_short_name, folds_steps=steps[0] != steps[1])
         index = "short_name" if use_short_name else "name"
         totals = [
-            frame.assign(**{index: frame["name"].map(named)}).groupby(index)[["counts", "total_ns"]].sum()
-            for frame in found
+            frame.assign(**{index: frame["name"].map(display_name)}).groupby(index)[["counts", "total_ns"]].sum()
+            for frame in occurrences
         ]
         return _frame(sides, totals)
 
@@ -286,12 +286,12 @@ def short_name(name: str) -> str:
 
 def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
     """Both sides as labelled sets, files read in parallel; labels differ."""
-    given = (control, test)
-    paths = [argument for argument in given if isinstance(argument, str | os.PathLike | list | tuple)]
+    requested = (control, test)
+    paths = [argument for argument in requested if isinstance(argument, str | os.PathLike | list | tuple)]
     loaded = iter(load_sets(paths) if paths else ())
     sides = [
         _labeled(next(loaded) if any(argument is p for p in paths) else argument, label)
-        for argument, label in zip(given, ("Control", "Test"), strict=True)
+        for argument, label in zip(requested, ("Control", "Test"), strict=True)
     ]
     if sides[0].label == sides[1].label:
         sides[1] = LabeledTrace(f"{sides[1].label}_test", sides[1].t)
@@ -303,22 +303,22 @@ def _labeled_pair(control: Any, test: Any) -> list[LabeledTrace]:
     return sides
 
 
-def _labeled(given: Any, label: str) -> LabeledTrace:
-    if isinstance(given, LabeledTrace):
-        return given
-    if isinstance(getattr(given, "label", None), str) and hasattr(given, "t"):  # HTA's LabeledTrace
-        return LabeledTrace(given.label, given.t)
-    return LabeledTrace(label, given)
+def _labeled(traces: Any, label: str) -> LabeledTrace:
+    if isinstance(traces, LabeledTrace):
+        return traces
+    if isinstance(getattr(traces, "label", None), str) and hasattr(traces, "t"):  # HTA's LabeledTrace
+        return LabeledTrace(traces.label, traces.t)
+    return LabeledTrace(label, traces)
 
 
-def _trace_set(given: Any) -> TraceSet:
-    """``given`` as a set: a `TraceSet`, or HTA's Trace, known by its dictionary ``trace_files`` from rank to path."""
-    if isinstance(given, TraceSet):
-        return given
-    files = getattr(given, "trace_files", None)
+def _trace_set(traces: Any) -> TraceSet:
+    """``traces`` as a set: a `TraceSet`, or HTA's Trace, known by its dictionary ``trace_files`` from rank to path."""
+    if isinstance(traces, TraceSet):
+        return traces
+    files = getattr(traces, "trace_files", None)
     if not isinstance(files, dict) or not files:
         raise BadArgument(
-            f"a {type(given).__name__}", "not a trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
+            f"a {type(traces).__name__}", "not a trace set", "give a path, a LabeledTrace, a TraceSet or HTA's Trace"
         )
     loaded = load_sets([list(files.values())])[0]
     profiles = {p.origin.file.path: p for p in loaded.profiles}
@@ -328,12 +328,12 @@ def _trace_set(given: Any) -> TraceSet:
     return arrange(loaded.label, ranked, Selection())
 
 
-def _device(given: Any) -> DeviceType:
+def _device(device: Any) -> DeviceType:
     try:
-        return DeviceType[given.name]
+        return DeviceType[device.name]
     except (AttributeError, KeyError):
         raise BadArgument(
-            str(given), "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
+            str(device), "not a device type", "give DeviceType.CPU, DeviceType.GPU or DeviceType.ALL"
         ) from None
 
 
@@ -341,8 +341,8 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
     """(category, name, count, total ns) of the iteration's events on the device in one file."""
     ops = profile.ops
     numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
-    wanted = np.array([_is_on_device(device, code, name) for code, name in enumerate(profile.categories)], bool)
-    rows = np.flatnonzero((numbers[ops.step] == iteration) & wanted[ops.category])
+    is_selected = np.array([_is_on_device(device, code, name) for code, name in enumerate(profile.categories)], bool)
+    rows = np.flatnonzero((numbers[ops.step] == iteration) & is_selected[ops.category])
     columns = (ops.category[rows], ops.name[rows], ops.count[rows], ops.total_ns[rows])
     for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
         yield (  # the address of a Python function's object is another in every process
@@ -362,7 +362,7 @@ def _is_on_device(device: DeviceType, code: int, category: str) -> bool:
     return device == DeviceType.ALL or (device == DeviceType.GPU) == (code in cat.GPU or is_unread_work(category))
 
 
-def _named(name: str, short: bool, folds_steps: bool) -> str:
+def _display_name(name: str, short: bool, folds_steps: bool) -> str:
     """The name under which ``name`` is compared; steps are one row where the two sides have others."""
     if folds_steps and STEP.match(name):
         return STEPS_FOLDED

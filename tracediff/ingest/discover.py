@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import TraceFile, kind_of_file, open_file, open_trace, shown, unreadable
+from tracediff.ingest.files.source import TraceFile, display_path, kind_of_file, open_file, open_trace, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes
 from tracediff.patterns import late
@@ -53,21 +53,23 @@ def find_traces(
         return _members(path) if _is_zip(path) else [TraceFile(path)]
     if os.path.lexists(path):
         raise TracediffError(
-            shown(path), f"{_kind(path)}, not a file or folder", "give a file; write the output of a command to one"
+            display_path(path),
+            f"{_kind(path)}, not a file or folder",
+            "give a file; write the output of a command to one",
         )
     if glob.has_magic(path):
         matches = sorted(glob.glob(path, recursive=True))
         usable = [match for match in matches if os.path.isdir(match) or os.path.isfile(match)]
         _note_unread(notes, sorted(set(matches) - set(usable)))
-        found = [file for match in usable for file in find_traces(match, notes)]
-        if found:
-            return found
+        files = [file for match in usable for file in find_traces(match, notes)]
+        if files:
+            return files
         raise TracediffError(path, "no file matches", "check the pattern, and quote it for the shell")
     return _member_of_archive(path)
 
 
 def _in_folder(folder: str, notes: Notes) -> list[TraceFile]:
-    found: list[TraceFile] = []
+    files: list[TraceFile] = []
     unread: list[str] = []
     empty = True
     folders = [folder]
@@ -80,16 +82,18 @@ def _in_folder(folder: str, notes: Notes) -> list[TraceFile]:
             if not os.path.isfile(path):
                 unread.append(path)
             elif path.endswith(trace_suffixes()):
-                found.append(TraceFile(path))
+                files.append(TraceFile(path))
             elif path.endswith(".zip") and _is_zip(path):
-                found += _members(path)
+                files += _members(path)
     _note_unread(notes, unread)
-    if not found:
+    if not files:
         reason = "the folder is empty" if empty else "no trace in the folder"
         if unread:
             reason += f" ({os.path.basename(unread[0])} is {_kind(unread[0])})"
-        raise TracediffError(shown(folder), reason, f"give a folder with {', '.join(trace_suffixes())} or .zip files")
-    return found
+        raise TracediffError(
+            display_path(folder), reason, f"give a folder with {', '.join(trace_suffixes())} or .zip files"
+        )
+    return files
 
 
 def _entries(folder: str) -> tuple[list[str], list[os.DirEntry[str]]]:
@@ -99,7 +103,7 @@ def _entries(folder: str) -> tuple[list[str], list[os.DirEntry[str]]]:
             entries = sorted((e for e in listing if not e.name.startswith(".")), key=lambda e: e.name)
             folders = [e for e in entries if (os.path.isdir(e.path) if e.is_symlink() else e.is_dir())]
     except OSError as error:
-        raise unreadable(shown(folder), error) from None
+        raise unreadable(display_path(folder), error) from None
     inside = {e.name for e in folders}
     return [e.path for e in entries if e.name not in inside and not e.name.endswith(NOT_TRACES)], folders
 
@@ -118,7 +122,7 @@ def _note_unread(notes: Notes, paths: list[str]) -> None:
     for path in paths:
         kinds.setdefault(_kind(path), []).append(path)
     for kind, such in kinds.items():
-        notes.add("not-read", f"not read: {kind}, such as {shown(os.path.basename(such[0]))}", len(such))
+        notes.add("not-read", f"not read: {kind}, such as {display_path(os.path.basename(such[0]))}", len(such))
 
 
 def _is_zip(path: str) -> bool:
@@ -126,7 +130,7 @@ def _is_zip(path: str) -> bool:
         with open_file(path) as file:
             return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is an empty archive
     except OSError as error:
-        raise unreadable(shown(path), error) from None
+        raise unreadable(display_path(path), error) from None
 
 
 def _members(path: str) -> list[TraceFile]:
@@ -141,7 +145,7 @@ def _members(path: str) -> list[TraceFile]:
     )
     if not names:
         raise TracediffError(
-            shown(path), "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
+            display_path(path), "no trace in the archive", f"give an archive with {', '.join(trace_suffixes())} files"
         )
     return [TraceFile(path, name) for name in names]
 
@@ -157,8 +161,8 @@ def _member_of_archive(path: str) -> list[TraceFile]:
         for file in _members(archive + ".zip"):
             if file.member == member:
                 return [file]
-        raise TracediffError(shown(path), "no such member in the archive", "list the archive with `unzip -l`")
-    raise TracediffError(shown(path), "no such file or folder", "check the path")
+        raise TracediffError(display_path(path), "no such member in the archive", "list the archive with `unzip -l`")
+    raise TracediffError(display_path(path), "no such file or folder", "check the path")
 
 
 def rank_in_name(file: TraceFile) -> int | None:
@@ -188,7 +192,7 @@ def _without_stamp(name: str) -> str:
 
 def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
     """Short names for sets: the last part of each path, with as many folders before it as make the names distinct."""
-    paths = [[shown(part) for part in _parts(where)] for where in wheres]
+    paths = [[display_path(part) for part in _parts(where)] for where in wheres]
     labels = [parts[-1] for parts in paths]
     for depth in range(2, max(map(len, paths)) + 1):
         if len(set(labels)) == len(labels):
@@ -236,12 +240,12 @@ def captures_beside(file: TraceFile) -> tuple[TraceFile, ...]:
     if file.member or "://" in file.path or is_capture(file) or not os.path.isdir(folder):
         return ()
     try:
-        found = find_traces(folder)
+        captures = find_traces(folder)
     except TracediffError:  # none in it
         return ()
-    ranks = [rank_in_name(TraceFile(os.path.basename(capture.path))) for capture in found]
+    ranks = [rank_in_name(TraceFile(os.path.basename(capture.path))) for capture in captures]
     mine = rank_in_name(file)
-    return tuple(c for c, rank in zip(found, ranks, strict=True) if rank is None or mine is None or rank == mine)
+    return tuple(c for c, rank in zip(captures, ranks, strict=True) if rank is None or mine is None or rank == mine)
 
 
 LOGS = "torch_trace"
@@ -256,10 +260,10 @@ def find_logs(path: str) -> list[TraceFile]:
     Raises:
         TracediffError: there is none.
     """
-    found = [TraceFile(path)] if os.path.isfile(path) else _logs_in(path, (LOG_NAME, CODE_NAME))
-    if not found:
+    files = [TraceFile(path)] if os.path.isfile(path) else _logs_in(path, (LOG_NAME, CODE_NAME))
+    if not files:
         raise TracediffError(path, "no log of torch.compile there", "give the folder that TORCH_TRACE named")
-    return found
+    return files
 
 
 def logs_beside(files: Iterable[TraceFile]) -> list[TraceFile]:

@@ -91,20 +91,20 @@ def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> i
     name_codes = {name: code for code, name in enumerate(trace.names)}
     numbers = set(operators.ints[LINK].tolist())
     text_codes: dict[str, int] = {}
-    found: dict[int, tuple[int, ...]] = {}
+    codes_of_node: dict[int, tuple[int, ...]] = {}
     try:
         with open_trace(file) as unpacked:
             stream = EventStream(file, unpacked, _NODES.decode, Notes(), key=b"nodes")
             for batch in stream.batches():
                 for number, node in _numbered(batch, numbers):
-                    found[number] = (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts)))
+                    codes_of_node[number] = (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts)))
         head, tail = (msgspec.json.decode(text, type=_Head) for text in (stream.head, stream.tail))
     except (TracediffError, *NOT_JSON):
         notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or in an unknown format, and was skipped")
         return None
     if str(head.pid if head.pid is not None else tail.pid) not in processes:
         return None
-    nodes = np.array([(number, *codes) for number, codes in sorted(found.items())], np.int64).reshape(
+    nodes = np.array([(number, *codes) for number, codes in sorted(codes_of_node.items())], np.int64).reshape(
         -1, 2 + len(COLUMNS)
     )
     if not len(nodes):

@@ -151,13 +151,13 @@ class _Graph(Struct):
         for line in map(str.strip, self.code.splitlines() if self.key else ()):
             if origins := ORIGINS.match(line):
                 nodes = origins[1].split(", ")
-            elif found := HANDLE.match(line):
-                handle = found[1]
+            elif handle_match := HANDLE.match(line):
+                handle = handle_match[1]
             elif not line.startswith("#"):
                 if name := _kernel(handle) or ((call := CALL.match(line)) and call["name"]):
                     lines = by_stack.get(handle) or self._lines_of(self.nodes.get(handle, nodes))
-                    called = names_in_trace.get(name, _operator(name))
-                    yield CompiledCall(self.key or "", called, tuple(sorted({*lines})))
+                    operation = names_in_trace.get(name, _operator(name))
+                    yield CompiledCall(self.key or "", operation, tuple(sorted({*lines})))
                 nodes, handle = [], ""
 
     @property
@@ -167,8 +167,12 @@ class _Graph(Struct):
     @property
     def _current_lines(self) -> dict[str, list[str]]:
         """``lines``, but for those of code that was compiled from a file whose lines have moved since."""
-        known = {*self.line_of_node.values()}
-        has_moved = self.is_cached and known and not known.issuperset(chain.from_iterable(self.lines.values()))
+        compiled_lines = {*self.line_of_node.values()}
+        has_moved = (
+            self.is_cached
+            and compiled_lines
+            and not compiled_lines.issuperset(chain.from_iterable(self.lines.values()))
+        )
         return {} if has_moved else self.lines
 
     def _lines_of(self, nodes: Iterable[str]) -> list[str]:
@@ -230,8 +234,8 @@ class _Reading:
         elif name == CODE:
             self.begin_graph(frame, payload)
         elif name == "dynamo_graph_break_reason":
-            if found := graph_break(payload):
-                self._breaks[GraphBreak(*found)] = None
+            if break_fields := graph_break(payload):
+                self._breaks[GraphBreak(*break_fields)] = None
         elif name == "recompile_reasons":
             reasons = (line.strip(' \t[]",') for line in payload.splitlines())
             reason = COMPILE_ID.sub("", next(filter(None, reasons), ""))[: bounds.LONG_REASON]

@@ -73,8 +73,8 @@ class Holder(NamedTuple):
     @property
     def module(self) -> str:
         """The Python module of the call site, or why it is unknown."""
-        known = self.origin != ROUNDING and not self.is_unknown
-        return self.site.module if known else Holder(self.origin, NO_SITE, "").call_site
+        has_site = self.origin != ROUNDING and not self.is_unknown
+        return self.site.module if has_site else Holder(self.origin, NO_SITE, "").call_site
 
 
 class Held(NamedTuple):
@@ -197,19 +197,19 @@ def _holders(alive: Sequence[Lifetime], rounding: int) -> dict[Holder, Held]:
         holder = Holder(block.origin, block.site, size_class(block.size))
         sizes[holder] += block.size
         counts[holder] += 1
-    found = {holder: Held(size, counts[holder]) for holder, size in sizes.items()}
+    held_by_holder = {holder: Held(size, counts[holder]) for holder, size in sizes.items()}
     if rounding:
-        found[Holder(ROUNDING, NO_SITE, "rounding")] = Held(rounding, 0)
-    return found
+        held_by_holder[Holder(ROUNDING, NO_SITE, "rounding")] = Held(rounding, 0)
+    return held_by_holder
 
 
 def _times(recording: Recording) -> list[int] | None:
     """µs of each level; times that go back stay at the latest one."""
     times = [event.time for event in recording.events]
-    known = [time for time in times if time is not None]
-    if not times or len(known) < len(times):
+    recorded_times = [time for time in times if time is not None]
+    if not times or len(recorded_times) < len(times):
         return None
-    latest = list(accumulate(known, max))
+    latest = list(accumulate(recorded_times, max))
     return [0, *(time - latest[0] for time in latest)]
 
 
@@ -229,7 +229,7 @@ class HolderChange(NamedTuple):
     @property
     def size(self) -> Pair[int]:
         """Bytes."""
-        return self.held.map(lambda held: held.size)
+        return self.held.map(lambda holding: holding.size)
 
     @property
     def change(self) -> int:
@@ -253,11 +253,11 @@ class DeviceDifference(Struct, frozen=True):
     def changes(self, view: str) -> list[HolderChange]:
         """The holders grouped by ``view``, the largest change first; their changes add up to that of the peak."""
         control, test = self.accounts.map(lambda side: grouped(side, view) if side else {})
-        found = [
+        changes = [
             HolderChange(name, Pair(control.get(name, NOTHING), test.get(name, NOTHING)))
             for name in {**control, **test}
         ]
-        return sorted(found, key=lambda row: (-abs(row.change), -max(row.size), row.name))
+        return sorted(changes, key=lambda row: (-abs(row.change), -max(row.size), row.name))
 
 
 class SnapshotDifference(Struct, frozen=True):
@@ -280,10 +280,10 @@ def difference(control: SnapshotAccount, test: SnapshotAccount) -> SnapshotDiffe
 
 def holdings(account: Account, view: str) -> list[tuple[str, Held]]:
     """The holders of a peak grouped by ``view``, the largest first; size classes from small to large."""
-    found = grouped(account, view)
+    holdings_by_name = grouped(account, view)
     if view == SIZE_CLASS:
-        return [(name, found[name]) for name in size_classes(found)]
-    return sorted(found.items(), key=lambda item: (-item[1].size, item[0]))
+        return [(name, holdings_by_name[name]) for name in size_classes(holdings_by_name)]
+    return sorted(holdings_by_name.items(), key=lambda item: (-item[1].size, item[0]))
 
 
 def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
@@ -329,20 +329,22 @@ def timeline(account: Account, sites: list[str] | None = None) -> MemoryTimeline
     Args:
         sites: call sites that get a layer of their own, else those that hold most at any of the kept levels.
     """
-    kept = _kept(account)
-    shown = set(largest_sites(account) if sites is None else sites)
+    displayed_levels = _displayed_levels(account)
+    displayed_sites = set(largest_sites(account) if sites is None else sites)
     changes: dict[str, list[int]] = {BEFORE_RECORDING: [0] * (len(account.levels) + 1)}
-    changes |= {name: [0] * (len(account.levels) + 1) for name in (*sorted(shown), OTHER_SITES)}
+    changes |= {name: [0] * (len(account.levels) + 1) for name in (*sorted(displayed_sites), OTHER_SITES)}
     changes[BEFORE_RECORDING][0] = account.rounding
     for block in account.lifetimes:
         name = layer_of(block)
-        change = changes[name if name in shown or name == BEFORE_RECORDING else OTHER_SITES]
+        change = changes[name if name in displayed_sites or name == BEFORE_RECORDING else OTHER_SITES]
         change[block.first] += block.size
         change[block.last + 1] -= block.size
     totals = {name: list(accumulate(change)) for name, change in changes.items()}
-    layers = {name: [total[level] for level in kept] for name, total in totals.items()}
-    order = [BEFORE_RECORDING, *sorted(shown, key=lambda name: (-max(layers[name]), name)), OTHER_SITES]
-    return MemoryTimeline(kept, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])})
+    layers = {name: [total[level] for level in displayed_levels] for name, total in totals.items()}
+    order = [BEFORE_RECORDING, *sorted(displayed_sites, key=lambda name: (-max(layers[name]), name)), OTHER_SITES]
+    return MemoryTimeline(
+        displayed_levels, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])}
+    )
 
 
 def largest_sites(account: Account) -> list[str]:
@@ -353,8 +355,8 @@ def largest_sites(account: Account) -> list[str]:
         if name != BEFORE_RECORDING:
             changes.setdefault(name, []).extend(((block.first, block.size), (block.last + 1, -block.size)))
     most: Counter[str] = Counter()
-    for name, found in changes.items():
-        most[name] = max(accumulate(change for _, change in sorted(found)))
+    for name, site_changes in changes.items():
+        most[name] = max(accumulate(change for _, change in sorted(site_changes)))
     return [name for name, _ in sorted(most.items(), key=lambda item: (-item[1], item[0]))[: bounds.MEMORY_SITES]]
 
 
@@ -363,11 +365,11 @@ def layer_of(block: Lifetime) -> str:
     return str(block.site) if block.origin == RECORDED else BEFORE_RECORDING
 
 
-def _kept(account: Account) -> list[int]:
+def _displayed_levels(account: Account) -> list[int]:
     levels = account.levels
     stretch = max(len(levels) // bounds.MEMORY_POINTS, 1)
-    kept = {0, len(levels) - 1, account.peak_level}
-    kept |= {
+    displayed_levels = {0, len(levels) - 1, account.peak_level}
+    displayed_levels |= {
         max(range(k, min(k + stretch, len(levels))), key=levels.__getitem__) for k in range(0, len(levels), stretch)
     }
-    return sorted(kept)
+    return sorted(displayed_levels)

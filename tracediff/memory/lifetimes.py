@@ -55,33 +55,33 @@ def lifetimes(
         opening, closing: the actions that begin and end a lifetime.
         at_dump: address → (bytes, call site) of what exists at the dump.
     """
-    found: list[Lifetime] = []
+    lifetimes: list[Lifetime] = []
     opened: dict[int, tuple[int, MemoryEvent]] = {}
-    known: set[int] = set()
+    addresses: set[int] = set()
     contradictions = 0
     for level, event in enumerate(events, start=1):
         address = event.address
         if event.action in opening:
             if address in opened:
                 contradictions += 1
-                found.append(_recorded(*opened[address], level - 1))
+                lifetimes.append(_recorded(*opened[address], level - 1))
             opened[address] = (level, event)
-            known.add(address)
+            addresses.add(address)
         elif event.action in closing:
             if address in opened:
-                found.append(_recorded(*opened.pop(address), level - 1))
-            elif address in known:
+                lifetimes.append(_recorded(*opened.pop(address), level - 1))
+            elif address in addresses:
                 contradictions += 1
             else:
-                found.append(Lifetime(0, level - 1, address, event.size, FREED, event.site))
-            known.add(address)
-    found += [_recorded(first, event, len(events)) for first, event in opened.values()]
-    found += [
+                lifetimes.append(Lifetime(0, level - 1, address, event.size, FREED, event.site))
+            addresses.add(address)
+    lifetimes += [_recorded(first, event, len(events)) for first, event in opened.values()]
+    lifetimes += [
         Lifetime(0, len(events), address, size, BEFORE, site)
         for address, (size, site) in at_dump.items()
         if address not in opened
     ]
-    return found, contradictions + sum(address not in at_dump for address in opened)
+    return lifetimes, contradictions + sum(address not in at_dump for address in opened)
 
 
 def _recorded(first: int, event: MemoryEvent, last: int) -> Lifetime:
@@ -145,15 +145,15 @@ def segment_uses(
             place = -1  # in no plain segment: the last of the list
         allocated[place] += size
         blocks[place] += count
-    found = []
+    uses = []
     for (address, size), used, count in zip(present, allocated, blocks, strict=False):
         segment = plain.get(address)
         kind, stream, pool = (segment.kind, segment.stream, segment.pool) if segment else (FREED_SINCE, 0, (0, 0))
-        found.append(SegmentUse(kind, stream, pool, address, size, used, count))
+        uses.append(SegmentUse(kind, stream, pool, address, size, used, count))
     rest = reserved - sum(size for _, size in present)
     if rest or allocated[-1] or blocks[-1]:
-        found.append(SegmentUse(EXPANDABLE, 0, (0, 0), 0, rest, allocated[-1], blocks[-1]))
-    return found
+        uses.append(SegmentUse(EXPANDABLE, 0, (0, 0), 0, rest, allocated[-1], blocks[-1]))
+    return uses
 
 
 class SegmentGroup(NamedTuple):
@@ -185,10 +185,10 @@ NO_USE = Use(0, 0, 0, 0)
 
 def grouped_segments(segments: Sequence[SegmentUse]) -> dict[SegmentGroup, Use]:
     """The use of each group; their bytes add up to those of ``segments``."""
-    found: dict[SegmentGroup, Use] = {}
+    uses: dict[SegmentGroup, Use] = {}
     for segment in segments:
         size = 0 if segment.kind == "expandable" else segment.reserved
         group = SegmentGroup(segment.kind, size, segment.stream, segment.pool)
         use = Use(segment.unused, segment.reserved, 1, segment.blocks)
-        found[group] = Use.total((found.get(group, NO_USE), use))
-    return found
+        uses[group] = Use.total((uses.get(group, NO_USE), use))
+    return uses

@@ -90,8 +90,8 @@ def _check(data: bytes, subject: str) -> None:
     position = 2
     try:
         while True:
-            found = _PLAIN.match(data, position)
-            position = found.end() if found else position
+            instruction = _PLAIN.match(data, position)
+            position = instruction.end() if instruction else position
             code = data[position]
             if code == SHORT_STRING:
                 position += 2 + data[position + 1]
@@ -112,7 +112,7 @@ def _refused(code: int, subject: str, *, is_cut: bool) -> TracediffError:
     if code in FOR_CLASSES:
         reason = "asks for a Python class or function, which a memory snapshot never does"
         return TracediffError(subject, reason, "do not load it; record the snapshot again with _dump_snapshot")
-    if is_cut and (found := _PLAIN.match(bytes([code]) + bytes(9))) and found.end():
+    if is_cut and (instruction := _PLAIN.match(bytes([code]) + bytes(9))) and instruction.end():
         return _cut(subject)
     reason = f"contains what a memory snapshot does not (pickle instruction {bytes([code])!r})"
     return TracediffError(subject, reason, "give a file of torch.cuda.memory._dump_snapshot")

@@ -57,10 +57,10 @@ class CallSites:
         """
         if not isinstance(frames, list) or not frames:
             return NO_SITE
-        known = self._of_stack.get(id(frames))
-        if known is None:
-            known = self._of_stack[id(frames)] = self._find(frames)
-        return known
+        site = self._of_stack.get(id(frames))
+        if site is None:
+            site = self._of_stack[id(frames)] = self._find(frames)
+        return site
 
     def _find(self, frames: list[Any]) -> CallSite:
         best_rank, best = len(RANKS), NO_SITE
@@ -189,21 +189,21 @@ class _Reader:
         """The devices of a document that have an event or a segment."""
         if not isinstance(document, dict) or not {"segments", "device_traces"} <= document.keys():
             raise TracediffError(self.subject, "is a pickle, but not a memory snapshot", REMEDY)
-        found: dict[int, Recording] = {}
+        recordings: dict[int, Recording] = {}
         for device, trace in enumerate(self.items(document["device_traces"], "device_traces")):
             if events := [self.event(entry) for entry in self.items(trace, "device_traces")]:
-                found[device] = Recording(device, events)
+                recordings[device] = Recording(device, events)
         for segment in self.items(document["segments"], "segments"):
             device = self.number(segment, "device", 0)
-            recording = found.setdefault(device, Recording(device))
+            recording = recordings.setdefault(device, Recording(device))
             recording.segments.append(self.segment(segment))
             recording.blocks += self.blocks(segment)
-        if not found:
+        if not recordings:
             remedy = "call torch.cuda.memory._record_memory_history() before the steps, and record it again"
             raise TracediffError(self.subject, "contains no allocation", remedy)
-        if len(found) > bounds.MEMORY_DEVICES:
+        if len(recordings) > bounds.MEMORY_DEVICES:
             raise TracediffError(self.subject, f"has more than {bounds.MEMORY_DEVICES:,} devices", REMEDY)
-        return tuple(found[device] for device in sorted(found))
+        return tuple(recordings[device] for device in sorted(recordings))
 
     def event(self, entry: Any) -> MemoryEvent:
         """One entry of a device's trace. Events of no block, such as oom, may lack an address."""
@@ -269,6 +269,6 @@ class _Reader:
             raise self.odd(f"a negative {key}")
         return value
 
-    def odd(self, found: str) -> TracediffError:
+    def odd(self, oddity: str) -> TracediffError:
         """The error of a document that is not as torch writes it."""
-        return TracediffError(self.subject, f"is not a memory snapshot: it has {found}", REMEDY)
+        return TracediffError(self.subject, f"is not a memory snapshot: it has {oddity}", REMEDY)

@@ -61,8 +61,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)") -> Answer:
     """The answer; ``remedy`` follows the reasons of a refused comparison."""
-    found = comparison.explanation
-    because, offset, rest = _causes(comparison, found) if found is not None else ("", "", "")
+    explanation = comparison.explanation
+    because, offset, rest = _causes(comparison, explanation) if explanation is not None else ("", "", "")
     return Answer(
         verdict=headline(comparison, remedy),
         because=because,
@@ -76,18 +76,18 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
     )
 
 
-def _causes(comparison: Comparison, found: Explanation) -> tuple[str, str, str]:
+def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
-    unit = unit_of(found)
-    sign = 1 if found.change_us >= 0 else -1
-    along = [cause for cause in visible_causes(found) if sign * cause.delta_us > 0]
-    against = sorted((c for c in visible_causes(found) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
+    unit = unit_of(explanation)
+    sign = 1 if explanation.change_us >= 0 else -1
+    along = [cause for cause in visible_causes(explanation) if sign * cause.delta_us > 0]
+    against = sorted((c for c in visible_causes(explanation) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
     if not along:
         return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     because = f"{'Because of' if sure else 'Largest changes:'} {_list(along, unit)}"
     offset = f"offset by {_list(against, unit)}" if against else ""
-    rest = f"{unit.signed(found.rest_us)} {unit.name} in no line" if is_visible(found.rest_us, unit) else ""
+    rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
 
 
@@ -108,14 +108,14 @@ def _has_changed(comparison: Comparison) -> bool:
 
 def _list(causes: Sequence[Cause], unit: Unit) -> str:
     """The first causes until they are most of ``causes``, and how many more there are."""
-    whole, named = sum(cause.delta_us for cause in causes), 1
+    whole, listed = sum(cause.delta_us for cause in causes), 1
     most = min(bounds.EXAMPLES, len(causes))
-    while named < most and abs(sum(c.delta_us for c in causes[:named])) < thresholds.NAMED_CAUSES * abs(whole):
-        named += 1
-    named += len(causes) - named == 1  # its name is not longer than that there is one
+    while listed < most and abs(sum(c.delta_us for c in causes[:listed])) < thresholds.NAMED_CAUSES * abs(whole):
+        listed += 1
+    listed += len(causes) - listed == 1  # its name is not longer than that there is one
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
-    texts = [_part(label, cause, unit) for label, cause in zip(labels, causes[:named], strict=False)]
-    if more := causes[named:]:
+    texts = [_part(label, cause, unit) for label, cause in zip(labels, causes[:listed], strict=False)]
+    if more := causes[listed:]:
         texts.append(f"{len(more)} more ({unit.signed(sum(c.delta_us for c in more))} {unit.name})")
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
@@ -127,8 +127,8 @@ def _part(label: str, cause: Cause, unit: Unit) -> str:
 
 def _unlike(comparison: Comparison) -> tuple[str, ...]:
     """Facts of the explanation, then the cautions that no fact states, in a line."""
-    found = comparison.explanation
-    stated = [sentence(fact.text) for fact in found.facts] if found is not None else []
+    explanation = comparison.explanation
+    stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
     short = dict.fromkeys(reason.short for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS)
     name = UNLIKE if any(reason.is_unlike for reason in cautions(comparison)) else DOUBTFUL
     return (*stated, *([f"{name}: {'; '.join(short)}"] if short else []))
@@ -151,14 +151,14 @@ def _same(control: str, test: str) -> str:
 
 def hardware(side: Side) -> str:
     """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
-    named = ", ".join(filter(None, side.devices))
+    gpus = ", ".join(filter(None, side.devices))
     if side.has_gpu:
-        return named or "GPU unknown"
+        return gpus or "GPU unknown"
     if side.unrecorded_launches:
-        return f"{named}: {not_recorded(side)}" if named else not_recorded(side)
+        return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
     if unread_devices(side.notes):
         return "host only"
-    return f"{named}, no GPU events" if named else "CPU"
+    return f"{gpus}, no GPU events" if gpus else "CPU"
 
 
 def not_recorded(side: Side) -> str:
@@ -185,14 +185,14 @@ def other_step_time(comparison: Comparison) -> str | None:
     """The step times that the verdict does not state: those without the profiler, or where it states these, those with
     it; None where the collector did not measure both.
     """
-    found, verdict = comparison.unprofiled, comparison.verdict
-    if found is None:
+    unprofiled, verdict = comparison.unprofiled, comparison.verdict
+    if unprofiled is None:
         return None
-    if not found.believed:
-        how = change_text(found.change) if abs(found.change) >= thresholds.NO_DIFFERENCE else "as long"
-        return f"without the profiler: median {change(*found.us)} per step ({how})"
+    if not unprofiled.believed:
+        how = change_text(unprofiled.change) if abs(unprofiled.change) >= thresholds.NO_DIFFERENCE else "as long"
+        return f"without the profiler: median {change(*unprofiled.us)} per step ({how})"
     profiled = verdict.median_control_us, verdict.median_test_us
-    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, found.us, strict=True)))
+    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, unprofiled.us, strict=True)))
     return f"tables of profiled steps: median {change(*profiled)}; the profiler adds {longer}"
 
 
@@ -235,9 +235,9 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
-    found = comparison.unprofiled
-    if found is not None and found.believed:
-        return f"{verdict.difference}: median {change(*found.us)}; {verdict.conclusion}"
+    unprofiled = comparison.unprofiled
+    if unprofiled is not None and unprofiled.believed:
+        return f"{verdict.difference}: median {change(*unprofiled.us)}; {verdict.conclusion}"
     figures = change(verdict.control_us, verdict.test_us)
     medians = change(verdict.median_control_us, verdict.median_test_us)
     if figures != medians:
@@ -272,18 +272,18 @@ COMPILERS = ("torch", "triton")
 
 def changed_code_sentence(comparison: Comparison) -> str:
     """Which changed lines the changed work runs for, without a full stop."""
-    found = comparison.changed_code
-    assert found is not None
-    if found.note:
-        return f"changed lines: unknown, {found.note}"
-    if found.commits[0] == found.commits[1]:
+    code = comparison.changed_code
+    assert code is not None
+    if code.note:
+        return f"changed lines: unknown, {code.note}"
+    if code.commits[0] == code.commits[1]:
         return "; ".join(("both sides are of one commit", *_otherwise(comparison)))
-    if not found.touching:
-        return "; ".join((_nothing(found), *_otherwise(comparison)))
-    first, *more = found.touching
-    named = [first, *(place for place in more if place.part >= thresholds.CHANGED_LINES)][: bounds.EXAMPLES]
-    parts = "; ".join(f"{where(place)} holds {percent(place.part)} of the changed work" for place in named)
-    return f"changed code: {parts}{_unplaced(found, '; ')}"
+    if not code.touching:
+        return "; ".join((_nothing(code), *_otherwise(comparison)))
+    first, *more = code.touching
+    places = [first, *(place for place in more if place.part >= thresholds.CHANGED_LINES)][: bounds.EXAMPLES]
+    parts = "; ".join(f"{where(place)} holds {percent(place.part)} of the changed work" for place in places)
+    return f"changed code: {parts}{_unplaced(code, '; ')}"
 
 
 def where(place: Touching) -> str:
@@ -294,20 +294,20 @@ def where(place: Touching) -> str:
     return f"{place.file}:{lines}{name} ({what}{f' in {place.commit}' if place.commit else ''})"
 
 
-def _nothing(found: ChangedCode) -> str:
-    beside = [plural(found.untouched, "changed definition")] if found.untouched else []
-    if found.other_files:
-        beside.append(f"{plural(len(found.other_files), 'changed file')} without Python code")
-    others = f" ({', '.join(beside)})" if beside else ""
-    if not found.changed_work:
+def _nothing(code: ChangedCode) -> str:
+    also_changed = [plural(code.untouched, "changed definition")] if code.untouched else []
+    if code.other_files:
+        also_changed.append(f"{plural(len(code.other_files), 'changed file')} without Python code")
+    others = f" ({', '.join(also_changed)})" if also_changed else ""
+    if not code.changed_work:
         return f"no changed line touches changed work: none is tested to have changed{others}"
-    unplaced = _unplaced(found, ", of which ")
+    unplaced = _unplaced(code, ", of which ")
     return f"no changed line touches the changed work{unplaced}{others}"
 
 
-def _unplaced(found: ChangedCode, lead: str) -> str:
+def _unplaced(code: ChangedCode, lead: str) -> str:
     """How much of the changed work has no known line, where that is worth a word."""
-    return f"{lead}{percent(found.unplaced)} has no known line" if found.unplaced >= thresholds.CHANGED_LINES else ""
+    return f"{lead}{percent(code.unplaced)} has no known line" if code.unplaced >= thresholds.CHANGED_LINES else ""
 
 
 def _otherwise(comparison: Comparison) -> list[str]:
@@ -334,16 +334,16 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     """``command``, which compared the sides, with what looks closer at its first line: the events of a name, a table of
     the host, or the work that changed most; None if nothing changed.
     """
-    found = comparison.explanation
-    if found is None:
+    explanation = comparison.explanation
+    if explanation is None:
         return None
-    if any(fact.code == NOT_STEADY for fact in found.facts):
+    if any(fact.code == NOT_STEADY for fact in explanation.facts):
         whole_file = comparison.control.whole_file or comparison.test.whole_file
         return WITH_STEPS if whole_file else AFTER_WARM_UP
     if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
         return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)
-    first = next(iter(found.causes), None)
+    first = next(iter(explanation.causes), None)
     rows = [row for row in comparison.work_changes if row.delta]
     if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
         if name := _event(comparison, first):
@@ -361,8 +361,8 @@ def _event(comparison: Comparison, cause: Cause) -> str:
     if cause.node.note != SINGLE and OPERATORS not in cause.trail:
         return ""
     name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
-    called = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
-    return max(called, key=lambda op: abs(op.delta)).name if called else ""
+    ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
+    return max(ops, key=lambda op: abs(op.delta)).name if ops else ""
 
 
 def _largest(groups: Sequence[Group]) -> str:

@@ -27,8 +27,8 @@ def _untested(gate: Gate) -> str:
 def _decision(gate: Gate) -> str:
     if gate.result == PASS:
         waived = len(gate.with_result(WAIVED))
-        met = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
-        return f"pass: {met}" + (f", {waived} by a waiver" if waived else "")
+        sentence = "the limit is met" if len(gate.judged) == 1 else f"all {len(gate.judged)} limits are met"
+        return f"pass: {sentence}" + (f", {waived} by a waiver" if waived else "")
     reported = gate.with_result(gate.result)
     what = "exceeded" if gate.result == REGRESSION else "undecided"
     more = f" and {len(reported) - bounds.EXAMPLES} more" if len(reported) > bounds.EXAMPLES else ""
@@ -87,8 +87,8 @@ def change(judged: Judged) -> str:
 
 def interval(judged: Judged) -> str:
     """``+4.1 to +6.3 %``, empty where there is none."""
-    found = judged.figure.interval
-    return f"{PERCENT.signed(found[0])} to {percent(found[1])}" if found else ""
+    ends = judged.figure.interval
+    return f"{PERCENT.signed(ends[0])} to {percent(ends[1])}" if ends else ""
 
 
 def percent(part: float) -> str:

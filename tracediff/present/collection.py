@@ -51,8 +51,8 @@ def formats_of(rows: Sequence[VariantRow]) -> dict[str, ColumnFormat]:
     }
     formats = {}
     for name, (unit_of, values, factor) in amounts.items():
-        if known := [factor * value for value in values if value is not None]:
-            formats[name] = amount_format(unit_of, known)
+        if recorded := [factor * value for value in values if value is not None]:
+            formats[name] = amount_format(unit_of, recorded)
     return formats
 
 
@@ -100,8 +100,8 @@ def notes_of(row: VariantRow) -> list[str]:
     if row.different:
         notes.append(f"{row.variant} does not do the same work: {row.different}")
     if row.lost_format:
-        lost = ", ".join(f"{name} ({count(times)})" for name, times in row.lost_format.items())
-        notes.append(f"{row.variant}: the channels_last format is lost at {lost} per step")
+        operators = ", ".join(f"{name} ({count(times)})" for name, times in row.lost_format.items())
+        notes.append(f"{row.variant}: the channels_last format is lost at {operators} per step")
     return notes
 
 
@@ -116,8 +116,8 @@ def fx_lines(variant: str, nodes: Sequence[FxNode]) -> list[str]:
     return [
         f"FX nodes of {variant}, per step",
         *(
-            f"  {node:{widths[0]}}  {called:{widths[1]}}  {time:>{widths[2]}}  {share:>{widths[3]}}"
-            for node, called, time, share in rows
+            f"  {node:{widths[0]}}  {target:{widths[1]}}  {time:>{widths[2]}}  {share:>{widths[3]}}"
+            for node, target, time, share in rows
         ),
         *left_out,
     ]
@@ -165,10 +165,10 @@ def _turn(stages: Sequence[VariantRow]) -> list[str]:
 
 
 def _times(stages: Sequence[VariantRow]) -> list[str]:
-    known = [(row.variant, row.step_us) for row in stages if row.step_us and row.runs > row.contended]
-    if len(known) < len(stages):
+    timed = [(row.variant, row.step_us) for row in stages if row.step_us and row.runs > row.contended]
+    if len(timed) < len(stages):
         return []
-    unit = time_unit([us for _, us in known])
-    (_, before), (variant, after) = max(pairwise(known), key=lambda pair: abs(pair[1][1] - pair[0][1]))
+    unit = time_unit([us for _, us in timed])
+    (_, before), (variant, after) = max(pairwise(timed), key=lambda pair: abs(pair[1][1] - pair[0][1]))
     where = f"{variant} ({STAGES[variant]})"
     return [f"The step time changes most at {where}: {unit.plain(before)} → {unit.text(after)}"]

@@ -102,9 +102,9 @@ class RowSchema(Struct, frozen=True, dict=True):
 
     def values(self, output: str, scaled: Scaled, row: Any) -> list[Any]:
         """The values of ``row`` in the columns of ``output``; a screen leaves untested cells empty."""
-        found = ((column, column.of(scaled, row)) for column in self.of[output])
+        cells = ((column, column.of(scaled, row)) for column in self.of[output])
         blank = UNTESTED.time_change if output in SCREENS else None
-        return ["" if column.one_of and value == blank else value for column, value in found]
+        return ["" if column.one_of and value == blank else value for column, value in cells]
 
     @cached_property
     def json_type(self) -> type[msgspec.Struct]:
@@ -274,8 +274,8 @@ def _gpu_below(side_or_delta: str, head: str) -> RowColumn:
 
     def value(comparison: Comparison, op: Op) -> float | None:
         times = comparison.gpu_below
-        found = times.get(table_name(op.raw_name), NONE) if times and op.category == OPERATOR else None
-        return found and comparison.us(getattr(found, side_or_delta))
+        sums = times.get(table_name(op.raw_name), NONE) if times and op.category == OPERATOR else None
+        return sums and comparison.us(getattr(sums, side_or_delta))
 
     return RowColumn(
         f"gpu_{side_or_delta}_us",
@@ -430,8 +430,8 @@ def _fused(name: str, meaning: str, *, is_fused: bool) -> RowColumn:
     """The names of the members that are fused kernels, or of the operators of the others."""
 
     def value(_: Comparison, group: Group) -> str:
-        found = [m for m in chain(*group.members) if is_generated(m.name) == is_fused]
-        return ", ".join(dict.fromkeys((not is_fused and m.op) or display_name(m.name) for m in found))
+        members = [m for m in chain(*group.members) if is_generated(m.name) == is_fused]
+        return ", ".join(dict.fromkeys((not is_fused and m.op) or display_name(m.name) for m in members))
 
     return RowColumn(name, meaning, value)
 

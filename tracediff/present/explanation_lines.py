@@ -67,29 +67,33 @@ def direction(delta_us: float) -> str:
     return "slower" if delta_us > 0 else "faster" if delta_us < 0 else ""
 
 
-def explanation_table(found: Explanation, most: int | None = None) -> ExplanationTable:
+def explanation_table(explanation: Explanation, most: int | None = None) -> ExplanationTable:
     """The causes in their order, exposure and rest, and the step, without lines of 0; of more than ``most`` causes the
     smallest are one line.
     """
-    unit = unit_of(found)
-    named = {id(cause) for cause in sorted(visible_causes(found), key=lambda cause: -abs(cause.delta_us))[:most]}
-    small = [cause for cause in found.causes if id(cause) not in named]
-    exposure = exposure_label(found.exposure_us, found.scale_us), sum(found.exposure_us.values())
+    unit = unit_of(explanation)
+    listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
+    small = [cause for cause in explanation.causes if id(cause) not in listed]
+    exposure = exposure_label(explanation.exposure_us, explanation.scale_us), sum(explanation.exposure_us.values())
     others = (
         (plural(len(small), "smaller line"), sum(cause.delta_us for cause in small)),
         *([exposure] if exposure[0] else []),
-        ("rest", found.rest_us + (0 if exposure[0] else exposure[1])),
+        ("rest", explanation.rest_us + (0 if exposure[0] else exposure[1])),
     )
-    lines = [_of_cause(cause, unit) for cause in found.causes if id(cause) in named]
+    lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
         ExplanationLine(label=label, step=unit.signed(us), delta_us=us) for label, us in others if is_visible(us, unit)
     ]
-    control, test = (float(ns) / 1000 for ns in found.root.path)
-    change = found.change_us
+    control, test = (float(ns) / 1000 for ns in explanation.root.path)
+    change = explanation.change_us
     total = ExplanationLine(
-        label=found.period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
+        label=explanation.period,
+        times=_times(unit, control, test),
+        step=unit.signed(change),
+        delta_us=change,
+        because=CLOSED,
     )
-    heads = "Why", f"its time ({unit.name})", f"{found.period} change"
+    heads = "Why", f"its time ({unit.name})", f"{explanation.period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -104,13 +108,15 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
     )
 
 
-def unit_of(found: Explanation) -> Unit:
+def unit_of(explanation: Explanation) -> Unit:
     """The unit of the step, in which its lines have digits."""
-    return with_digits(_unit_of_step(found), (found.change_us, *(cause.delta_us for cause in found.causes)))
+    return with_digits(
+        _unit_of_step(explanation), (explanation.change_us, *(cause.delta_us for cause in explanation.causes))
+    )
 
 
-def _unit_of_step(found: Explanation) -> Unit:
-    return time_unit([float(ns) / 1000 for ns in found.root.path])
+def _unit_of_step(explanation: Explanation) -> Unit:
+    return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
 def is_visible(us: float, unit: Unit) -> bool:
@@ -118,9 +124,9 @@ def is_visible(us: float, unit: Unit) -> bool:
     return bool(unit.signed(us).strip("+−0.,"))
 
 
-def visible_causes(found: Explanation) -> list[Cause]:
+def visible_causes(explanation: Explanation) -> list[Cause]:
     """The causes whose part of the step's change has a digit other than 0 in the unit of the step."""
-    return [cause for cause in found.causes if is_visible(cause.delta_us, _unit_of_step(found))]
+    return [cause for cause in explanation.causes if is_visible(cause.delta_us, _unit_of_step(explanation))]
 
 
 def because(cause: Cause) -> str:
@@ -151,8 +157,8 @@ def _place(cause: Cause) -> tuple[str, str]:
     """(table, name there) of the work of a line: its operator, else its family; of the host its operator."""
     chain = (*cause.trail, cause.node.label)
     if chain[0] in (GPU, OPERATORS, MIXED):
-        named = [label for label in chain[1:3] if not label.startswith("rest of ")]
-        return (IN_WORK, named[-1]) if named else (IN_WORK, "")
+        operators = [label for label in chain[1:3] if not label.startswith("rest of ")]
+        return (IN_WORK, operators[-1]) if operators else (IN_WORK, "")
     if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:
         return ON_HOST, chain[2]
     return "", ""

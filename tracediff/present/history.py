@@ -68,19 +68,19 @@ def noise_line(series: Series) -> str:
     return f"{changes}; runs vary by {PERCENT.text(series.noise.sd)} (standard deviation around the level)"
 
 
-def commits_table(series: Series, by: str, last: int | None) -> Table:
+def commits_table(series: Series, view: str, last: int | None) -> Table:
     """The last ``last`` commits, all if None, by step, family or memory."""
     positions = range(max(len(series.points) - last, 0) if last else 0, len(series.points))
     makers = {"step": _steps, "family": _families, "memory": _memory}
-    heads, rows = makers[by](series, positions)
+    heads, rows = makers[view](series, positions)
     more = "" if not positions.start else f", the last {len(positions)} (--last)"
     return Table(
-        title=f"{TITLES[by]}{more}",
+        title=f"{TITLES[view]}{more}",
         about="",
         heads=("commit", "message", *heads),
         texts=2,
         rows=tuple((short(series.points[k].commit), series.points[k].subject, *rows[k]) for k in positions),
-        together=3 if by == "step" else 1,
+        together=3 if view == "step" else 1,
     )
 
 
@@ -101,11 +101,11 @@ def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tup
     changes = {change.first: math.expm1(change.estimate.effect) for change in series.changes}
     rows: list[tuple[str, ...]] = []
     for k, point in enumerate(points):
-        found = intervals[k]
+        interval = intervals[k]
         rows.append(
             (
                 unit.plain(point.step_us),
-                f"{unit.plain(found[0])} … {unit.plain(found[1])}" if found else "–",
+                f"{unit.plain(interval[0])} … {unit.plain(interval[1])}" if interval else "–",
                 change_text(changes[k]) if k in changes else "",
                 f"{PERCENT.signed(point.step_us / points[k - 1].step_us - 1)} %" if k else "–",
                 str(len(point.runs_us)),
@@ -139,11 +139,11 @@ def change_texts(series: Series, explanations: tuple[ExplainedChange, ...]) -> l
 
 def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:
     point = explained.change
-    found = point.estimate
+    estimate = point.estimate
     runs = [sum(len(p.runs_us) for p in series.points[a:b]) for a, b in _sides(explained)]
-    interval = f"{_percent(found.low)} to {_percent(found.high)}" if found.low is not None else "unknown"
+    interval = f"{_percent(estimate.low)} to {_percent(estimate.high)}" if estimate.low is not None else "unknown"
     return ChangeText(
-        title=f"{change_text(math.expm1(found.effect))} from {short(series.points[point.first].commit)} on",
+        title=f"{change_text(math.expm1(estimate.effect))} from {short(series.points[point.first].commit)} on",
         significance=f"95 % interval {interval}; p {p_value(point.p)}, corrected for the search; "
         f"{runs[0]} runs before, {runs[1]} after",
         commits=_commits(explained),
@@ -164,8 +164,8 @@ def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:
 
 def _code(comparison: Comparison) -> str:
     """The changed lines, unless no work has a known line, as most recordings have none."""
-    found = comparison.changed_code
-    return changed_code_sentence(comparison) if found and not found.note and found.unplaced < 1 else ""
+    code = comparison.changed_code
+    return changed_code_sentence(comparison) if code and not code.note and code.unplaced < 1 else ""
 
 
 def cause_text(cause: Cause) -> str:

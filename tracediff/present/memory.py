@@ -57,10 +57,10 @@ def account_text(account: SnapshotAccount, top: int) -> MemoryText:
     return MemoryText(account.name, sections)
 
 
-def difference_text(found: SnapshotDifference, top: int) -> MemoryText:
+def difference_text(difference: SnapshotDifference, top: int) -> MemoryText:
     """Two snapshots with up to ``top`` rows per table."""
     sections = []
-    for device in found.devices:
+    for device in difference.devices:
         sides = device.accounts
         largest = causes(device)
         sections.append(
@@ -71,7 +71,7 @@ def difference_text(found: SnapshotDifference, top: int) -> MemoryText:
                 [amounts_table(sides), *change_tables(device, top), segments_table(sides, top)],
             )
         )
-    return MemoryText(" → ".join(account.name for account in found.accounts), sections)
+    return MemoryText(" → ".join(account.name for account in difference.accounts), sections)
 
 
 TITLES = {CALL_SITE: "call site", MODULE: "Python module", SIZE_CLASS: "size of block"}
@@ -118,10 +118,10 @@ def change_tables(device: DeviceDifference, top: int) -> list[Table]:
 def _holder_table(account: Account, view: str, top: int) -> Table:
     every = holdings(account, view)
     rows = every if view == SIZE_CLASS else every[:top]
-    left = [amount for _, amount in every[len(rows) :]]
-    if left:
-        rest = Held(sum(a.size for a in left), sum(a.blocks for a in left))
-        rows = [*rows, (_others(left, view), rest)]
+    others = [amount for _, amount in every[len(rows) :]]
+    if others:
+        rest = Held(sum(a.size for a in others), sum(a.blocks for a in others))
+        rows = [*rows, (_others(others, view), rest)]
     rows = [*rows, (TOTAL, Held(account.peak, sum(amount.blocks for _, amount in every)))]
     columns = byte_format(amount.size for _, amount in rows)
     return Table(
@@ -140,9 +140,9 @@ def _change_table(device: DeviceDifference, view: str, top: int) -> Table:
         rows = sorted(every, key=lambda row: order.index(row.name))
     else:
         rows = [row for row in every if row.change][:top]
-    left = every if not rows else [row for row in every if row not in rows]
-    if left:
-        rows = [*rows, _sum(_others(left, view), left)]
+    others = every if not rows else [row for row in every if row not in rows]
+    if others:
+        rows = [*rows, _sum(_others(others, view), others)]
     rows = [*rows, _sum(TOTAL, every)]
     columns = byte_format(amount for row in rows for amount in (*row.size, row.change))
     return Table(
@@ -169,12 +169,12 @@ def _sum(name: str, rows: Sequence[HolderChange]) -> HolderChange:
     return HolderChange(name, sides.map(lambda side: Held(sum(a.size for a in side), sum(a.blocks for a in side))))
 
 
-def _others(left: Sequence[object], view: str) -> str:
-    return f"{plural(len(left), f'other {TITLES[view]}')}"
+def _others(others: Sequence[object], view: str) -> str:
+    return f"{plural(len(others), f'other {TITLES[view]}')}"
 
 
 def _both_blocks(row: HolderChange) -> str:
-    blocks = row.held.map(lambda held: held.blocks)
+    blocks = row.held.map(lambda holding: holding.blocks)
     return counts(*blocks) if any(blocks) else ""
 
 
@@ -188,9 +188,9 @@ def segments_table(sides: Sequence[Account | None], top: int) -> Table:
     unused = {g: [side.get(g, NO_USE).unused for side in groups] for side in groups for g in side}
     every = sorted(unused, key=lambda g: (-max(unused[g]), g))
     rows = [(_segment_name(g), [side.get(g, NO_USE) for side in groups]) for g in every[:top]]
-    if left := every[top:]:
-        rest = [Use.total(side.get(g, NO_USE) for g in left) for side in groups]
-        rows.append((plural(len(left), "other kind"), rest))
+    if others := every[top:]:
+        rest = [Use.total(side.get(g, NO_USE) for g in others) for side in groups]
+        rows.append((plural(len(others), "other kind"), rest))
     rows.append(("reserved", [Use.total(side.values()) for side in groups]))
     lines = [
         (
@@ -253,23 +253,23 @@ def _signed(change: int) -> str:
 def notes(sides: Sequence[Account | None]) -> list[str]:
     """What limits the account of a device, and what to do."""
     names = ("",) if len(sides) == 1 else (" of control", " of test")
-    named = [(side, name) for side, name in zip(sides, names, strict=True) if side]
-    silent = [name for side, name in named if not side.actions]
-    found = [f"the recording{name} has no events, so its peak is what was allocated at the dump" for name in silent]
+    labelled = [(side, name) for side, name in zip(sides, names, strict=True) if side]
+    silent = [name for side, name in labelled if not side.actions]
+    texts = [f"the recording{name} has no events, so its peak is what was allocated at the dump" for name in silent]
     shares = [
         f"{percent(side.unknown / side.peak)} of the peak{name}"
-        for side, name in named
+        for side, name in labelled
         if side.unknown * 10 > side.peak
     ]
     if shares:
-        found.append(
+        texts.append(
             f"no call site for {' and '.join(shares)}: allocated before the recording or without a Python stack; call "
             "torch.cuda.memory._record_memory_history() before the model is built to see more"
         )
-    for side, name in named:
+    for side, name in labelled:
         if side.out_of_memory:
             failed = plural(len(side.out_of_memory), "request")
-            found.append(f"out of memory{name}: {failed} failed, the largest of {size(max(side.out_of_memory))}")
+            texts.append(f"out of memory{name}: {failed} failed, the largest of {size(max(side.out_of_memory))}")
         if side.contradictions:
-            found.append(f"{plural(side.contradictions, 'event')}{name} contradict others: the recording has gaps")
-    return found
+            texts.append(f"{plural(side.contradictions, 'event')}{name} contradict others: the recording has gaps")
+    return texts

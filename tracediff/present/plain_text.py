@@ -143,10 +143,10 @@ class Bars(Struct, frozen=True):
 
     def draw(self, change: float) -> Text:
         """The bar of ``change`` beside the line, in columns of a terminal."""
-        drawn = self.blocks(change)
+        blocks = self.blocks(change)
         if change < 0:
-            return Text.assemble(" " * (self.left - len(drawn)), (drawn, FASTER), ZERO)
-        return Text.assemble(" " * self.left, ZERO, (drawn, SLOWER))
+            return Text.assemble(" " * (self.left - len(blocks)), (blocks, FASTER), ZERO)
+        return Text.assemble(" " * self.left, ZERO, (blocks, SLOWER))
 
     def blocks(self, change: float) -> str:
         """The bar alone; to the left, blocks grow from the line in halves of a column."""

@@ -112,9 +112,9 @@ def _with_small_in_one(
     """A row per state; the states below the fraction ``least`` of the step on both sides, if several, in a last one."""
     step, us = comparison.step_time, comparison.us
     small = [s for s in states if max(s.time) < least * max(step.period)]
-    shown = [s for s in states if s not in small] if len(small) > 1 else states
-    times = [(state_label(s.name, has_gpu), s.time) for s in shown]
-    if len(shown) < len(states):
+    separate = [s for s in states if s not in small] if len(small) > 1 else states
+    times = [(state_label(s.name, has_gpu), s.time) for s in separate]
+    if len(separate) < len(states):
         times.append((name.format(len(small)), total(s.time for s in small)))
     return [
         ReportRow(name=label, control_us=us(both.control), test_us=us(both.test), delta_us=us(both.delta))
@@ -159,12 +159,14 @@ def _changes(title: str, items: Sequence[T], row: Callable[[T], ReportRow], sort
     """The first ``top`` rows of ``items`` in the order ``sort``: only those get a name that may be among them by their
     numbers, since names are costly where there are many.
     """
-    found = [item for item in items if item.delta or item.count.delta or sort != "change"]
-    places = [SORTS[sort](item) for item in found]
+    changed = [item for item in items if item.delta or item.count.delta or sort != "change"]
+    places = [SORTS[sort](item) for item in changed]
     last = max(sorted(places)[:top], default=0.0)
-    chosen = [(place, row(item)) for item, place in zip(found, places, strict=True) if place <= last]
-    chosen.sort(key=lambda pair: (pair[0], pair[1].name))
-    return Changes(title=title, rows=[shown for _, shown in chosen[:top]], more=max(len(found) - top, 0))
+    placed_rows = [(place, row(item)) for item, place in zip(changed, places, strict=True) if place <= last]
+    placed_rows.sort(key=lambda pair: (pair[0], pair[1].name))
+    return Changes(
+        title=title, rows=[row_of_item for _, row_of_item in placed_rows[:top]], more=max(len(changed) - top, 0)
+    )
 
 
 def changed_work(comparison: Comparison, top: int) -> Sums:
@@ -173,20 +175,20 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     """
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op.significance.word for op in comparison.ops}
-    found = comparison.work_by_operator
-    steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in found]
+    sums = comparison.work_by_operator
+    steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
     top = min(top, sum(abs(change) >= thresholds.CHANGED_WORK * max(steps) for change in changes))
     rows = [
         ReportRow(name=line.name, operator=line.name, time_change=words.get(line.name, ""), **numbers(comparison, line))
-        for line in found[:top]
+        for line in sums[:top]
     ]
-    left = found[top:]
+    others = sums[top:]
     families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
-    by = "family" if rows and all(row.name in families for row in rows) else "operator"
+    grouping = "family" if rows and all(row.name in families for row in rows) else "operator"
     return Sums(
-        title=f"GPU work by {by}" if has_gpu else "Operators (self time)",
-        rows=[*rows, _together(comparison, plural(len(left), "other"), left)] if rows and left else rows,
-        whole=_together(comparison, "all GPU work" if has_gpu else "all operators", found),
+        title=f"GPU work by {grouping}" if has_gpu else "Operators (self time)",
+        rows=[*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
+        whole=_together(comparison, "all GPU work" if has_gpu else "all operators", sums),
         unit=with_digits(time_unit(steps), changes),
     )
 
@@ -220,8 +222,8 @@ BY_TITLES = {
 def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_MODULES) -> Changes:
     """The ``top`` lines of a view of the work; ``modules`` says how modules are summed."""
     lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
-    named = "module" if view == "module" else "kernels"
-    names: list[dict[str, Any]] = [{"name": line.name, named: line.name} for line in lines[:top]]
+    name_column = "module" if view == "module" else "kernels"
+    names: list[dict[str, Any]] = [{"name": line.name, name_column: line.name} for line in lines[:top]]
     return Changes(
         title=f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}",
         rows=[ReportRow(**own, **numbers(comparison, line)) for own, line in zip(names, lines, strict=False)],
@@ -248,8 +250,8 @@ def matched_line(comparison: Comparison) -> str:
     for group in work.groups:
         name = {"added": ONE_SIDED, "removed": ONE_SIDED}.get(group.level, group.level)
         parts[name] = parts.get(name, 0) + sum(group.time)
-    shown = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
-    return f"{plural(len(work.groups), 'group')} of work: {', '.join(shown)}" if whole else ""
+    level_parts = [f"{level} {part(parts[level], whole)}" for level in (*LEVELS, ONE_SIDED) if parts.get(level)]
+    return f"{plural(len(work.groups), 'group')} of work: {', '.join(level_parts)}" if whole else ""
 
 
 def common_line(comparison: Comparison) -> str | None:

@@ -81,8 +81,8 @@ def quotients(
     }
 
 
-def _quotient_texts(schema: TableSchema, found: dict[str, float | None]) -> list[str]:
-    return [rate_text(found[r.name]) for r in schema.rates] + [_percent(found[p.name]) for p in schema.parts]
+def _quotient_texts(schema: TableSchema, quotients: dict[str, float | None]) -> list[str]:
+    return [rate_text(quotients[r.name]) for r in schema.rates] + [_percent(quotients[p.name]) for p in schema.parts]
 
 
 def _percent(part: float | None) -> str:
@@ -133,7 +133,7 @@ def report_table(
     first, has_both = formats[0], len(gpus) > 1
     heads = [form.head(column.title) for form, column in zip(formats, schema.columns, strict=True)]
     heads[:1] = [first.head(f"control {schema.columns[0].title}"), "test", "change"] if has_both else heads[:1]
-    beside = 4 if has_both else 2
+    together = 4 if has_both else 2
     lines = []
     for key, sides in rows[:top]:
         columns = [list(map(form.text, values)) for form, *values in zip(formats, *sides, strict=True)]
@@ -141,12 +141,12 @@ def report_table(
         rates = (_quotient_texts(schema, quotients(schema, key, *side)) for side in zip(sides, gpus, strict=True))
         texts = [*columns[0], *change, *(control_and_test(*values) for values in columns[1:])]
         quotient_texts = [control_and_test(*values) for values in zip(*rates, strict=True)]
-        lines.append((*_display_key(schema, key), *_with_rates(texts, quotient_texts, beside)))
+        lines.append((*_display_key(schema, key), *_with_rates(texts, quotient_texts, together)))
     titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     return Table(
         schema.title,
         schema.about,
-        heads=(*_key_heads(schema), *_with_rates(heads, titles, beside)),
+        heads=(*_key_heads(schema), *_with_rates(heads, titles, together)),
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(rows) - len(lines),
@@ -158,8 +158,8 @@ def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Ta
     """The tables of a comparison that both sets were loaded with (`--table`)."""
     gpus = comparison.control.gpu, comparison.test.gpu
     return [
-        report_table(found.schema, [(row.key, sides_of(comparison, row)) for row in found.rows], gpus, top)
-        for found in comparison.tables
+        report_table(table.schema, [(row.key, sides_of(comparison, row)) for row in table.rows], gpus, top)
+        for table in comparison.tables
     ]
 
 

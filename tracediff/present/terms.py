@@ -24,17 +24,18 @@ def sections() -> dict[str, dict[str, str]]:
 
 @cache
 def _meanings() -> dict[str, str]:
-    named: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for terms in sections().values():
         for names, text in terms.items():
-            named |= {n: f"{named[n]}; {text}" if n in named else text for n in names.split(", ")}  # `op`: state, level
-    return named | {label: named[state] for state, label in LABELS.items()}
+            # `op` is a state and a level.
+            meanings |= {n: f"{meanings[n]}; {text}" if n in meanings else text for n in names.split(", ")}
+    return meanings | {label: meanings[state] for state, label in LABELS.items()}
 
 
 def meaning(word: str) -> str:
     """What ``word`` means, as plain text: a term, the label of a state, or a term and of which side, ``count, test``;
     empty for any other word.
     """
-    known = _meanings()
-    text = LINKED_PAGE.sub("", known.get(word) or known.get(word.rpartition(", ")[0], ""))
+    meanings = _meanings()
+    text = LINKED_PAGE.sub("", meanings.get(word) or meanings.get(word.rpartition(", ")[0], ""))
     return MARKUP.sub(r"\1", text)

@@ -41,8 +41,8 @@ def temporary_folder() -> Iterator[Path]:
 
 def is_left(name: str) -> bool:
     """Whether ``name`` is that of a temporary file or folder whose process, of this machine, has ended."""
-    named = NAME.match(name)
-    return bool(named and named[1] == _machine() and not _runs(int(named[2])))
+    parts = NAME.match(name)
+    return bool(parts and parts[1] == _machine() and not _runs(int(parts[2])))
 
 
 def _owner() -> str:

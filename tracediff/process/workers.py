@@ -215,17 +215,21 @@ def executor_of(name: str) -> Iterator[Any]:
     Raises:
         TracediffError: no such executor, Dask is not installed, or the scheduler does not answer.
     """
-    if not (asked := ADDRESS.fullmatch(name)):
+    if not (address_match := ADDRESS.fullmatch(name)):
         raise TracediffError(OPTION, f"unknown executor {quoted(name)}", "give dask, or dask://HOST:PORT")
     try:
         import dask
         from distributed import Client
     except ImportError:
         raise TracediffError(OPTION, "Dask is not installed", "pip install 'torch-tracediff[scale]'") from None
-    file = None if asked["host"] else dask.config.get("scheduler-file", None)
-    address = f"tcp://{asked['host']}:{asked['port']}" if asked["host"] else dask.config.get("scheduler-address", None)
-    if asked["host"]:
-        _check_answers(asked["host"], int(asked["port"]))
+    file = None if address_match["host"] else dask.config.get("scheduler-file", None)
+    address = (
+        f"tcp://{address_match['host']}:{address_match['port']}"
+        if address_match["host"]
+        else dask.config.get("scheduler-address", None)
+    )
+    if address_match["host"]:
+        _check_answers(address_match["host"], int(address_match["port"]))
     if file and not os.path.isfile(file):
         raise TracediffError(OPTION, f"no scheduler file {quoted(file)}", "start the scheduler first, or unset it")
     own = {} if address or file else {"dashboard_address": None, "threads_per_worker": 1}

@@ -55,7 +55,8 @@ def build_profile(
     Args:
         step_marker: a regular expression; annotations with a matching name are the steps instead of ProfilerStep#N.
         families: rules that map operators to families of work.
-        selection: the steps from which the timeline's typical step is chosen; the tables cover all steps.
+        selection: the steps from which the timeline's typical step is chosen, None for no timeline; the tables cover
+            all steps.
         tables: names of tables to build.
         captures: of the graphs that the trace replays.
 
@@ -100,8 +101,10 @@ def build_profile(
         tables=further,
         collectives=communication,
     )
-    shown = (selection or Selection()).typical(profile)
-    return replace(profile, timeline=PackedTimeline.of(build_timeline(context, shown)))
+    if selection is None:
+        return profile
+    timeline = build_timeline(context, selection.typical(profile))
+    return replace(profile, timeline=PackedTimeline.of(timeline))
 
 
 def work_keys_of(context: Context) -> WorkKeys:

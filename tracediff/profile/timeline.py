@@ -53,14 +53,14 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     launching = np.zeros(len(trace), bool)
     launching[gpu.launch[gpu.launch >= 0]] = True
     for code in threads[: bounds.TIMELINE_THREADS]:
-        called = _thread_name(trace, code)
+        thread_title = _thread_name(trace, code)
         for what, lane, inside in lanes:
             mine = inside[lane.thread[inside] == code]
             for depth in range(bounds.TIMELINE_DEPTH):
                 some = mine[lane.depth[mine] == depth]
                 if len(some):
                     parts.append(_host(trace, lane, some, launching, len(rows)))
-                    rows.append(f"{called} {what}" + (f" {depth + 1}" if depth else ""))
+                    rows.append(f"{thread_title} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - bounds.TIMELINE_STREAMS, 0) + max(len(threads) - bounds.TIMELINE_THREADS, 0)
     spans = np.concatenate(parts, axis=1)
     spans[1:3] = np.clip(spans[1:3], *window) - window[0]
@@ -84,12 +84,12 @@ def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tupl
     """(name, positions of the events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
     stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
-    found = []
+    streams = []
     for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], stream[some], strict=True)}:
         which = some[(gpu.device[some] == device) & (stream[some] == number)]
-        found.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
-    found.sort(key=lambda f: f[:3])
-    return [(numbered("GPU", device) + numbered(" stream", number), which) for _, device, number, which in found]
+        streams.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
+    streams.sort(key=lambda f: f[:3])
+    return [(numbered("GPU", device) + numbered(" stream", number), which) for _, device, number, which in streams]
 
 
 def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> list[int]:
@@ -120,7 +120,7 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = trace.named(is_communication, rows)
+    speaks = trace.name_matches(is_communication, rows)
     kernel = trace.category[rows] == cat.KERNEL
     kind = np.where(
         kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
@@ -132,9 +132,9 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], 
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
-    waits = np.isin(category, cat.CALLS) & trace.named(is_synchronising, rows)
+    waits = np.isin(category, cat.CALLS) & trace.name_matches(is_synchronising, rows)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & trace.named(lambda name: "DataLoader" in name, rows)
+    loads = scope & trace.name_matches(lambda name: "DataLoader" in name, rows)
     cases = [launching[rows], waits, loads, scope]
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
@@ -190,11 +190,11 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
 
 def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
     """Bytes allocated on each device within ``window`` (ns on the trace's clock)."""
-    found = (
+    curves = (
         _sampled(device.device, device.time, device.allocated[1:], device.has_totals, window)
         for device in allocations(trace)
     )
-    return tuple(m for m in found if len(m.time))
+    return tuple(m for m in curves if len(m.time))
 
 
 def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window: tuple[int, int]) -> Memory:
@@ -202,10 +202,10 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     inside = np.flatnonzero((time >= window[0]) & (time < window[1]))
     before = allocated[: np.searchsorted(time, window[0])]
     part = (time[inside] - window[0]) // max((window[1] - window[0]) // (bounds.MEMORY_POINTS // 2), 1)
-    chosen: list[int] = []
+    samples: list[int] = []
     for some in group_rows(part, inside):
-        chosen += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
-    times, amounts = time[chosen] - window[0], allocated[chosen]
+        samples += sorted({int(some[np.argmax(allocated[some])]), int(some[-1])})
+    times, amounts = time[samples] - window[0], allocated[samples]
     if len(before):
         times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])
     return Memory(device, times, amounts, from_zero)
@@ -238,16 +238,16 @@ def follow(context: Context, event: int) -> list[Linked]:
     if len(on_gpu) and launch < 0:
         return [_linked(context, event, "GPU event")]
     work = [event] if len(on_gpu) else gpu.rows[gpu.launch == launch][: bounds.EVENTS_OF_LAUNCH].tolist()
-    found = [_linked(context, row, "GPU event") for row in work]
+    chain = [_linked(context, row, "GPU event") for row in work]
     if work:
-        found.append(_linked(context, launch, "launch"))
+        chain.append(_linked(context, launch, "launch"))
     in_lane = np.flatnonzero(lane.rows == launch)
     position = int(in_lane[0]) if len(in_lane) else -1
     position = int(lane.parent[position]) if position >= 0 and work else position
     while position >= 0:
-        found.append(_linked(context, int(lane.rows[position]), "around"))
+        chain.append(_linked(context, int(lane.rows[position]), "around"))
         position = int(lane.parent[position])
-    return found
+    return chain
 
 
 def _linked(context: Context, row: int, what: str) -> Linked:

@@ -101,8 +101,8 @@ def _states(analysis: Analysis) -> Table:
     families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -s.ns)
     small = [s for s in families if s.ns < thresholds.SMALL_FAMILY * analysis.period]
     left_out = small if len(small) > 1 else []
-    shown = [s for s in (*families, *(s for s in states if s not in families)) if s not in left_out]
-    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in shown]
+    separate = [s for s in (*families, *(s for s in states if s not in families)) if s not in left_out]
+    times = [(state_label(s.name, analysis.side.has_gpu), s.ns) for s in separate]
     if left_out:
         place = len(families) - len(left_out)
         times.insert(place, (f"op: {len(left_out)} smaller families", sum(s.ns for s in left_out)))
@@ -114,7 +114,7 @@ def _states(analysis: Analysis) -> Table:
 
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
     unit = time_unit([analysis.us(o.total) for o in rows])
-    shown = tuple(
+    cells = tuple(
         (
             o.name,
             o.family,
@@ -130,14 +130,14 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
         "",
         heads=("name", "family", "count", f"self ({unit.name})", "total", "share of step"),
         texts=2,
-        rows=shown,
-        more=len(rows) - len(shown),
+        rows=cells,
+        more=len(rows) - len(cells),
     )
 
 
 def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], top: int) -> Table:
     unit = time_unit([analysis.us(s.ns) for s in rows])
-    shown = tuple(
+    cells = tuple(
         (s.name, count(analysis.number(s.count)), unit.plain(analysis.us(s.ns)), _part(s.ns, analysis.work))
         for s in rows[:top]
     )
@@ -146,8 +146,8 @@ def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], to
         "",
         heads=(view, "count", f"time ({unit.name})", "share"),
         texts=1,
-        rows=shown,
-        more=len(rows) - len(shown),
+        rows=cells,
+        more=len(rows) - len(cells),
     )
 
 

@@ -113,10 +113,10 @@ def to_markdown(gate: Gate) -> str:
 
 
 def _limits(gate: Gate) -> list[str]:
-    shown = [*not_passed(gate), *gate.with_result(PASS)]
+    limits = [*not_passed(gate), *gate.with_result(PASS)]
     heads = ["subject", "control", "test", "change", "95 % interval", "limit", "result"]
-    lines = table_lines(heads, "lrrrrll", map(_cells, shown[: bounds.COMMENT_LIMITS]))
-    more = len(shown) - bounds.COMMENT_LIMITS
+    lines = table_lines(heads, "lrrrrll", map(_cells, limits[: bounds.COMMENT_LIMITS]))
+    more = len(limits) - bounds.COMMENT_LIMITS
     return [*lines, "", f"{more:,} more limits are in the JSON document (--json)."] if more > 0 else lines
 
 

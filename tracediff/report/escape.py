@@ -46,12 +46,12 @@ def escaped(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Escapes ``text``, which has no bar."""
-    shown = []
+    runs = []
     for in_code, words in groupby(enumerate(TOKEN.findall(text)), lambda word: _is_active(*word)):
         run = " ".join(word for _, word in words)
-        shown.append(_code_span(run) if in_code else run)
+        runs.append(_code_span(run) if in_code else run)
     before, after = (" " if end == " " else "" for end in (text[:1], text[-1:]))
-    return f"{before}{' '.join(shown)}{after}"
+    return f"{before}{' '.join(runs)}{after}"
 
 
 def _is_active(position: int, word: str) -> bool:

@@ -35,21 +35,21 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     Raises:
         TracediffError: no work of that name.
     """
-    found = [g for g in comparison.work.groups if any(_called(m, name) for side in g.members for m in side)]
-    if not found:
+    groups = [g for g in comparison.work.groups if any(_called(m, name) for side in g.members for m in side)]
+    if not groups:
         raise TracediffError(
             "NAME",
             f"no kernel or operator is called {quoted(name)}",
             "list the names with compare --by kernel; --events lists events of any name",
         )
-    found.sort(key=lambda g: (-sum(g.time), g.name))
+    groups.sort(key=lambda g: (-sum(g.time), g.name))
     us = comparison.us
-    times = total(g.time for g in found).map(us)
-    lines = [f"{name}: {plural(len(found), 'group')}, {change(*times)} per step"]
-    for group in found[:most]:
+    times = total(g.time for g in groups).map(us)
+    lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} per step"]
+    for group in groups[:most]:
         lines += ["", *_group(comparison, group)]
-    if len(found) > most:
-        lines += ["", f"{len(found) - most:,} more groups (--top)"]
+    if len(groups) > most:
+        lines += ["", f"{len(groups) - most:,} more groups (--top)"]
     return "".join(f"{log_line(printable(line))}\n" for line in lines)
 
 
@@ -70,9 +70,9 @@ def _group(comparison: Comparison, group: Group) -> list[str]:
 
 
 def _member(comparison: Comparison, member: Member, files: tuple[str, ...]) -> str:
-    below = f" below {member.op}" if member.op and member.op != member.name else ""
+    operator = f" below {member.op}" if member.op and member.op != member.name else ""
     return (
-        f"{count(comparison.number(member.count))} × {display_name(member.name)}{below}, "
+        f"{count(comparison.number(member.count))} × {display_name(member.name)}{operator}, "
         f"{time(comparison.us(member.ns))}; first at ts {member.first.ns / 1000:.3f}{_lane(member)} "
         f"of {files[member.first.file]}"
     )

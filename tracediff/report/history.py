@@ -40,7 +40,7 @@ def show(
     unread: Sequence[str],
     console: Console,
     *,
-    by: str = "step",
+    view: str = "step",
     last: int | None = None,
 ) -> None:
     """Print every series: its commits, then what explains each change.
@@ -55,7 +55,7 @@ def show(
             Text(printable(series_title(one.series)), style="bold"),
             Padding(Text(noise_line(one.series)), (0, 2)),
             Text(),
-            to_rich(commits_table(one.series, by, last)),
+            to_rich(commits_table(one.series, view, last)),
         ]
         for text, explanation in zip(change_texts(one.series, one.explanations), one.explanations, strict=True):
             parts += _change_block(text)
@@ -78,20 +78,22 @@ def _change_block(text: ChangeText) -> list[RenderableType]:
     return lines
 
 
-def show_bisected(found: Bisected, subjects: dict[str, str], console: Console) -> None:
+def show_bisected(bisected: Bisected, subjects: dict[str, str], console: Console) -> None:
     """Print the first bad commit, what that rests on and what explains it; or the commits that it may be, and why."""
-    titles = [printable(f"{commit} {subjects.get(commit, '')}".rstrip()) for commit in found.suspects]
-    if found.comparison is None:
+    titles = [printable(f"{commit} {subjects.get(commit, '')}".rstrip()) for commit in bisected.suspects]
+    if bisected.comparison is None:
         which = "The first bad commit is one of these" if len(titles) > 1 else "The first bad commit may be this one"
-        heading = f"inconclusive: {found.inconclusive}" if found.inconclusive else "inconclusive: commits were skipped"
+        heading = (
+            f"inconclusive: {bisected.inconclusive}" if bisected.inconclusive else "inconclusive: commits were skipped"
+        )
         listed = [Padding(Text(title), (0, 2)) for title in titles]
         print_screen(console, Group(Text(printable(heading), style="bold"), Text(f"{which}:"), *listed))
         return
     parts: list[RenderableType] = [
         Text(f"first bad commit: {titles[0]}", style="bold"),
-        Padding(Text(printable(f"against the commit before it: {found.why}")), (0, 2)),
+        Padding(Text(printable(f"against the commit before it: {bisected.why}")), (0, 2)),
     ]
-    explanation = found.comparison.explanation
+    explanation = bisected.comparison.explanation
     parts += (
         [Padding(Text(printable(cause_text(cause))), (0, 2)) for cause in explanation.causes[:1]] if explanation else []
     )
@@ -99,7 +101,7 @@ def show_bisected(found: Bisected, subjects: dict[str, str], console: Console) -
 
 
 def to_markdown(
-    explained: Sequence[ExplainedSeries], unread: Sequence[str], *, by: str = "step", last: int | None = None
+    explained: Sequence[ExplainedSeries], unread: Sequence[str], *, view: str = "step", last: int | None = None
 ) -> str:
     """All series as GitHub-flavoured Markdown; the arguments are those of `show`."""
     lines = [f"- not read: {escaped(line)}" for line in unread] + ([""] if unread else [])
@@ -107,7 +109,7 @@ def to_markdown(
         lines += [f"## {escaped(series_title(one.series))}", "", escaped(noise_line(one.series)), ""]
         for text in change_texts(one.series, one.explanations):
             lines += _change_lines(text)
-        lines += section_lines(commits_table(one.series, by, last))
+        lines += section_lines(commits_table(one.series, view, last))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -230,15 +232,15 @@ def _point(series: Series, point: Point) -> HistoryPoint:
 
 
 def _change(series: Series, explained: ExplainedChange) -> HistoryChange:
-    found, cause = explained.change.estimate, explained.cause
-    has_interval = found.low is not None and found.high is not None
+    estimate, cause = explained.change.estimate, explained.cause
+    has_interval = estimate.low is not None and estimate.high is not None
     return HistoryChange(
         commit=series.points[explained.change.first].commit,
         good=explained.before.commit,
         bad=explained.after.commit,
         commits=explained.commits,
-        change=math.expm1(found.effect),
-        ci95=(math.expm1(found.low or 0.0), math.expm1(found.high or 0.0)) if has_interval else None,
+        change=math.expm1(estimate.effect),
+        ci95=(math.expm1(estimate.low or 0.0), math.expm1(estimate.high or 0.0)) if has_interval else None,
         p_value=explained.change.p,
         finding=cause.effect if cause else None,
         statement=cause_text(cause) if cause else None,
@@ -272,7 +274,9 @@ def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command
                 "title": series_title(one.series),
                 "noise": noise_line(one.series),
                 "changes": change_texts(one.series, one.explanations),
-                "tables": {by: commits_table(one.series, by, None) for by in BY if by != "memory" or _has_memory(one)},
+                "tables": {
+                    view: commits_table(one.series, view, None) for view in BY if view != "memory" or _has_memory(one)
+                },
             }
             for k, one in enumerate(explained)
         ],

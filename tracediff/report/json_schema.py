@@ -61,14 +61,14 @@ def json_schema(name: str) -> dict[str, Any]:
     WITHOUT_TABLES."""
     (top,), components = msgspec.json.schema_components([DOCUMENTS[name]])
     types = {kind.__name__: kind for kind in (*objects(JsonObject), *SHARED)}
-    for title, found in components.items():
-        found["description"] = " ".join(found["description"].split())
+    for title, schema in components.items():
+        schema["description"] = " ".join(schema["description"].split())
         for key, text in descriptions(types.get(title, object)).items():
-            found["properties"][key] = {"description": text} | found["properties"][key] | {"description": text}
-        found["required"] = [key for key in found["properties"] if key != "tables" or title not in WITHOUT_TABLES]
-        found["additionalProperties"] = False
+            schema["properties"][key] = {"description": text} | schema["properties"][key] | {"description": text}
+        schema["required"] = [key for key in schema["properties"] if key != "tables" or title not in WITHOUT_TABLES]
+        schema["additionalProperties"] = False
         if title in SIDES:
-            found["properties"]["tables"] |= _tables(SIDES[title])
+            schema["properties"]["tables"] |= _tables(SIDES[title])
     return {"$schema": DIALECT, "title": name, **top, "$defs": components}
 
 
@@ -81,15 +81,15 @@ def objects(kind: type[JsonObject]) -> Iterator[type[JsonObject]]:
 
 def descriptions(kind: type) -> dict[str, str]:
     """Field → the text below it."""
-    found = {}
+    texts = {}
     for base in reversed(kind.__mro__):
         if base.__module__.startswith("tracediff."):
             (body,) = ast.parse(getsource(base)).body
             assert isinstance(body, ast.ClassDef)
-            for field, below in pairwise(body.body):
-                if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr):
-                    found[ast.unparse(field.target)] = " ".join(ast.literal_eval(below.value).split())
-    return found
+            for field, text in pairwise(body.body):
+                if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                    texts[ast.unparse(field.target)] = " ".join(ast.literal_eval(text.value).split())
+    return texts
 
 
 def file_name(name: str) -> str:

@@ -26,12 +26,12 @@ class JsonObject(msgspec.Struct):
 Kind = TypeVar("Kind", bound=JsonObject)
 
 
-def filled(kind: type[Kind], source: object, **given: Any) -> Kind:
-    """An object of ``kind``: fields that are not ``given`` are the attributes of ``source`` of the same names."""
-    return kind(**{name: given[name] if name in given else getattr(source, name) for name in kind.__struct_fields__})
+def filled(kind: type[Kind], source: object, **values: Any) -> Kind:
+    """An object of ``kind``: fields that are not in ``values`` are the attributes of ``source`` of the same names."""
+    return kind(**{name: values[name] if name in values else getattr(source, name) for name in kind.__struct_fields__})
 
 
-def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **given: Any) -> Kind:
+def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **values: Any) -> Kind:
     """As `filled`, of numerators over the scale of ``scaled``: a field NAME_us is the attribute NAME in µs per step, a
     field that ends in count the attribute of its name per step.
     """
@@ -39,10 +39,10 @@ def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **
     def value(name: str) -> Any:
         if name.endswith("_us"):
             return scaled.us(getattr(source, name[:-3]))
-        found = getattr(source, name)
-        return scaled.number(found) if name.endswith("count") else found
+        amount = getattr(source, name)
+        return scaled.number(amount) if name.endswith("count") else amount
 
-    return kind(**{name: given[name] if name in given else value(name) for name in kind.__struct_fields__})
+    return kind(**{name: values[name] if name in values else value(name) for name in kind.__struct_fields__})
 
 
 def both(key: str, pair: Pair[Any]) -> dict[str, Any]:

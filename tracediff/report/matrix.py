@@ -80,7 +80,7 @@ def table(cells: Sequence[Cell]) -> Group:
     controls = {row[0] for row in body}
     one = next(iter(controls)) if len(controls) == 1 else None
     head = "control → test" if one is None else "test"
-    above = [] if one is None else [Text(printable(f"control: {one}, {body[0][3]} {unit}"), style="bold"), Text()]
+    heading = [] if one is None else [Text(printable(f"control: {one}, {body[0][3]} {unit}"), style="bold"), Text()]
     names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], bounds.ROW_NAME)
     out.add_column(head, ratio=1, no_wrap=True, overflow="ellipsis")
     for name in ("runs", unit, "change", "95 % interval"):
@@ -94,7 +94,7 @@ def table(cells: Sequence[Cell]) -> Group:
             remarks.append(Text(printable(f"  {name}: {cautions}"), style="dim"))
     wide = max(len(head), *map(len, names)) + BESIDE_NAMES
     return Group(
-        *above,
+        *heading,
         Constrain(out, wide),
         *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else []),
     )
@@ -156,21 +156,21 @@ def rows(cells: Sequence[Cell]) -> OutputTable:
     """A row per comparison, with the numbers of its verdict."""
     numbers = ("control_us", "test_us", "delta_us", "p_value")
     values = []
-    for found in document(cells).comparisons:
-        own = tuple(getattr(found.verdict, name) for name in numbers)
-        values.append((found.control, found.test, found.result, *own, found.p_adjusted))
+    for comparison in document(cells).comparisons:
+        own = tuple(getattr(comparison.verdict, name) for name in numbers)
+        values.append((comparison.control, comparison.test, comparison.result, *own, comparison.p_adjusted))
     return OutputTable(("control", "test", "result", *numbers, "p_adjusted"), values)
 
 
 def _comparison(cell: Cell) -> MatrixComparison:
     comparison = cell.comparison
-    found = comparison.comparability
+    comparability = comparison.comparability
     return MatrixComparison(
         control=comparison.control.label,
         test=comparison.test.label,
         result=cell.result,
         p_adjusted=cell.p_adjusted,
         verdict=filled(json_types.DiffVerdict, comparison.verdict),
-        comparability=MatrixComparability(found.level, [r.code for r in found.reasons]),
+        comparability=MatrixComparability(comparability.level, [r.code for r in comparability.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )

@@ -176,20 +176,22 @@ def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     """The document of one or two snapshots as indented text, with a new line at its end."""
     if len(accounts) == 1:
         (account,) = accounts
-        devices = [_device(DeviceDifference(found.device, Pair(found, None)), is_one=True) for found in account.devices]
+        devices = [
+            _device(DeviceDifference(device.device, Pair(device, None)), is_one=True) for device in account.devices
+        ]
         return json_text(MemoryDocument("tracediff.memory/1", account.name, None, devices))
     control, test = accounts
-    devices = [_device(found, is_one=False) for found in difference(control, test).devices]
+    devices = [_device(device, is_one=False) for device in difference(control, test).devices]
     return json_text(MemoryDocument("tracediff.memory/1", control.name, test.name, devices))
 
 
-def _device(found: DeviceDifference, *, is_one: bool) -> MemoryDevice:
+def _device(device: DeviceDifference, *, is_one: bool) -> MemoryDevice:
     def rows(view: str) -> list[MemoryHolder]:
-        return _one(found.accounts.control, view) if is_one and found.accounts.control else _both(found, view)
+        return _one(device.accounts.control, view) if is_one and device.accounts.control else _both(device, view)
 
     return MemoryDevice(
-        found.device,
-        *found.accounts.map(lambda account: _amounts(account) if account else None),
+        device.device,
+        *device.accounts.map(lambda account: _amounts(account) if account else None),
         *map(rows, VIEWS),
     )
 
@@ -198,10 +200,10 @@ def _one(account: Account, view: str) -> list[MemoryHolder]:
     return [MemoryHolder(name, a.size, a.blocks, None, None, None, None) for name, a in holdings(account, view)]
 
 
-def _both(found: DeviceDifference, view: str) -> list[MemoryHolder]:
+def _both(device: DeviceDifference, view: str) -> list[MemoryHolder]:
     return [
         MemoryHolder(row.name, *row.held.control, *row.held.test, delta_bytes=row.change, status=row.status)
-        for row in found.changes(view)
+        for row in device.changes(view)
     ]
 
 
@@ -217,18 +219,18 @@ def _amounts(account: Account) -> MemoryAmounts:
     )
 
 
-def _in_bytes(kind: type[Kind], source: object, **given: Any) -> Kind:
+def _in_bytes(kind: type[Kind], source: object, **values: Any) -> Kind:
     """As `filled`; a field NAME_bytes is the attribute NAME."""
     for name in kind.__struct_fields__:
-        if name.endswith("_bytes") and name not in given:
-            given[name] = getattr(source, name.removesuffix("_bytes"))
-    return filled(kind, source, **given)
+        if name.endswith("_bytes") and name not in values:
+            values[name] = getattr(source, name.removesuffix("_bytes"))
+    return filled(kind, source, **values)
 
 
 def _layers(account: Account) -> Layers:
-    found = timeline(account)
-    times = [account.times[level] for level in found.levels] if account.times else None
-    return Layers(found.levels, times, found.layers)
+    layers = timeline(account)
+    times = [account.times[level] for level in layers.levels] if account.times else None
+    return Layers(layers.levels, times, layers.layers)
 
 
 def to_html(text: MemoryText, accounts: Sequence[SnapshotAccount], command: str | None = None) -> str:

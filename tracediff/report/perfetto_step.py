@@ -184,8 +184,8 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
 
 def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
     keys = list(zip(placed.gpu.tolist(), placed.thread.tolist(), placed.level.tolist(), strict=True))
-    tracks, named = _tracks(trace, keys, title, labels, ids)
-    yield from named
+    tracks, name_events = _tracks(trace, keys, title, labels, ids)
+    yield from name_events
     begins, ends = _arrows(trace, placed, ids)
     names = {code: bounded_text(trace.names[code]) for code in np.unique(trace.name[placed.rows]).tolist()}
     categories = [bounded_text(name) for name in trace.categories]

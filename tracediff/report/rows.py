@@ -52,9 +52,9 @@ def table(schema: TableSchema, rows: Sequence[Row], prefixes: Sequence[str] = ("
 def _members(comparison: Comparison) -> OutputTable:
     """The members of all groups; group k is row k of their table."""
     every = [(k, row) for k, group in enumerate(comparison.work.groups) for side in members(group) for row in side]
-    found = output_table(MEMBERS, CSV, comparison, [row for _, row in every])
-    rows = [(k, *values) for (k, _), values in zip(every, found.values, strict=True)]
-    return OutputTable(("group", *found.columns), rows)
+    table = output_table(MEMBERS, CSV, comparison, [row for _, row in every])
+    rows = [(k, *values) for (k, _), values in zip(every, table.values, strict=True)]
+    return OutputTable(("group", *table.columns), rows)
 
 
 def health(comparison: Comparison) -> OutputTable:
@@ -86,8 +86,8 @@ def steps(comparison: Comparison) -> OutputTable:
     rows = [
         (side, run, step.number, step.rank, step.period_ns / 1000)
         for side, summary in zip(SIDES, (comparison.control, comparison.test), strict=True)
-        for run, found in summary.steps.items()
-        for step in found
+        for run, used_steps in summary.steps.items()
+        for step in used_steps
     ]
     return OutputTable(("side", "run", "step", "rank", "period_us"), rows)
 
@@ -103,9 +103,9 @@ def to_csv(comparison: Comparison) -> dict[str, str]:
         "ops": output_table(OPS, CSV, comparison, comparison.ops),
         "steps": steps(comparison),
         "health": health(comparison),
-        **{f"table_{found.schema.name}": table(found.schema, rows) for found, rows in further},
+        **{f"table_{one.schema.name}": table(one.schema, rows) for one, rows in further},
     }
-    return {f"{name}.csv": _csv_text(found) for name, found in tables.items()}
+    return {f"{name}.csv": _csv_text(one) for name, one in tables.items()}
 
 
 def _csv_text(rows: OutputTable) -> str:

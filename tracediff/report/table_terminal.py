@@ -42,15 +42,15 @@ class Fitted(Struct, frozen=True):
             table = _without_last_text(table)
         widths = _widths(table)
         numbers = widths[table.texts :]
-        kept = len(numbers)
+        visible = len(numbers)
         least = sum(min(w, LEAST_NAME) + GAP for w in widths[: table.texts])
-        while kept > table.together and least + sum(n + GAP for n in numbers[:kept]) > room:
-            kept -= 1
-        names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:kept]) - GAP * table.texts)
+        while visible > table.together and least + sum(n + GAP for n in numbers[:visible]) > room:
+            visible -= 1
+        names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:visible]) - GAP * table.texts)
         columns = [shortened([row[k][: bounds.CELL] for row in table.rows], width) for k, width in enumerate(names)]
-        hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + kept :])
+        hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + visible :])
         grid = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
-        for k, width in enumerate([*names, *numbers[:kept]]):
+        for k, width in enumerate([*names, *numbers[:visible]]):
             grid.add_column(
                 table.heads[k],
                 width=width,
@@ -59,29 +59,29 @@ class Fitted(Struct, frozen=True):
                 justify="left" if k < table.texts else "right",
             )
         for k, row in enumerate(table.rows):
-            cells = [*(column[k] for column in columns), *row[table.texts : table.texts + kept]]
+            cells = [*(column[k] for column in columns), *row[table.texts : table.texts + visible]]
             grid.add_row(*(Text(printable(cell)) for cell in cells))
         yield Padding(grid, (0, 0, 0, INDENT))
-        left = [
+        omitted = [
             *([f"{table.more:,} more (--top)"] if table.more else []),
             *([_columns(hidden)] if hidden else []),
         ]
-        if left:
-            yield Padding(Text("; ".join(left), style="dim"), (0, INDENT))
+        if omitted:
+            yield Padding(Text("; ".join(omitted), style="dim"), (0, INDENT))
 
 
 def _with_values(table: Table) -> Table:
     """``table`` without the columns in which no row has a value; its first name and first number stay."""
-    kept = [
+    visible = [
         k
         for k in range(len(table.heads))
         if k in (0, table.texts) or any(row[k] not in WITHOUT_VALUE for row in table.rows)
     ]
     return replace(
         table,
-        heads=tuple(table.heads[k] for k in kept),
-        texts=sum(k < table.texts for k in kept),
-        rows=tuple(tuple(row[k] for k in kept) for row in table.rows),
+        heads=tuple(table.heads[k] for k in visible),
+        texts=sum(k < table.texts for k in visible),
+        rows=tuple(tuple(row[k] for k in visible) for row in table.rows),
     )
 
 
@@ -104,10 +104,10 @@ def _without_last_text(table: Table) -> Table:
     return replace(table, heads=(*table.heads[:last], *table.heads[last + 1 :]), texts=last, rows=rows)
 
 
-def _shared(wanted: list[int], room: int) -> list[int]:
+def _shared(natural_widths: list[int], room: int) -> list[int]:
     """Widths of text columns: what each wants, and where that is too much the longest give way."""
-    widths = list(wanted)
-    while sum(widths) > max(room, sum(min(w, LEAST_NAME) for w in wanted)) and max(widths) > 1:
+    widths = list(natural_widths)
+    while sum(widths) > max(room, sum(min(w, LEAST_NAME) for w in natural_widths)) and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     return widths
 
@@ -182,9 +182,9 @@ class WorkRows(Struct, frozen=True):
         grid = _grid(_heading(self.title, column, max(map(len, names))), heads)
         if has_bars:
             grid.add_column("", width=BAR, no_wrap=True)
-        drawn = bars((row.delta_us for row in self.rows), BAR)
+        change_bars = bars((row.delta_us for row in self.rows), BAR)
         for name, row, texts in zip(names, self.rows, cells, strict=True):
-            grid.add_row(Text(f"  {printable(name)}"), *texts, *([drawn.draw(row.delta_us)] if has_bars else []))
+            grid.add_row(Text(f"  {printable(name)}"), *texts, *([change_bars.draw(row.delta_us)] if has_bars else []))
         yield grid
 
 
@@ -193,8 +193,8 @@ def _numbers(rows: Sequence[ReportRow], unit: Unit, width: int) -> tuple[list[st
     is_tested = any(row.time_change for row in rows)
     heads = ["count", f"control {unit.name}", "test", "change", *([SIGNIFICANCE] if is_tested else [])]
     cells = [[*row.cells(unit), *([row.time_change] if is_tested else [])] for row in rows]
-    taken = sum(max(map(len, column)) + GAP for column in zip(heads, *cells, strict=True))
-    return heads, cells, width - INDENT - taken
+    number_width = sum(max(map(len, column)) + GAP for column in zip(heads, *cells, strict=True))
+    return heads, cells, width - INDENT - number_width
 
 
 def _grid(title: str, heads: Sequence[str]) -> RichTable:
@@ -221,10 +221,10 @@ def work_names(rows: list[ReportRow], width: int) -> tuple[int, list[str]]:
     rest = width - column
     beside_places = rest - int(LARGEST_PLACE * rest) if rest >= WIDE else rest
     kernels = shortened_pairs([row.kernels for row in rows], beside_places)
-    seen = list(zip(operators, kernels, strict=True))
+    name_pairs = list(zip(operators, kernels, strict=True))
     lines = []
     for row, operator, text in zip(rows, operators, kernels, strict=True):
-        alike = [other for other, names in zip(rows, seen, strict=True) if names == (operator, text)]
+        alike = [other for other, names in zip(rows, name_pairs, strict=True) if names == (operator, text)]
         if rest >= WIDE or len(alike) > 1 or not row.kernels:
             text = _with_place(row, _place(row, alike), rest)
         lines.append(f"{operator:<{column}}{text}".rstrip())
@@ -234,8 +234,8 @@ def work_names(rows: list[ReportRow], width: int) -> tuple[int, list[str]]:
 def _operator_width(rows: list[ReportRow], width: int) -> int:
     """What operators may take beside their kernels."""
     longest = max((len(row.operator) for row in rows), default=0)
-    beside = any(row.kernels or row.module or row.shapes for row in rows)
-    return min(longest, int(LARGEST_OPERATOR * width)) if beside else width
+    has_second_column = any(row.kernels or row.module or row.shapes for row in rows)
+    return min(longest, int(LARGEST_OPERATOR * width)) if has_second_column else width
 
 
 def _place(row: ReportRow, alike: list[ReportRow]) -> str:
@@ -249,8 +249,8 @@ def _with_place(row: ReportRow, place: str, width: int) -> str:
     if not place:
         return shortened_pairs([row.kernels], width)[0]
     room = min(len(place), max(LEAST_PLACE, width - len(row.kernels) - GAP, int(LARGEST_PLACE * width)))
-    beside = width - room - GAP
-    if not row.kernels or (beside < len(row.kernels) and beside < LEAST_KERNELS):
+    remaining = width - room - GAP
+    if not row.kernels or (remaining < len(row.kernels) and remaining < LEAST_KERNELS):
         return cut_left(place, width) if place == row.module else shortened([place], width)[0]
-    (kernels,) = shortened_pairs([row.kernels], beside)
+    (kernels,) = shortened_pairs([row.kernels], remaining)
     return f"{kernels}{' ' * GAP}{cut_left(place, room) if place == row.module else shortened([place], room)[0]}"

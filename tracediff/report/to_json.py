@@ -137,35 +137,37 @@ UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, 
 Sides = tuple[Side, Side]
 
 
-def explanation_of(found: Explanation | None, sides: Sides) -> json_types.DiffExplanation | None:
+def explanation_of(explanation: Explanation | None, sides: Sides) -> json_types.DiffExplanation | None:
     """The explanation with a tree that closes at every node; None of a refused comparison."""
-    if found is None:
+    if explanation is None:
         return None
-    root = found.root
+    root = explanation.root
     scale = scale_of(root)
-    causes = {id(cause.node): cause for cause in found.causes}
+    causes = {id(cause.node): cause for cause in explanation.causes}
     return json_types.DiffExplanation(
-        facts=[filled(json_types.FactRow, fact) for fact in found.facts],
+        facts=[filled(json_types.FactRow, fact) for fact in explanation.facts],
         lines=[
             filled(json_types.CauseRow, cause, trail=list(cause.trail), **_known(cause, sides))
-            for cause in found.causes
+            for cause in explanation.causes
         ],
-        exposure_us=sum(found.exposure_us.values()),
-        rest_us=found.rest_us,
-        change_us=found.change_us,
+        exposure_us=sum(explanation.exposure_us.values()),
+        rest_us=explanation.rest_us,
+        change_us=explanation.change_us,
         tree=_node(root, ROOT, thresholds.WRITTEN_NODE * scale, causes, sides),
     )
 
 
 def _node(node: Node, kind: str, least: float, causes: dict[int, Cause], sides: Sides) -> json_types.ExplanationNode:
-    shown = [(step, child) for step, child in node.children.items() if max(abs(child.work), abs(child.change)) >= least]
-    shown.sort(key=lambda entry: (-abs(entry[1].work), entry[1].label))
+    visible_children = [
+        (step, child) for step, child in node.children.items() if max(abs(child.work), abs(child.change)) >= least
+    ]
+    visible_children.sort(key=lambda entry: (-abs(entry[1].work), entry[1].label))
     children = [
         _node(child, KINDS.get(child.note, GROUP if isinstance(step, int) else PART), least, causes, sides)
-        for step, child in shown
+        for step, child in visible_children
     ]
-    if shown and len(shown) < len(node.children):
-        rest = _without(node, [child for _, child in shown])
+    if visible_children and len(visible_children) < len(node.children):
+        rest = _without(node, [child for _, child in visible_children])
         children.append(_node(rest, REST, least, causes, sides))
     cause = causes.get(id(node))
     control, test = (float(ns) / 1000 for ns in node.total)
@@ -185,10 +187,10 @@ def _node(node: Node, kind: str, least: float, causes: dict[int, Cause], sides: 
     )
 
 
-def _without(node: Node, shown: Iterable[Node]) -> Node:
-    """What ``node`` is beside the children ``shown``."""
+def _without(node: Node, children: Iterable[Node]) -> Node:
+    """What ``node`` is beside the children ``children``."""
     rest = Node(REST, node.depth + 1, path=node.path, total=node.total, count=node.count, effects=node.effects)
-    for child in shown:
+    for child in children:
         rest.path, rest.total = rest.path - child.path, rest.total - child.total
         rest.count, rest.effects = rest.count - child.count, rest.effects - child.effects
     return rest

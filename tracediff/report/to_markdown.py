@@ -70,12 +70,12 @@ def _explanation(comparison: Comparison) -> list[str]:
     """A table that adds up to the step's change."""
     if comparison.explanation is None:
         return []
-    found = explanation_table(comparison.explanation)
+    causes = explanation_table(comparison.explanation)
     lines = [
-        [escaped(line.label), line.times, line.step, escaped(line.because)] for line in (*found.lines, found.total)
+        [escaped(line.label), line.times, line.step, escaped(line.because)] for line in (*causes.lines, causes.total)
     ]
     _, *table = table_lines([""] * 4, "lrrl", lines)
-    return ["### Why", "", f"| {' | '.join(found.heads)} ({found.unit}) | |", *table, ""]
+    return ["### Why", "", f"| {' | '.join(causes.heads)} ({causes.unit}) | |", *table, ""]
 
 
 def _remarks(title: str, remarks: list[str]) -> list[str]:
@@ -92,10 +92,10 @@ def step_lines(comparison: Comparison) -> list[str]:
     """
     step = sections.step_sums(comparison)
     longest = max(step.whole.control_us, step.whole.test_us)
-    drawn = bars((row.delta_us for row in step.rows), BAR + 2, bounds.LEAST_BAR * longest)
+    change_bars = bars((row.delta_us for row in step.rows), BAR + 2, bounds.LEAST_BAR * longest)
     rows = []
     for row in step.rows:
-        less, more = (drawn.blocks(row.delta_us) if side else "" for side in (row.delta_us < 0, row.delta_us > 0))
+        less, more = (change_bars.blocks(row.delta_us) if side else "" for side in (row.delta_us < 0, row.delta_us > 0))
         rows.append([escaped(row.name), *row.times(step.unit), less, more])
     heads = ["state", *time_heads(step.unit), "less", "more"]
     table = table_lines(heads, "lrrrrl", [*rows, ["**step**", *step.whole.times(step.unit), "", ""]])

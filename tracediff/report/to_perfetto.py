@@ -166,11 +166,11 @@ def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
     """A mark at 0 on a row of its own for each fact and line: viewers show one of several marks at one place."""
     if comparison.explanation is None:
         return
-    found = explanation_table(comparison.explanation)
+    table = explanation_table(comparison.explanation)
     marks: list[tuple[str, dict[str, Any]]] = [(sentence(fact.text), {}) for fact in comparison.explanation.facts]
-    for line in found.lines:
-        args = {"why": bounded_text(line.because), f"its time ({found.unit})": line.times, "delta_us": line.delta_us}
-        marks.append((f"{line.step} {found.unit}  {line.label}", args))
+    for line in table.lines:
+        args = {"why": bounded_text(line.because), f"its time ({table.unit})": line.times, "delta_us": line.delta_us}
+        marks.append((f"{line.step} {table.unit}  {line.label}", args))
     for number, (text, args) in enumerate(marks, 1):
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"why {number}")
@@ -230,11 +230,11 @@ def _marks(step: TypicalStep, title: str, ids: Ids) -> Iterator[Event]:
     columns = [column.tolist() for column in (marks.row, marks.start, ends, marks.kind, marks.count, marks.busy)]
     for row, start, end, kind, count, busy, name in zip(*columns, marks.name, strict=True):
         if row in threads:
-            shown = bounded_text(name[: bounds.PAGE_NAME])
-            args = {"longest": shown, "together (µs)": us(busy)} if count > 1 else {}
+            longest = bounded_text(name[: bounds.PAGE_NAME])
+            args = {"longest": longest, "together (µs)": us(busy)} if count > 1 else {}
             yield {
                 "ph": "X",
-                "name": plural(count, "event") if count > 1 else shown,
+                "name": plural(count, "event") if count > 1 else longest,
                 "cat": state_label(KINDS[kind], False),
                 "pid": pid,
                 "tid": threads[row],

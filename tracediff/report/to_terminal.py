@@ -209,16 +209,16 @@ def _step_table(comparison: Comparison) -> RenderableType:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
     longest = max(whole.control_us, whole.test_us)
-    drawn = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * longest)
+    change_bars = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * longest)
     for row in step.rows:
-        table.add_row(Text(printable(f"  {row.name}")), *row.times(unit), drawn.draw(row.delta_us))
+        table.add_row(Text(printable(f"  {row.name}")), *row.times(unit), change_bars.draw(row.delta_us))
     closing = CLOSING.replace("0", sections.unexplained_ns(comparison))
     table.add_row(Text(whole.name, style="bold"), *whole.times(unit), Text(closing, style="dim"))
     foreign = comparison.step_time.foreign.map(us)
     note = f"GPU time launched outside the used steps: {change(*foreign)}" if any(foreign) else None
     # on a wide terminal numbers stay beside their names
-    beside = Constrain(table, max((len(row.name) for row in step.rows), default=0) + BESIDE_NAMES)
-    return Group(beside, *_dim(note), Text())
+    constrained = Constrain(table, max((len(row.name) for row in step.rows), default=0) + BESIDE_NAMES)
+    return Group(constrained, *_dim(note), Text())
 
 
 def _gpu_account(comparison: Comparison) -> str:
@@ -233,11 +233,11 @@ def _gpu_account(comparison: Comparison) -> str:
         "not attributed": gpu.unattributed.delta,
     }
     total = f"GPU time {change(*times)} in {counts(*gpu.count.map(comparison.number))} events"
-    named = {name: unit.signed(comparison.us(n)) for name, n in parts.items() if n}
-    if len(named) == 1:
-        return f"{total}, {'all with a counterpart' if gpu.matched else f'all {next(iter(named))}'}"
-    sums = " + ".join(f"({figure}) {name}" for name, figure in named.items())
-    return f"{total}; {unit.signed(comparison.us(gpu.delta))} = {sums}" if named else total
+    figures = {name: unit.signed(comparison.us(n)) for name, n in parts.items() if n}
+    if len(figures) == 1:
+        return f"{total}, {'all with a counterpart' if gpu.matched else f'all {next(iter(figures))}'}"
+    sums = " + ".join(f"({figure}) {name}" for name, figure in figures.items())
+    return f"{total}; {unit.signed(comparison.us(gpu.delta))} = {sums}" if figures else total
 
 
 def _remarks(title: str, lines: list[str]) -> list[RenderableType]:
@@ -260,7 +260,7 @@ UNTESTED = "untested: fewer than 3 runs per side"
 
 
 def explanation(
-    found: Explanation, width: int, *, is_tested: bool, most: int | None = None, detailed: int | None = None
+    explanation: Explanation, width: int, *, is_tested: bool, most: int | None = None, detailed: int | None = None
 ) -> list[RenderableType]:
     """Why the step changed, in a table that adds up.
 
@@ -269,33 +269,33 @@ def explanation(
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
-    shown = explanation_table(found, most)
-    if not shown.lines:
+    table_of_causes = explanation_table(explanation, most)
+    if not table_of_causes.lines:
         return []
-    labels = [printable(line.label) for line in shown.lines]
-    beside, room = width >= WIDE, max(width - FIGURES, 1)
-    label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if beside else room
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not beside)
-    why, its_time, its_part = shown.heads
+    labels = [printable(line.label) for line in table_of_causes.lines]
+    is_wide, room = width >= WIDE, max(width - FIGURES, 1)
+    label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if is_wide else room
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
+    why, its_time, its_part = table_of_causes.heads
     table.add_column(
         why,
-        width=max(min(label_room, FOLDED), len(why)) + 2 if beside else None,
-        ratio=None if beside else 1,
+        width=max(min(label_room, FOLDED), len(why)) + 2 if is_wide else None,
+        ratio=None if is_wide else 1,
         overflow="fold",
     )
     table.add_column(its_time, justify="right", no_wrap=True)
     table.add_column(its_part, justify="right", no_wrap=True)
-    if beside:
+    if is_wide:
         table.add_column("" if is_tested else UNTESTED, overflow="fold", header_style="dim")
-    reason_room = room - label_room if beside else room - 2
-    by_size = sorted(range(len(labels)), key=lambda k: -abs(shown.lines[k].delta_us))[:detailed]
+    reason_room = room - label_room if is_wide else room - 2
+    by_size = sorted(range(len(labels)), key=lambda k: -abs(table_of_causes.lines[k].delta_us))[:detailed]
     names = labels if most is None else shortened_pairs(labels, label_room)
-    for k, (line, label) in enumerate(zip(shown.lines, names, strict=True)):
+    for k, (line, label) in enumerate(zip(table_of_causes.lines, names, strict=True)):
         reason = printable(line.because)
         reason = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
-        _add(table, line, Text(label), Text(reason, style="dim"), beside=beside)
-    total = shown.total
-    closing = [Text(total.because, style="dim")] if beside else []
+        _add(table, line, Text(label), Text(reason, style="dim"), is_wide=is_wide)
+    total = table_of_causes.total
+    closing = [Text(total.because, style="dim")] if is_wide else []
     table.add_row(Text(total.label, style="bold"), total.times, total.step, *closing)
     return [table, Text()]
 
@@ -307,12 +307,12 @@ def _fitting(reason: str, room: int) -> str:
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
-def _add(table: Table, line: ExplanationLine, label: Text, reason: Text, *, beside: bool) -> None:
+def _add(table: Table, line: ExplanationLine, label: Text, reason: Text, *, is_wide: bool) -> None:
     indented = Padding(label, (0, 0, 0, 2))
-    if beside:
+    if is_wide:
         table.add_row(indented, line.times, line.step, reason)
     elif reason:
-        below = Padding(reason, (0, 0, 0, 2))
-        table.add_row(Padding(Group(label, below), (0, 0, 0, 2)), line.times, line.step)
+        indented_reason = Padding(reason, (0, 0, 0, 2))
+        table.add_row(Padding(Group(label, indented_reason), (0, 0, 0, 2)), line.times, line.step)
     else:
         table.add_row(indented, line.times, line.step)

@@ -70,12 +70,12 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
     Raises:
         TracediffError: git or unidiff fails, see `Revisions`.
     """
-    found = comparison.explanation
-    if found is None:
+    explanation = comparison.explanation
+    if explanation is None:
         return ChangedCode(commits=revisions.commits, note="the sides were not compared")
     changed = revisions.changed
     python = [file for file in changed if file.path.endswith(".py")]
-    places = places_of(found.leaves, comparison.work.groups, comparison.trees)
+    places = places_of(explanation.leaves, comparison.work.groups, comparison.trees)
     program = _Program(revisions, places, python)
     work = program.work(places, (comparison.trees[0].denominator, comparison.trees[1].denominator))
     changed_work = {keys: own for keys, own in work.items() if own.has_changed}
@@ -151,14 +151,14 @@ class _Program:
         for side, lines in enumerate(places):
             for line, place in lines.items():
                 sides[side][self.keys_of(line, side)].append(place)
-        known = list(dict.fromkeys((*sides[0], *sides[1])))
+        keys = list(dict.fromkeys((*sides[0], *sides[1])))
         runs = [
-            np.array([sum((p.runs for p in side.get(key, [])), np.zeros(_runs(lines))) for key in known]) / 1000
+            np.array([sum((p.runs for p in side.get(key, [])), np.zeros(_runs(lines))) for key in keys]) / 1000
             for side, lines in zip(sides, places, strict=True)
         ]
-        tested = compare_many(runs[0], runs[1]) if known else None
+        tested = compare_many(runs[0], runs[1]) if keys else None
         out: dict[Keys, _Work] = {}
-        for k, key in enumerate(known):
+        for k, key in enumerate(keys):
             path = [sum(p.path for p in side.get(key, [])) for side in sides]
             calls = [_calls(side.get(key, []), d) for side, d in zip(sides, reversed(denominators), strict=True)]
             is_slower = tested is not None and tested.verdict[k] in ("slower", "faster")
@@ -204,13 +204,13 @@ class _Program:
 
     def _reached(self, start: Iterable[Key]) -> set[Key]:
         """``start`` and all that it refers to."""
-        seen = set(start)
-        waiting = deque(seen)
+        reached = set(start)
+        waiting = deque(reached)
         while waiting:
-            for key in self.edges[waiting.popleft()] - seen:
-                seen.add(key)
+            for key in self.edges[waiting.popleft()] - reached:
+                reached.add(key)
                 waiting.append(key)
-        return seen
+        return reached
 
     def _neighbours(self, live: set[Key]) -> dict[Key, set[Key]]:
         near: dict[Key, set[Key]] = defaultdict(set)
@@ -267,14 +267,14 @@ def _within(span: Lines, definition: Definition) -> Lines | None:
     return (first, last) if first <= last else None
 
 
-def _nearest(start: Iterable[Key], wanted: set[Key], near: Mapping[Key, set[Key]]) -> tuple[set[Key], int]:
-    """(those of ``wanted`` that are the fewest references away, how many references)."""
-    here, seen, distance = set(start), set(start), 0
+def _nearest(start: Iterable[Key], targets: set[Key], near: Mapping[Key, set[Key]]) -> tuple[set[Key], int]:
+    """(those of ``targets`` that are the fewest references away, how many references)."""
+    here, reached, distance = set(start), set(start), 0
     while here:
-        if found := here & wanted:
-            return found, distance
-        here = {other for key in here for other in near.get(key, ())} - seen
-        seen |= here
+        if nearest := here & targets:
+            return nearest, distance
+        here = {other for key in here for other in near.get(key, ())} - reached
+        reached |= here
         distance += 1
     return set(), distance
 
@@ -312,7 +312,7 @@ def changed_between(comparison: Comparison, repository: Repository, commits: tup
 def _commit(repository: Repository, name: str) -> str:
     if not name:
         raise TracediffError("changed lines", "the traces do not say which commit they were recorded from", REMEDY)
-    found = repository.commit(name)
-    if found is None:
+    commit = repository.commit(name)
+    if commit is None:
         raise TracediffError(quoted(name), "is not a commit of the repository", REMEDY)
-    return found.name
+    return commit.name

@@ -96,8 +96,8 @@ def _strip(tree: ast.Module) -> None:
     """Take out what has no effect on what runs: strings that are statements, and annotations."""
     for node in ast.walk(tree):
         if isinstance(node, Block | ast.Module):
-            left = [inner for inner in node.body if not _is_text(inner)]
-            node.body = left or [ast.copy_location(ast.Pass(), inner) for inner in node.body[:1]]
+            statements = [inner for inner in node.body if not _is_text(inner)]
+            node.body = statements or [ast.copy_location(ast.Pass(), inner) for inner in node.body[:1]]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         if isinstance(node, ast.arg):
@@ -143,22 +143,22 @@ def _of_node(file: str, node: ast.stmt, owner: str, codes: dict[int, CodeType]) 
 
 def _names(node: ast.AST) -> frozenset[str]:
     """The names, attributes and imported names in ``node``."""
-    found = set()
+    names = set()
     for inner in ast.walk(node):
         if isinstance(inner, ast.Name):
-            found.add(inner.id)
+            names.add(inner.id)
         elif isinstance(inner, ast.Attribute):
-            found.add(inner.attr)
+            names.add(inner.attr)
         elif isinstance(inner, ast.Import | ast.ImportFrom):
-            found |= {alias.name.rpartition(".")[2] for alias in inner.names}
-    return frozenset(found - vars(builtins).keys())
+            names |= {alias.name.rpartition(".")[2] for alias in inner.names}
+    return frozenset(names - vars(builtins).keys())
 
 
 def _loaded(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """The names in the arguments of a DataLoader."""
     calls = (inner for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Call))
     loaders = (call for call in calls if ast.unparse(call.func).rpartition(".")[2] == LOADER)
-    return frozenset().union(*(_names(given) for call in loaders for given in (*call.args, *call.keywords)))
+    return frozenset().union(*(_names(argument) for call in loaders for argument in (*call.args, *call.keywords)))
 
 
 def _dump(nodes: list[ast.AST]) -> str:
@@ -191,11 +191,11 @@ class Code:
         self.files: dict[str, SourceFile] = {}
         self._imports: dict[str, list[str]] = {}
         matches = (LINE_OF_CODE.fullmatch(frame) for frame in frames)
-        held = {path for m in matches if m for path in self._named[m["file"]]}
-        self._read([*sorted(held), *sorted(set(others) & set(self._paths))])
+        frame_paths = {path for m in matches if m for path in self._named[m["file"]]}
+        self._read([*sorted(frame_paths), *sorted(set(others) & set(self._paths))])
 
     def _read(self, paths: Iterable[str]) -> None:
-        waiting, seen = list(paths), set(paths)
+        waiting, reached = list(paths), set(paths)
         while waiting and len(self.files) < bounds.SOURCE_FILES:
             path = waiting.pop(0)
             text = self._revisions.text(self._side, path)
@@ -204,8 +204,8 @@ class Code:
                 continue
             self.files[path] = file
             self._imports[path] = list(dict.fromkeys(self._imported(file)))
-            new = [found for found in self._imports[path] if found not in seen]
-            seen |= set(new)
+            new = [imported for imported in self._imports[path] if imported not in reached]
+            reached |= set(new)
             waiting += new
 
     def _imported(self, file: SourceFile) -> Iterator[str]:
@@ -249,11 +249,11 @@ class Code:
         if match is None:
             return None
         line, function = int(match["line"]), match["function"]
-        found = []
+        candidates = []
         for path in self._named[match["file"]]:
             if path in self.files:
-                found += [d for d in self.files[path].definitions if d.first <= line <= d.last]
-        fitting = [d for d in found if self._fits(d, function)]
+                candidates += [d for d in self.files[path].definitions if d.first <= line <= d.last]
+        fitting = [d for d in candidates if self._fits(d, function)]
         innermost = {d.file: d for d in fitting}
         return next(iter(innermost.values())) if len(innermost) == 1 else None
 
@@ -292,14 +292,14 @@ class Code:
 
     def importing(self, paths: Iterable[str]) -> list[Definition]:
         """What runs when the files at ``paths`` do, and the files that they import: their statements."""
-        seen, out = set(paths), []
-        waiting = list(seen)
+        reached, out = set(paths), []
+        waiting = list(reached)
         while waiting:
             here = waiting.pop()
             if here in self.files:
                 out += [d for d in self.files[here].definitions if d.is_statement and not d.owner]
-                new = [p for p in self._imports[here] if p not in seen]
-                seen |= set(new)
+                new = [p for p in self._imports[here] if p not in reached]
+                reached |= set(new)
                 waiting += new
         return out
 

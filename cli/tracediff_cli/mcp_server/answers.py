@@ -71,8 +71,8 @@ class Answers:
         """
         key = await self._key(question)
         if key not in self._kept:
-            self._kept[key] = KeptAnswer(question, pages(await self._asked(question)))
-        return _shown(self._kept[key], key, 1)
+            self._kept[key] = KeptAnswer(question, pages(await self._answer_text(question)))
+        return _numbered_page(self._kept[key], key, 1)
 
     async def next_page(self, cursor: str) -> str:
         """The page that an answer's ``cursor`` names.
@@ -80,13 +80,13 @@ class Answers:
         Raises:
             TracediffError: it comes from elsewhere, is forgotten, or files have changed since.
         """
-        found = CURSOR.fullmatch(cursor)
-        answer = self._kept.get(found["key"]) if found else None
-        if found is None or answer is None or int(found["page"]) > len(answer.pages):
+        cursor_parts = CURSOR.fullmatch(cursor)
+        answer = self._kept.get(cursor_parts["key"]) if cursor_parts else None
+        if cursor_parts is None or answer is None or int(cursor_parts["page"]) > len(answer.pages):
             raise TracediffError(f"cursor {quoted(cursor)}", "unknown or forgotten", "ask the first question again")
-        if await self._key(answer.question) != found["key"]:
+        if await self._key(answer.question) != cursor_parts["key"]:
             raise TracediffError(f"cursor {quoted(cursor)}", "files have changed since", "ask the first question again")
-        return _shown(answer, found["key"], int(found["page"]))
+        return _numbered_page(answer, cursor_parts["key"], int(cursor_parts["page"]))
 
     async def _key(self, question: Question) -> str:
         """Of the question and the state of the files that answering it reads."""
@@ -98,7 +98,7 @@ class Answers:
             return [self.folder.state(name) for name in question.sets]
         return self.folder.files()
 
-    async def _asked(self, question: Question) -> str:
+    async def _answer_text(self, question: Question) -> str:
         if self._waiting >= bounds.QUESTIONS_WAITING:
             raise TracediffError(
                 "tracediff mcp", f"{bounds.QUESTIONS_WAITING} other questions are waiting", "ask again later"
@@ -111,7 +111,7 @@ class Answers:
             self._waiting -= 1
 
 
-def _shown(answer: KeptAnswer, key: str, number: int) -> str:
+def _numbered_page(answer: KeptAnswer, key: str, number: int) -> str:
     page, count = answer.pages[number - 1], len(answer.pages)
     if count == 1:
         return page
@@ -136,15 +136,15 @@ def pages(text: str) -> list[str]:
 
     A page ends after a table; inside a table that is longer than a page, after a line; inside a line only if that is.
     """
-    found, page, size = [], "", 0
+    complete, page, size = [], "", 0
     for piece in _pieces(text):
         piece_size = most_tokens(piece)
         if page and size + piece_size > ROOM:
-            found.append(page)
+            complete.append(page)
             page, size = "", 0
         page += piece
         size += piece_size
-    return [*found, page]
+    return [*complete, page]
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -53,8 +53,8 @@ def _row(name: str, path: Path) -> tuple[str, ...]:
     for file in files:
         workers.setdefault(rank_in_name(file), set()).add(worker_of(file))
     runs = max(map(len, workers.values()))
-    known = sorted(rank for rank in workers if rank is not None)
-    return name, _gpu(files[0]), str(runs), ranges(known) or UNKNOWN, str(len(files)), amount
+    ranks = sorted(rank for rank in workers if rank is not None)
+    return name, _gpu(files[0]), str(runs), ranges(ranks) or UNKNOWN, str(len(files)), amount
 
 
 def _gpu(file: TraceFile) -> str:
@@ -62,8 +62,12 @@ def _gpu(file: TraceFile) -> str:
     try:
         with open_trace(file) as unpacked:
             head = unpacked.peek(HEAD)
-        found = DEVICES.search(head)
-        devices = json.JSONDecoder().raw_decode(head[found.end() :].decode(errors="replace"))[0] if found else None
+        devices_match = DEVICES.search(head)
+        devices = (
+            json.JSONDecoder().raw_decode(head[devices_match.end() :].decode(errors="replace"))[0]
+            if devices_match
+            else None
+        )
     except (TracediffError, ValueError, RecursionError):
         return UNKNOWN
     if devices is None:

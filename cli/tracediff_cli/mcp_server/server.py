@@ -79,16 +79,16 @@ class ToolServer:
         except (TracediffError, CommandError) as error:
             return _result(pages(str(error))[0], is_error=True)
 
-    async def _page(self, name: str, given: Mapping[str, Any]) -> str:
+    async def _page(self, name: str, arguments: Mapping[str, Any]) -> str:
         if name == LIST_SETS:
             return await self.answers.first_page(Question(("mcp", ".", "--list")))
         if name == NEXT_PAGE:
-            cursor = given.get("cursor")
+            cursor = arguments.get("cursor")
             return await self.answers.next_page(cursor if isinstance(cursor, str) else "")
         if name not in self._tools:
-            known = [LIST_SETS, *self._tools, NEXT_PAGE]
-            raise TracediffError(name, "no such tool", did_you_mean(name, known, f"tools: {', '.join(known)}"))
-        sets, command = self._tools[name].words(given)
+            tools = [LIST_SETS, *self._tools, NEXT_PAGE]
+            raise TracediffError(name, "no such tool", did_you_mean(name, tools, f"tools: {', '.join(tools)}"))
+        sets, command = self._tools[name].words(arguments)
         return await self.answers.first_page(Question(tuple(command), tuple(sets)))
 
 
@@ -208,26 +208,26 @@ class Tool(Struct, frozen=True):
             "additionalProperties": False,
         }
 
-    def words(self, given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-        """(the sets, the command line) that ``given`` asks for.
+    def words(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+        """(the sets, the command line) that ``arguments`` asks for.
 
         Raises:
             TracediffError: an argument is missing, unknown or of another type. Values are left to the command.
         """
         options = self._options
-        known = [*self._required, *options]
-        for name in given:
-            if name not in known:
-                hint = did_you_mean(name, known, f"arguments: {', '.join(known)}")
+        valid_names = [*self._required, *options]
+        for name in arguments:
+            if name not in valid_names:
+                hint = did_you_mean(name, valid_names, f"arguments: {', '.join(valid_names)}")
                 raise TracediffError(self.name, f"unknown argument {quoted(name)}", hint)
         for name in self._required:
-            if given.get(name) is None:
+            if arguments.get(name) is None:
                 raise TracediffError(self.name, f"the argument {name} is missing", f"give {', '.join(self._required)}")
-        sets, texts = ([self._text(name, given[name]) for name in names] for names in (self.sets, self.texts))
-        chosen = [word for name, option in options.items() for word in self._option(name, option, given.get(name))]
+        sets, texts = ([self._text(name, arguments[name]) for name in names] for names in (self.sets, self.texts))
+        words = [word for name, option in options.items() for word in self._option(name, option, arguments.get(name))]
         flags = [self.always] if self.always else []
         last = ["--", *texts] if texts else []
-        return sets, [str(self.command.name), *map(_positional, sets), *flags, *chosen, *last]
+        return sets, [str(self.command.name), *map(_positional, sets), *flags, *words, *last]
 
     def _option(self, name: str, option: click.Option, value: Any) -> list[str]:
         """The words of one option; none if it is not given."""

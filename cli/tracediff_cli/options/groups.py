@@ -134,8 +134,8 @@ class GroupedOption(click.Option):
             if not isinstance(self.type, click.Choice):
                 raise
             choices = [str(choice) for choice in self.type.choices]
-            given = [value] if isinstance(value, str) else value
-            hint = next(did_you_mean(name, choices, "") for name in given if name not in choices)
+            names = [value] if isinstance(value, str) else value
+            hint = next(did_you_mean(name, choices, "") for name in names if name not in choices)
             raise click.BadParameter(f"{error.message} {hint.capitalize()}".rstrip(), ctx, self) from None
 
 
@@ -156,7 +156,7 @@ class GroupedCommand(click.Command):
             if isinstance(param.type, OutputFile):
                 outputs += (Output(max(param.opts, key=len), path, param.type.names()) for path in values)
             elif isinstance(param.type, Input):
-                inputs += (path for given in values for path in param.type.paths(given))
+                inputs += (path for file in values for path in param.type.paths(file))
         check_outputs(outputs, inputs)
         return super().invoke(ctx)
 
@@ -229,8 +229,8 @@ def command_line() -> str:
 def former(name: str, now: str, **attributes: Any) -> Callable[[Command], Command]:
     """A former spelling of an option, which answers with the present one; it goes with the next version."""
 
-    def refuse(_context: click.Context, _option: click.Parameter, given: Any) -> None:
-        if given:
+    def refuse(_context: click.Context, _option: click.Parameter, is_set: Any) -> None:
+        if is_set:
             raise click.UsageError(f"{name} is now {now}")
 
     destination = f"former_{name.removeprefix('--').replace('-', '_')}"  # the present option may have the same one
@@ -285,7 +285,7 @@ def check_outputs(outputs: Iterable[Output], inputs: Iterable[str]) -> None:
             if identity in files:
                 raise _refusal(output, path, f"is the input {files[identity]}", "write to another file")
         if path != STANDARD_OUTPUT:
-            for folder in (folders[i] for i in _above(where) if i in folders):
+            for folder in (folders[i] for i in _identities_up_from(where) if i in folders):
                 raise _refusal(output, path, f"lies in {folder}, which is read", "write to another folder")
             for pattern in (p for p in patterns if _would_match(where, p, read)):
                 raise _refusal(output, path, f"matches {pattern}, which is read", "write to another folder")
@@ -321,8 +321,8 @@ def _local(path: str) -> str:
 
 def _files(path: str) -> Iterator[tuple[Identity, str]]:
     """The files at and below ``path``; links to folders are not followed, as when a set is read."""
-    below = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return ((identity, file) for file in chain([path], below) for identity in _file(file))
+    paths = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
+    return ((identity, file) for file in chain([path], paths) for identity in _file(file))
 
 
 def _file(path: str) -> list[Identity]:
@@ -332,10 +332,10 @@ def _file(path: str) -> list[Identity]:
 
 def _identity(path: str) -> list[Identity]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except (OSError, ValueError):
         return []
-    return [(found.st_dev, found.st_ino)]
+    return [(status.st_dev, status.st_ino)]
 
 
 def _is_stream(path: str) -> bool:
@@ -343,7 +343,7 @@ def _is_stream(path: str) -> bool:
     return path != STANDARD_OUTPUT and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
-def _above(where: str) -> Iterator[Identity]:
+def _identities_up_from(where: str) -> Iterator[Identity]:
     """The identities of ``where`` and of the folders above it."""
     for path in (where, *map(str, Path(where).parents)):
         yield from _identity(path)
@@ -377,13 +377,13 @@ def project_settings() -> dict[str, Any]:
         return {}
     from tracediff.ingest.files.documents import read_toml
 
-    found = read_toml(path, f"correct {FILE}").get("tool", {}).get("tracediff", {})
-    return dict(_parameters(found, path))
+    settings = read_toml(path, f"correct {FILE}").get("tool", {}).get("tracediff", {})
+    return dict(_parameters(settings, path))
 
 
-def _parameters(found: dict[str, Any], path: Path) -> Iterable[tuple[str, Any]]:
+def _parameters(settings: dict[str, Any], path: Path) -> Iterable[tuple[str, Any]]:
     where = f"{path}, {TABLE}"
-    for key, value in found.items():
+    for key, value in settings.items():
         if key not in KEYS:
             raise TracediffError(
                 where, f"unknown key {quoted(key)}", did_you_mean(key, KEYS, f"keys: {', '.join(KEYS)}")

@@ -113,15 +113,15 @@ class PairOptions(Struct, frozen=True):
     judging: Judging
     force: bool
 
-    def compared(self) -> Comparison:
-        """Read and compare them.
+    def compared(self, *, timelines: bool = False) -> Comparison:
+        """Read and compare them; with ``timelines`` to draw them.
 
         Raises:
             TracediffError: as for `LoadArguments.load`.
         """
         from tracediff.explain.compare import compare_sets
 
-        control, test = self.loading.load([self.control, self.test])
+        control, test = self.loading.load([self.control, self.test], timelines=timelines)
         return compare_sets(control, test, self.force, self.judging)
 
 

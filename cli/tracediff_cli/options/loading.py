@@ -49,8 +49,8 @@ class LoadArguments(Struct, frozen=True):
     keep_going: bool
     tables: tuple[str, ...] = ()
 
-    def load(self, wheres: Sequence[str]) -> list[TraceSet]:
-        """Load the sets at the paths ``wheres``, with progress on a terminal.
+    def load(self, wheres: Sequence[str], *, timelines: bool = False) -> list[TraceSet]:
+        """Load the sets at the paths ``wheres``, with progress on a terminal; with ``timelines`` to draw them.
 
         Raises:
             TracediffError: as for `options` and `tracediff.engine.load_sets`.
@@ -59,7 +59,7 @@ class LoadArguments(Struct, frozen=True):
 
         options = self.options(len(wheres))
         with _executor(self.executor) as executor, reading_progress() as on_progress:
-            return load_sets(wheres, replace(options, executor=executor), progress=on_progress)
+            return load_sets(wheres, replace(options, executor=executor), timelines=timelines, progress=on_progress)
 
     def with_tables(self, *names: str) -> LoadArguments:
         """A copy with these tables."""
@@ -254,9 +254,9 @@ def load_options(
             help="Leave out files that cannot be read, and count them in the health of the traces.",
         )
         @wraps(command)
-        def with_loading(**given: Any) -> Any:
-            names = [name for name in LoadArguments.__struct_fields__ if name in given]
-            return command(loading=LoadArguments(sides, **{name: given.pop(name) for name in names}), **given)
+        def with_loading(**arguments: Any) -> Any:
+            names = [name for name in LoadArguments.__struct_fields__ if name in arguments]
+            return command(loading=LoadArguments(sides, **{name: arguments.pop(name) for name in names}), **arguments)
 
         return with_loading
 

@@ -1,6 +1,7 @@
 // What the table calls to word its cells. Plain functions of numbers and text: nothing of a trace is run.
 window.dashAgGridFunctions = Object.assign({}, window.dashAgGridFunctions, {
   number: (value, decimals) => (value == null ? "" : window.numbers.digits(value, decimals)),
+  change: (value, decimals) => (value == null ? "" : window.numbers.signed(value, window.numbers.digits(value, decimals))),
   count: (n) => (n == null ? "" : window.numbers.count(n)),
   p: (value) => (value == null ? "" : window.numbers.p(value)),
   tail: (path, length) => (path.length > length ? "…" + path.slice(1 - length) : path),

@@ -21,8 +21,8 @@ PAGES = {
 
 def page_at(pathname: str | None) -> str | None:
     """The page of a URL path, None if there is none."""
-    wanted = (pathname or "/").strip("/") or "overview"
-    return wanted if wanted in PAGES else None
+    page = (pathname or "/").strip("/") or "overview"
+    return page if page in PAGES else None
 
 
 DRAWN = {

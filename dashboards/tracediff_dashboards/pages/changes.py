@@ -121,7 +121,7 @@ def _grid(context: PageContext, rows: list[TableRow]) -> Any:
     view, unit = context.view, _unit(context, rows)
     return AgGrid(
         id="grid",
-        columnDefs=[column(shown, unit, view) for shown in OF_TABS[view.tab].values()],
+        columnDefs=[column(row_column, unit, view) for row_column in OF_TABS[view.tab].values()],
         filterModel=view.table.filters(),
         rowData=[
             {
@@ -156,24 +156,25 @@ def _grid(context: PageContext, rows: list[TableRow]) -> Any:
     )
 
 
-def column(shown: RowColumn, unit: Unit, view: View) -> dict[str, Any]:
+def column(row_column: RowColumn, unit: Unit, view: View) -> dict[str, Any]:
     """The definition of a column for the grid; times are in ``unit``."""
-    key = shown.name
+    key = row_column.name
     order, rank = view.table.order().get(key, (None, None))
     definition: dict[str, Any] = {
         "field": key,
-        "headerName": f"{shown.head} ({unit.name})" if shown.kind == TIME else shown.head,
-        "headerTooltip": shown.help,
+        "headerName": f"{row_column.head} ({unit.name})" if row_column.kind == TIME else row_column.head,
+        "headerTooltip": row_column.help,
         "hide": key not in (view.table.visible or default_columns(view.tab)),
         "pinned": "left" if key in (view.table.pinned or PINNED) else None,
-        "width": shown.width,
+        "width": row_column.width,
         **({"initialSort": order, "initialSortIndex": rank} if order else {}),
     }
-    if shown.kind == TEXT:
+    if row_column.kind == TEXT:
         if key == "name" and view.tab == "modules":  # paths differ at their ends
             definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}, "width": PATH_WIDTH}
         return {**definition, "filter": "agTextColumnFilter", "tooltipField": key, "cellDataType": "text"}
-    formatter = f"number(params.value, {unit.decimals})" if shown.kind == TIME else f"{shown.kind}(params.value)"
+    in_unit = f"{'change' if row_column.is_change else 'number'}(params.value, {unit.decimals})"
+    formatter = in_unit if row_column.kind == TIME else f"{row_column.kind}(params.value)"
     return {
         **definition,
         "type": "rightAligned",

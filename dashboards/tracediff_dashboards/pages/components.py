@@ -52,18 +52,18 @@ def chart(
     return figure(getattr(charts, which)(comparison, theme=theme, **options), which, config)
 
 
-def figure(drawn: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:
+def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:
     """A figure of `tracediff.charts` with its title as a caption."""
-    title, subtitle = caption(drawn)
-    marks = marks_text(drawn)
-    if not drawn.data:
+    title, subtitle = caption(chart)
+    marks = marks_text(chart)
+    if not chart.data:
         return html.P(title, className="missing")
-    remove_title(drawn)
+    remove_title(chart)
     graph = dcc.Graph(
         id=f"chart-{key}",
-        figure=drawn,
+        figure=chart,
         config={**GRAPH, **(config or {})},
-        style={"height": f"{drawn.layout.height}px"},
+        style={"height": f"{chart.layout.height}px"},
     )
     described = html.Div(graph, role="group", className="chart", **attributes(aria_label=f"Chart: {title}"))
     words = html.Details([html.Summary("The largest values as text"), items(marks)], className="marks")
@@ -148,11 +148,11 @@ def changes(rows: Sequence[ReportRow], title: str, counted: bool = True, names: 
     head = ["name", *(["count"] if counted else []), "control", "test", "change", ""]
     cells = [
         [
-            shown,
+            name_cell,
             *(r.cells(unit) if counted else r.times(unit)),
             _bar(r.delta_us, largest),
         ]
-        for r, shown in zip(rows, names or [name(r.name) for r in rows], strict=True)
+        for r, name_cell in zip(rows, names or [name(r.name) for r in rows], strict=True)
     ]
     return table(head, cells, f"{title}, {unit.name} per step")
 

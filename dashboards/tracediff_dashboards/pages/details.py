@@ -57,17 +57,17 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     item, sides = row.item, context.shown_steps
     if isinstance(item, Op):
         name = item.category, table_name(item.raw_name)
-        shown = [inspector.spans_named(*side, *name) for side in sides]
+        side_spans = [inspector.spans_named(*side, *name) for side in sides]
     else:
         keys = [{piece.work.key for piece in items} for items in _items(context, item)]
-        shown = [
+        side_spans = [
             inspector.spans(*side, work, tree)
             for side, work, tree in zip(sides, keys, context.whole.trees, strict=True)
         ]
-    if shown == [None, None]:
+    if side_spans == [None, None]:
         return [html.P("A snapshot has no events: compare the traces to see them here.", className="missing")]
     link = dcc.Link("Both steps with all their events", href=context.address("timeline"))
-    return [components.figure(name_spans((shown[0], shown[1]), theme=context.theme), "spans"), html.P(link)]
+    return [components.figure(name_spans((side_spans[0], side_spans[1]), theme=context.theme), "spans"), html.P(link)]
 
 
 def _details(context: PageContext, row: TableRow) -> list[Any]:
@@ -233,9 +233,9 @@ def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:
     return [*group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
 
 
-def _more(found: Sequence[object], most: int, what: str) -> list[Any]:
+def _more(rows: Sequence[object], most: int, what: str) -> list[Any]:
     """How many are not shown; nothing if all are."""
-    return [html.P(f"and {len(found) - most:,} {what}", className="facts")] if len(found) > most else []
+    return [html.P(f"and {len(rows) - most:,} {what}", className="facts")] if len(rows) > most else []
 
 
 def _title(context: PageContext, group: Group) -> list[Any]:

@@ -39,17 +39,17 @@ def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
     if kind == "module":
         return _module(context)
     names = [piece for side in name.split(" → ") for piece in side.split(" + ")] if kind == "kernel" else [name]
-    found = [(each, row) for each in names[: bounds.FLAME_LINKS] if (row := row_named(context.comparison, each))]
-    if not found:
+    linked = [(each, row) for each in names[: bounds.FLAME_LINKS] if (row := row_named(context.comparison, each))]
+    if not linked:
         return []
     links = []
-    for each, (tab, key) in found:
+    for each, (tab, key) in linked:
         link = dcc.Link(
             ["Open ", components.name(each), " in Changes"],
             href=context.address("changes", tab=tab, row=key),
         )
         links.append(html.P(link))
-    tab, key = found[0][1]
+    tab, key = linked[0][1]
     first = find_row(context.comparison, tab, key)
     in_tab = replace(context, view=replace(context.view, tab=tab, row=key))
     return [*links, *(details(in_tab, first) if first is not None else [])]

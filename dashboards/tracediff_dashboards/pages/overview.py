@@ -74,7 +74,7 @@ def _explanation(context: PageContext) -> list[Any]:
     """A table that adds up to the step's change."""
     if context.comparison.explanation is None:
         return []
-    found = explanation_table(context.comparison.explanation)
+    sums = explanation_table(context.comparison.explanation)
     cells = [
         [
             _linked(context, line.find, line.label),
@@ -82,30 +82,30 @@ def _explanation(context: PageContext) -> list[Any]:
             html.Span(line.step, className="slower" if line.delta_us > 0 else "faster"),
             printable(line.because),
         ]
-        for line in (*found.lines, found.total)
+        for line in (*sums.lines, sums.total)
     ]
     caption = f"Why the {context.comparison.explanation.period} changed"
-    table = html.Div(components.table([*found.heads, ""], cells, caption, kind="sums why"), className="closing")
+    table = html.Div(components.table([*sums.heads, ""], cells, caption, kind="sums why"), className="closing")
     return [table]
 
 
 def _linked(context: PageContext, name: str, label: str = "") -> Any:
     """``label`` or the name itself, as a link to the name's row if it has one."""
-    found = rows.row_named(context.comparison, name) if name else None
-    shown = components.name(label or name)
-    if found is None:
-        return shown
-    tab, row = found
-    return dcc.Link(shown, href=context.address("changes", tab=tab, row=row))
+    place = rows.row_named(context.comparison, name) if name else None
+    component = components.name(label or name)
+    if place is None:
+        return component
+    tab, row = place
+    return dcc.Link(component, href=context.address("changes", tab=tab, row=row))
 
 
 def _changes(context: PageContext) -> list[Any]:
     tables = []
-    for shown in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
-        if shown.rows:
-            lines = sorted(shown.rows, key=lambda line: -line.delta_us)
+    for section in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
+        if section.rows:
+            lines = sorted(section.rows, key=lambda line: -line.delta_us)
             names = [_linked(context, line.name) for line in lines]
-            tables.append(components.changes(lines, shown.title, names=names))
+            tables.append(components.changes(lines, section.title, names=names))
     if not tables:
         return [
             html.P(

@@ -89,12 +89,12 @@ def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
         if name in (op.name, op.raw_name):
             return _tab(op), _key(_identity(op, _tab(op)))
     calls = [(f"{change.operator}{change.shapes}", change) for change in comparison.work_changes]
-    named = [
+    candidates = [
         (len(call), change)
         for call, change in calls
         if name == change.name or (call and (name == call or name.startswith(f"{call}:")))
     ]
-    return ("groups", _key(_identity(max(named, key=lambda found: found[0])[1], "groups"))) if named else None
+    return ("groups", _key(_identity(max(candidates, key=lambda entry: entry[0])[1], "groups"))) if candidates else None
 
 
 SUMS: dict[str, Callable[[Member | Item], str]] = {

@@ -52,9 +52,9 @@ class Comparisons:
             TracediffError: the set, the steps or the ranks do not exist.
         """
         with self._condition:
-            known = self._whole.get(_pair_key(view))
-        if known is not None:  # even if its sets are no longer loaded
-            return known
+            cached = self._whole.get(_pair_key(view))
+        if cached is not None:  # even if its sets are no longer loaded
+            return cached
         pair = self.loader.pair(view.control, view.test)
         return pair if isinstance(pair, Load) else self._compared(view, pair)
 
@@ -69,8 +69,8 @@ class Comparisons:
         Raises:
             TracediffError: as for `whole`.
         """
-        found = self.whole(view)
-        return found if isinstance(found, Load) else self._part(view, found[0])
+        comparison = self.whole(view)
+        return comparison if isinstance(comparison, Load) else self._part(view, comparison[0])
 
     def context(self, view: View, theme: str | None) -> PageContext | None:
         """What a page shows for a view; None while its sets are being read, or if none are chosen.
@@ -78,11 +78,11 @@ class Comparisons:
         Raises:
             TracediffError: as for `whole`.
         """
-        found = self.whole(view) if view.control and view.test else None
-        if found is None or isinstance(found, Load):
+        comparison = self.whole(view) if view.control and view.test else None
+        if comparison is None or isinstance(comparison, Load):
             return None
-        known = theme if theme in ("light", "dark") else "light"  # the browser may send anything
-        return PageContext(self._part(view, found[0]), *found, view, known)
+        valid_theme = theme if theme in ("light", "dark") else "light"  # the browser may send anything
+        return PageContext(self._part(view, comparison[0]), *comparison, view, valid_theme)
 
     @cachedmethod(
         attrgetter("_whole"), key=lambda _self, view, _pair: _pair_key(view), condition=attrgetter("_condition")
@@ -92,8 +92,8 @@ class Comparisons:
         if filters.steps or filters.rank or filters.test_rank:
             ranks = filters.rank, filters.test_rank or filters.rank
             control, test = (
-                narrowed(traces, filters.selection or traces.selection, frozenset(chosen) or None)
-                for traces, chosen in zip(sets, ranks, strict=True)
+                narrowed(traces, filters.selection or traces.selection, frozenset(selected_ranks) or None)
+                for traces, selected_ranks in zip(sets, ranks, strict=True)
             )
             sets = control, test
         if filters.test_rank:

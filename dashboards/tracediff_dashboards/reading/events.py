@@ -130,13 +130,13 @@ def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes
         TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
     """
     control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
-    shown = replace(whole, control=control, test=test)
+    comparison = replace(whole, control=control, test=test)
     with _one_at_a_time:
         try:
-            found: bytes = Spawned(_written, shown).result()
+            compressed: bytes = Spawned(_written, comparison).result()
         except EOFError:
             raise TracediffError("merged step", "the process that wrote it exited", "free some memory") from None
-    return found
+    return compressed
 
 
 def _written(_report: Report, comparison: Comparison) -> bytes:

@@ -106,12 +106,12 @@ class Loader:
         """
         key = tuple(sorted({control, test}))
         with self._lock:
-            known = {name: self._loaded[name] for name in key if name in self._loaded}
-        if len(known) == len(key):
-            return known[control], known[test]
+            sets = {name: self._loaded[name] for name in key if name in self._loaded}
+        if len(sets) == len(key):
+            return sets[control], sets[test]
         if key in self._loads:
             return self._loads[key]
-        missing = tuple(name for name in key if name not in known)
+        missing = tuple(name for name in key if name not in sets)
         wheres = [self.sets.where(name) for name in missing]  # outside the lock: the disk may be slow
         with self._lock:
             if key not in self._loads:
@@ -126,12 +126,12 @@ class Loader:
         Raises:
             TracediffError: too many loads run or wait.
         """
-        ended = [key for key, load in self._loads.items() if load.finished.is_set()]
-        if len(self._loads) - len(ended) >= bounds.LOADS:
+        finished = [key for key, load in self._loads.items() if load.finished.is_set()]
+        if len(self._loads) - len(finished) >= bounds.LOADS:
             raise TracediffError(
                 "dashboard", f"{bounds.LOADS} other pairs are being read", "wait, then reload the page"
             )
-        for key in ended[: len(self._loads) + 1 - bounds.LOADS]:
+        for key in finished[: len(self._loads) + 1 - bounds.LOADS]:
             del self._loads[key]
 
     def find(self, control: str, test: str) -> Load | None:

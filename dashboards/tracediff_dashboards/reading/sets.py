@@ -27,7 +27,7 @@ class Sets:
     """The sets that the dashboard may read.
 
     Attributes:
-        given: name → path of the sets given on the command line, as for `load_sets`.
+        named_paths: name → path of the sets given on the command line, as for `load_sets`.
         folder: the one below which sets can be selected, None for none.
         options: name → options of a given set. every: options of all other sets.
         uploads: files dropped on the page.
@@ -35,13 +35,13 @@ class Sets:
 
     def __init__(
         self,
-        given: Mapping[str, str] | None = None,
+        named_paths: Mapping[str, str] | None = None,
         root: str | os.PathLike[str] | None = None,
         *,
         options: Mapping[str, SetOptions] | None = None,
         every: SetOptions | None = None,
     ) -> None:
-        self.given = dict(given or {})
+        self.named_paths = dict(named_paths or {})
         self.options = dict(options or {})
         self.every = every or SetOptions()
         self.folder = SetFolder(root) if root is not None else None
@@ -49,8 +49,8 @@ class Sets:
 
     def names(self) -> list[str]:
         """Names of the sets: those given, then folders, snapshots and single files below the root, sorted by path."""
-        below = filter(is_choosable, self.folder.names() if self.folder else ())
-        return [*self.given, *sorted(islice(below, bounds.SETS_LISTED))]
+        names = filter(is_choosable, self.folder.names() if self.folder else ())
+        return [*self.named_paths, *sorted(islice(names, bounds.SETS_LISTED))]
 
     def where(self, name: str) -> str:
         """The path of the set called ``name``, as for `load_sets`.
@@ -58,8 +58,8 @@ class Sets:
         Raises:
             TracediffError: there is no such set, or it would read files outside the folder.
         """
-        if name in self.given:
-            return self.given[name]
+        if name in self.named_paths:
+            return self.named_paths[name]
         uploaded = self.uploads.path(name)
         if uploaded is not None:
             return str(uploaded)

@@ -94,12 +94,12 @@ def _place(traces: TraceSet, key: str, typical: TypicalStep) -> StepPlace:
         TracediffError: no such step.
     """
     if key:
-        found = [place for place in places(traces) if place.key == key]
-        if not found:
+        matches = [place for place in places(traces) if place.key == key]
+        if not matches:
             raise TracediffError(
                 key.replace(SEPARATOR, ", "), "no such step in this set", "choose another step above the timeline"
             )
-        return found[0]
+        return matches[0]
     used = _used(traces) or places(traces)
     median = np.median([place.period for place in used])
 
@@ -187,7 +187,7 @@ class StepInspector:
             TracediffError: as for `step`.
         """
 
-        def chosen(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
+        def events_of_work(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
             keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes["ops"]
             events, step = (gpu, gpu.step) if len(gpu.rows) else (ops, context.steps.positions_at(ops.start))
             inside = np.flatnonzero(step == place.position)
@@ -196,11 +196,11 @@ class StepInspector:
                 for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)
                 if profile is place.profile
             )
-            found = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
-            mine = inside[[k in work for k in found]] if len(inside) else inside
+            keys_of_rows = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
+            mine = inside[[k in work for k in keys_of_rows]] if len(inside) else inside
             return events.start[mine], events.end[mine]
 
-        return self._spans(traces, key, typical, chosen)
+        return self._spans(traces, key, typical, events_of_work)
 
     def spans_named(
         self, traces: TraceSet, key: str, typical: TypicalStep | None, category: str, name: str
@@ -211,9 +211,9 @@ class StepInspector:
             TracediffError: as for `step`.
         """
 
-        def chosen(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
+        def events_of_name(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
             trace, gpu = context.trace, context.gpu
-            mine = (trace.dur >= 0) & trace.named(lambda raw: table_name(raw) == name)
+            mine = (trace.dur >= 0) & trace.name_matches(lambda raw: table_name(raw) == name)
             mine &= np.array([c == category for c in trace.categories], bool)[trace.category]
             rows = np.flatnonzero(mine)
             step = context.steps.positions_at(trace.ts[rows])
@@ -222,20 +222,20 @@ class StepInspector:
             rows = rows[step == place.position]
             return trace.ts[rows], trace.ts[rows] + trace.dur[rows]
 
-        return self._spans(traces, key, typical, chosen)
+        return self._spans(traces, key, typical, events_of_name)
 
     def _spans(
         self,
         traces: TraceSet,
         key: str,
         typical: TypicalStep | None,
-        chosen: Callable[[Context, StepPlace], tuple[Int64, Int64]],
+        select: Callable[[Context, StepPlace], tuple[Int64, Int64]],
     ) -> StepSpans | None:
         if typical is None:
             return None
         place = _place(traces, key, typical)
         context = self._read(traces, place.profile)
-        start, end = chosen(context, place)
+        start, end = select(context, place)
         zero = int(context.completions[place.position])
         return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start - zero, end - zero)
 
@@ -270,9 +270,9 @@ def window_of(relayout: Mapping[str, Any] | None, unit_us: float, before: Window
 
     None is the whole step; ``before`` is returned if ``relayoutData`` contains no range.
     """
-    found = _axes(relayout)
+    axes = _axes(relayout)
     for axis in ("xaxis", "xaxis2"):
-        ends = found.get(f"{axis}.range") or [found.get(f"{axis}.range[{k}]") for k in (0, 1)]
+        ends = axes.get(f"{axis}.range") or [axes.get(f"{axis}.range[{k}]") for k in (0, 1)]
         if (
             isinstance(ends, list)
             and len(ends) == 2
@@ -280,7 +280,7 @@ def window_of(relayout: Mapping[str, Any] | None, unit_us: float, before: Window
         ):
             low, high = sorted(int(min(max(end * unit_us * 1000, 0), LATEST - 1)) for end in ends)
             return low, max(high, low + 1)
-    return None if found else before
+    return None if axes else before
 
 
 def has_range(relayout: Mapping[str, Any] | None) -> bool:

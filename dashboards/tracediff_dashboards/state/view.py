@@ -83,8 +83,8 @@ class TableLayout(Struct, frozen=True):
 
     def filters(self) -> dict[str, Any]:
         """The filter model of the grid."""
-        found: dict[str, Any] = json.loads(self.where) if self.where else {}
-        return found
+        model: dict[str, Any] = json.loads(self.where) if self.where else {}
+        return model
 
 
 def parse_layout(sort: Sequence[str], visible: Sequence[str], pinned: Sequence[str], where: str) -> TableLayout:
@@ -281,31 +281,31 @@ class View(Struct, frozen=True):
             "pin": self.table.pinned,
             "where": self.table.where,
         }
-        given = {key: value for key, value in fields.items() if value}
-        return f"?{urlencode(given, doseq=True)}" if given else ""
+        changed = {key: value for key, value in fields.items() if value}
+        return f"?{urlencode(changed, doseq=True)}" if changed else ""
 
 
 def view_of(search: str | None) -> View:
     """The state in the query of a URL; missing and invalid values are the default."""
     try:
-        found = parse_qs((search or "")[: bounds.QUERY].removeprefix("?"), max_num_fields=300)
+        query = parse_qs((search or "")[: bounds.QUERY].removeprefix("?"), max_num_fields=300)
     except ValueError:
         return View()
-    tab = _first(found, "tab")
+    tab = _first(query, "tab")
     return View(
-        _first(found, "control"),
-        _first(found, "test"),
-        filters_of({**found, "device": _first(found, "device"), "steps": _first(found, "steps")}),
-        forced=_first(found, "forced") == "1",
+        _first(query, "control"),
+        _first(query, "test"),
+        filters_of({**query, "device": _first(query, "device"), "steps": _first(query, "steps")}),
+        forced=_first(query, "forced") == "1",
         tab=tab if tab in TABS else TABS[0],
-        row=_first(found, "row"),
+        row=_first(query, "row"),
         flame=flame_view(
-            {key: found.get(key, []) if key == "zoom" else _first(found, key) for key in FlameView().fields}
+            {key: query.get(key, []) if key == "zoom" else _first(query, key) for key in FlameView().fields}
         ),
-        at_control=_first(found, "at_control"),
-        at_test=_first(found, "at_test"),
-        window=_window(_first(found, "window")),
-        table=parse_layout(found.get("sort", ()), found.get("show", ()), found.get("pin", ()), _first(found, "where")),
+        at_control=_first(query, "at_control"),
+        at_test=_first(query, "at_test"),
+        window=_window(_first(query, "window")),
+        table=parse_layout(query.get("sort", ()), query.get("show", ()), query.get("pin", ()), _first(query, "where")),
     )
 
 
@@ -329,8 +329,8 @@ def _ranks(values: Iterable[str | int]) -> tuple[int, ...]:
     return tuple(sorted({int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 10}))
 
 
-def _first(found: Mapping[str, Sequence[str]], key: str) -> str:
-    return found.get(key, ("",))[0]
+def _first(query: Mapping[str, Sequence[str]], key: str) -> str:
+    return query.get(key, ("",))[0]
 
 
 def _window(text: str) -> Window | None:

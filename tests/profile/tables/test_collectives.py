@@ -9,7 +9,7 @@ from random_traces import trace_events
 from traces import FOLDER, needs_traces
 
 from tracediff import bounds
-from tracediff.aggregate.summary import table_average
+from tracediff.aggregate.averages import table_average
 from tracediff.engine import LoadOptions, load_sets, profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.analyses.collective_ops import bus_bytes, size_labels

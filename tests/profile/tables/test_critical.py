@@ -12,7 +12,7 @@ from properties import examples
 from random_traces import trace_events
 from traces import FILES, NAMES, needs_traces, trace
 
-from tracediff.aggregate.summary import table_average
+from tracediff.aggregate.averages import table_average
 from tracediff.engine import LoadOptions, load_sets, profile_file
 from tracediff.ingest.files.source import TraceFile
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from properties import examples
 from random_traces import trace_events
 
-from tracediff.aggregate.summary import table_average
+from tracediff.aggregate.averages import table_average
 from tracediff.engine import LoadOptions, load_sets, profile_file
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile

@@ -15,7 +15,7 @@ from traces import needs_traces, trace
 from with_torch import run_with_torch
 
 import tracediff
-from tracediff.aggregate.summary import table_average
+from tracediff.aggregate.averages import table_average
 from tracediff.engine import LoadOptions, load_sets, profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.tables.memory import BEFORE, NO_ADDRESS, NO_EVENT, NOWHERE

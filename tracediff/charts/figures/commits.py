@@ -117,9 +117,9 @@ def _hover(point: Point, interval: tuple[float, float]) -> str:
 
 
 def _families(figure: go.Figure, series: Series, colours: Palette) -> None:
-    shown = series.families[: bounds.PANELS]
+    families = series.families[: bounds.PANELS]
     unit = time_unit(us for point in series.points for us in point.families.values())
-    for name, colour in zip(shown, colours.parts, strict=False):
+    for name, colour in zip(families, colours.parts, strict=False):
         amounts = [point.families.get(name, 0.0) for point in series.points]
         _line(figure, 2, label(name, 28), amounts, unit, colour, [f"{label(name, 80)}: {time(us)}" for us in amounts])
     figure.update_yaxes(title_text=unit.name, rangemode="tozero", row=2, col=1)
@@ -162,6 +162,6 @@ def _title(series: Series) -> str:
     head = f"Step time over {plural(len(series.points), 'commit')}"
     if largest is None:
         return f"{head}: no change beyond the noise"
-    found = plural(len(changes), "change point")
+    change_count = plural(len(changes), "change point")
     size_of_change = signed_percent(math.expm1(largest.estimate.effect))
-    return f"{head}: {found}, the largest {size_of_change} at {series.points[largest.first].commit[:9]}"
+    return f"{head}: {change_count}, the largest {size_of_change} at {series.points[largest.first].commit[:9]}"

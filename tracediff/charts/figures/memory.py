@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
-    shown = [
+    steps = [
         (which, side.typical)
         for which, side in enumerate(sides_of(subject))
         if side.typical and side.typical.timeline.memory
     ]
-    if not shown:
+    if not steps:
         return empty(theme, "No memory events: record the traces with profile_memory=True. Snapshots contain none.")
     colours = palette(theme)
     sides = sides_of(subject)
-    devices = _devices([step for _, step in shown])
-    unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
+    devices = _devices([step for _, step in steps])
+    unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in steps)
     figure = panels([label(device) for device in devices], 0.3 / len(devices))
-    length = max((step.timeline.end - step.timeline.start) / 1000 for _, step in shown)
+    length = max((step.timeline.end - step.timeline.start) / 1000 for _, step in steps)
     for row, device in enumerate(devices, start=1):
         _panel(
             figure,
             row,
-            [(which, step, m) for which, step in shown for m in step.timeline.memory if m.device == device],
+            [(which, step, m) for which, step in steps for m in step.timeline.memory if m.device == device],
             unit=unit,
             theme_colours=colours,
             names=side_names(subject),
@@ -53,8 +53,8 @@ def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure
     return finish(
         figure,
         theme,
-        _title(shown, devices[0], len(sides)),
-        _subtitle([step for _, step in shown]),
+        _title(steps, devices[0], len(sides)),
+        _subtitle([step for _, step in steps]),
         60 + 210 * len(devices),
     )
 
@@ -95,12 +95,12 @@ def _devices(steps: list[TypicalStep]) -> list[str]:
     most: dict[str, int] = {}
     for curve in (m for step in steps for m in step.timeline.memory):
         most[curve.device] = max(most.get(curve.device, 0), int(curve.allocated.max()))
-    kept = sorted(most, key=lambda d: -most[d])[: bounds.PANELS]
-    return sorted(kept, key=lambda d: (d == "host", len(d), d))
+    devices = sorted(most, key=lambda d: -most[d])[: bounds.PANELS]
+    return sorted(devices, key=lambda d: (d == "host", len(d), d))
 
 
-def _title(shown: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
-    most = [(which, curve) for which, step in shown for curve in step.timeline.memory if curve.device == device]
+def _title(steps: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
+    most = [(which, curve) for which, step in steps for curve in step.timeline.memory if curve.device == device]
     parts = [f"{size(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
     return f"Peak memory allocated in a typical step ({device}): {', '.join(parts)}"
 
@@ -121,19 +121,19 @@ PANEL = 240
 
 def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") -> go.Figure:
     """One panel per device and snapshot (control above test), with the same axes and colours; a mark at the peak."""
-    shown = _panels(accounts)
-    colours = _colours([account for _, account in shown], palette(theme))
-    unit = byte_unit(account.peak for _, account in shown)
-    figure = panels([title for title, _ in shown], 0.3 / len(shown))
-    named: set[str] = set()
-    for row, (_, account) in enumerate(shown, start=1):
-        found = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
-        _layers(figure, row, found, account, unit=unit, colours=colours, named=named)
+    account_panels = _panels(accounts)
+    colours = _colours([account for _, account in account_panels], palette(theme))
+    unit = byte_unit(account.peak for _, account in account_panels)
+    figure = panels([title for title, _ in account_panels], 0.3 / len(account_panels))
+    legend_names: set[str] = set()
+    for row, (_, account) in enumerate(account_panels, start=1):
+        layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
+        _layers(figure, row, layers, account, unit=unit, colours=colours, legend_names=legend_names)
         _peak(figure, row, account, unit, palette(theme))
-    figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in shown))])
-    figure.update_xaxes(range=[0, max(len(account.levels) for _, account in shown) - 1])
-    figure.update_xaxes(title_text="events of the allocator", row=len(shown), col=1)
-    return finish(figure, theme, _layers_title(accounts), SUBTITLE, 60 + PANEL * len(shown))
+    figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in account_panels))])
+    figure.update_xaxes(range=[0, max(len(account.levels) for _, account in account_panels) - 1])
+    figure.update_xaxes(title_text="events of the allocator", row=len(account_panels), col=1)
+    return finish(figure, theme, _layers_title(accounts), SUBTITLE, 60 + PANEL * len(account_panels))
 
 
 SUBTITLE = "Memory of torch's caching allocator by the line that allocated it; dots mark the peaks."
@@ -141,14 +141,14 @@ SUBTITLE = "Memory of torch's caching allocator by the line that allocated it; d
 
 def _panels(accounts: Sequence[SnapshotAccount]) -> list[tuple[str, Account]]:
     """(title, account) of up to PANELS panels: device by device, control before test."""
-    found = []
+    account_panels = []
     for device in sorted({account.device for side in accounts for account in side.devices}):
         for k, side in enumerate(accounts):
             which = f"{SIDES[k]}: " if len(accounts) > 1 else ""
-            found += [
+            account_panels += [
                 (f"{which}{label(side.name, 60)}, device {device}", a) for a in side.devices if a.device == device
             ]
-    return found[: bounds.PANELS]
+    return account_panels[: bounds.PANELS]
 
 
 def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, str]:
@@ -165,22 +165,22 @@ def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, s
 def _layers(
     figure: go.Figure,
     row: int,
-    found: MemoryTimeline,
+    layers: MemoryTimeline,
     account: Account,
     *,
     unit: Unit,
     colours: dict[str, str],
-    named: set[str],
+    legend_names: set[str],
 ) -> None:
     for name, colour in colours.items():
-        amounts = found.layers.get(name)
+        amounts = layers.layers.get(name)
         if amounts is None:
             continue
         figure.add_scatter(
             name=label(name, 40),
             legendgroup=name,
-            showlegend=name not in named,
-            x=found.levels,
+            showlegend=name not in legend_names,
+            x=layers.levels,
             y=[unit.scaled(amount) for amount in amounts],
             stackgroup=str(row),
             mode="lines",
@@ -188,12 +188,12 @@ def _layers(
             fillcolor=colour,
             **hovers(
                 f"{full_name(name)}: {size(amount)}{_when(account, level)}"
-                for level, amount in zip(found.levels, amounts, strict=True)
+                for level, amount in zip(layers.levels, amounts, strict=True)
             ),
             row=row,
             col=1,
         )
-        named.add(name)
+        legend_names.add(name)
 
 
 def _peak(figure: go.Figure, row: int, account: Account, unit: Unit, theme_colours: Palette) -> None:

@@ -80,13 +80,13 @@ def draw_op_bars(
     import plotly.graph_objects as go
 
     key = SORTS[choice("sort", sort, SORTS)]
-    drawn = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
-    drawn = [b for b in drawn if b.delta or sort not in ("change", "increase", "decrease")]
-    if not drawn:
+    displayed = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
+    displayed = [b for b in displayed if b.delta or sort not in ("change", "increase", "decrease")]
+    if not displayed:
         sentence = f"{what}: nothing changed." if bars else "There are no operations on this device."
         return empty(theme, not_compared(comparison) or sentence)
     figure = go.Figure()
-    for group, name, colour, values in _groups(comparison, drawn, palette(theme), is_time=unit is not None):
+    for group, name, colour, values in _groups(comparison, displayed, palette(theme), is_time=unit is not None):
         if values:
             figure.add_bar(
                 name=name,
@@ -95,27 +95,31 @@ def draw_op_bars(
                 y=list(values),
                 x=[unit.scaled(value) if unit else value for value in values.values()],
                 marker_color=colour,
-                **hovers(_hover(comparison, drawn[row].op) for row in values),
+                **hovers(_hover(comparison, displayed[row].op) for row in values),
             )
-    name_rows(figure, [label(b.op.name) for b in drawn])
+    name_rows(figure, [label(b.op.name) for b in displayed])
     axis = f"time per step ({unit.name})" if unit else "count per step"
     figure.update_xaxes(title_text=axis, rangemode="tozero")
     figure.update_layout(barmode="group")
     return finish(
-        figure, theme, _title(drawn, what, unit), _subtitle(len(drawn), len(bars), sort), 80 + 36 * len(drawn)
+        figure,
+        theme,
+        _title(displayed, what, unit),
+        _subtitle(len(displayed), len(bars), sort),
+        80 + 36 * len(displayed),
     )
 
 
 def _groups(
-    comparison: Comparison, drawn: list[Bar], colours: Palette, is_time: bool
+    comparison: Comparison, displayed: list[Bar], colours: Palette, is_time: bool
 ) -> list[tuple[str, str, str, dict[int, float]]]:
     """(group, legend entry, colour, row → value) of the bars of each colour."""
     control, test = side_names(comparison)
     sides = [
-        ("control", control, colours.control, {row: b.amount.control for row, b in enumerate(drawn)}),
-        ("test", test, colours.test, {row: b.amount.test for row, b in enumerate(drawn)}),
+        ("control", control, colours.control, {row: b.amount.control for row, b in enumerate(displayed)}),
+        ("test", test, colours.test, {row: b.amount.test for row, b in enumerate(displayed)}),
     ]
-    deltas = {row: b.delta for row, b in enumerate(drawn)}
+    deltas = {row: b.delta for row, b in enumerate(displayed)}
     if not is_time:
         return [*sides, ("difference", "difference", colours.neutral, deltas)]
     slower, faster = ({row: d for row, d in deltas.items() if d * sign > 0} for sign in (1, -1))
@@ -137,21 +141,21 @@ def _hover(comparison: Comparison, op: Op) -> str:
     )
 
 
-def _title(drawn: list[Bar], what: str, unit: Unit | None) -> str:
-    largest = max(drawn, key=lambda b: abs(b.delta))
+def _title(displayed: list[Bar], what: str, unit: Unit | None) -> str:
+    largest = max(displayed, key=lambda b: abs(b.delta))
     delta = signed_time(largest.delta) if unit else signed_count(largest.delta)
     name = largest.op.name if len(largest.op.name) <= 40 else f"{largest.op.name[:39]}…"
     return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({delta})"
 
 
-def _subtitle(shown: int, total: int, sort: str) -> str:
+def _subtitle(displayed: int, total: int, sort: str) -> str:
     orders = {
         "change": "largest change first",
         "increase": "largest increase first",
         "decrease": "largest decrease first",
         "name": "by name",
     }
-    which = plural(total, "operation") if shown == total else f"{shown:,} of {plural(total, 'operation')}"
+    which = plural(total, "operation") if displayed == total else f"{displayed:,} of {plural(total, 'operation')}"
     return f"{which}, {orders.get(sort, f'largest in {sort} first')}."
 
 
@@ -222,23 +226,23 @@ def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], t
 
     suffix, difference = ends
     labels = _labels(frame)
-    shown = _most_changed(frame, difference, top)
-    names = [escape(str(name), quote=False) for name in shown.index]
+    rows = _most_changed(frame, difference, top)
+    names = [escape(str(name), quote=False) for name in rows.index]
     places = list(range(len(names)))
     columns = {**{label: label + suffix for label in labels}, "Difference": difference}
     bars: list[Any] = [
         go.Bar(
             name=escape(label, quote=False),
             x=places,
-            y=shown[column].tolist(),
+            y=rows[column].tolist(),
             customdata=data_array(names),
             hovertemplate="%{customdata}<br>%{y:,}",
         )
         for label, column in columns.items()
     ]
-    if len(shown) < len(frame):
-        title += f": the {len(shown)} of {len(frame)} that changed most"
-    ticks = [escape(_shortened(str(name)), quote=False) for name in shown.index]
+    if len(rows) < len(frame):
+        title += f": the {len(rows)} of {len(frame)} that changed most"
+    ticks = [escape(_shortened(str(name)), quote=False) for name in rows.index]
     figure = go.Figure(bars)
     figure.update_layout(barmode="group", title_text=title, yaxis_title=unit)
     figure.update_xaxes(tickmode="array", tickvals=places, ticktext=ticks, automargin=True)

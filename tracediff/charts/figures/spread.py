@@ -37,26 +37,26 @@ def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go
     unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
     names = side_names(subject)
     share = max(bounds.DOTS // len(runs), bounds.DOTS_OF_RUN)
-    shown: set[int] = set()
+    legend_sides: set[int] = set()
     figure = go.Figure()
     for place, (which, name, steps) in enumerate(runs):
-        drawn = _chosen(steps, share)
+        sample = _sampled(steps, share)
         figure.add_box(
             name=names[which],
             legendgroup=str(which),
-            showlegend=which not in shown,
-            x=[place] * len(drawn),
-            y=[unit.scaled(step.period_ns / 1000) for step in drawn],
+            showlegend=which not in legend_sides,
+            x=[place] * len(sample),
+            y=[unit.scaled(step.period_ns / 1000) for step in sample],
             width=0.55,
             **step_dots(colours, which),
             line={"color": colours.text, "width": 1.2},
             fillcolor=faint(colours.sides[which], 0.3),
             **hovers(
                 f"{label(name, 80)}<br>step {step.number}, rank {step.rank}<br>{time(step.period_ns / 1000)}"
-                for step in drawn
+                for step in sample
             ),
         )
-        shown.add(which)
+        legend_sides.add(which)
     ticks = [f"{label(name, 16)}<br>{plural(len(steps), 'step')}" for _, name, steps in runs]
     figure.update_xaxes(
         tickmode="array",
@@ -72,7 +72,7 @@ def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go
     )
 
 
-def _chosen(steps: list[UsedStep], most: int) -> list[UsedStep]:
+def _sampled(steps: list[UsedStep], most: int) -> list[UsedStep]:
     """At most ``most`` of ``steps``, evenly from the shortest to the longest."""
     if len(steps) <= most:
         return steps
@@ -95,7 +95,7 @@ def _title(subject: Comparison | Analysis) -> str:
     return f"{medians}; the change is {signed_time(low)} to {signed_time(high)} (95 % interval)"
 
 
-def _subtitle(subject: Comparison | Analysis, chosen: bool) -> str:
+def _subtitle(subject: Comparison | Analysis, is_sampled: bool) -> str:
     text = "Each dot is a step, each box a run (quartiles and median)."
     if not isinstance(subject, Comparison):
         return text
@@ -108,7 +108,7 @@ def _subtitle(subject: Comparison | Analysis, chosen: bool) -> str:
         )
     elif verdict.ci95_us is None:
         text += " Too few runs: significance unknown."
-    return text + (" Long runs are sampled evenly." if chosen else "")
+    return text + (" Long runs are sampled evenly." if is_sampled else "")
 
 
 COMMUNICATION = "communication kernels"

@@ -39,17 +39,17 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
     """The typical step of both sides (or of one set) from completion to completion, beginning at 0: state, streams,
     threads. Short events are put together.
     """
-    shown = [(which, side.typical) for which, side in enumerate(sides_of(subject)) if side.typical is not None]
-    if not shown:
+    steps = [(which, side.typical) for which, side in enumerate(sides_of(subject)) if side.typical is not None]
+    if not steps:
         return empty(theme, NO_EVENTS)
     colours = palette(theme)
-    lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in shown]
+    lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in steps]
     unit = time_unit(lengths)
-    heights = [len(step.timeline.rows) + 1 for _, step in shown]
-    titles = [side_names(subject)[which] for which, _ in shown]
+    heights = [len(step.timeline.rows) + 1 for _, step in steps]
+    titles = [side_names(subject)[which] for which, _ in steps]
     figure = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
     in_legend: set[str] = set()
-    for k, (which, step) in enumerate(shown):
+    for k, (which, step) in enumerate(steps):
         _step(
             figure,
             k + 1,
@@ -62,9 +62,9 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
         )
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
-    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(shown), col=1)
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(steps), col=1)
     return finish(
-        figure, theme, _title(shown, lengths), _subtitle(shown, len(sides_of(subject))), ROW * sum(heights) + 100
+        figure, theme, _title(steps, lengths), _subtitle(steps, len(sides_of(subject))), ROW * sum(heights) + 100
     )
 
 
@@ -144,25 +144,25 @@ def _colours(theme_colours: Palette) -> dict[str, str]:
     )
 
 
-def _title(shown: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
-    if len(shown) == 1:
+def _title(steps: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
+    if len(steps) == 1:
         return f"A typical step takes {time(lengths[0])}"
     return f"A typical step: {time(lengths[0])} in the control, {time(lengths[1])} in the test"
 
 
-def _subtitle(shown: list[tuple[int, TypicalStep]], sides: int) -> str:
+def _subtitle(steps: list[tuple[int, TypicalStep]], sides: int) -> str:
     which = "; ".join(
         f"{f'{SIDES[k]}: ' if sides > 1 else ''}step {step.timeline.step} of {step.run[:40]}, rank {step.rank}"
-        for k, step in shown
+        for k, step in steps
     )
     text = (
         f"The step closest to the median period ({which}). Short events are merged; the hover text gives their number."
     )
-    left = sum(step.timeline.left_out for _, step in shown)
+    omitted = sum(step.timeline.left_out for _, step in steps)
     return (
         text
-        + (f" {plural(left, 'less busy stream or thread')} omitted." if left else "")
-        + ("" if len(shown) == sides else f" {NO_EVENTS}")
+        + (f" {plural(omitted, 'less busy stream or thread')} omitted." if omitted else "")
+        + ("" if len(steps) == sides else f" {NO_EVENTS}")
     )
 
 
@@ -196,21 +196,21 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
     for which, side in enumerate(sides):
         if side is None:
             continue
-        shown = union(side.start, np.maximum(side.end, side.start + int(longest * NARROWEST)))
-        first = np.searchsorted(np.sort(side.start), shown.start, side="left")
+        covered = union(side.start, np.maximum(side.end, side.start + int(longest * NARROWEST)))
+        first = np.searchsorted(np.sort(side.start), covered.start, side="left")
         count = np.diff(np.append(first, len(side.start)))
         figure.add_bar(
             name=SIDES[which],
             orientation="h",
-            y=data_array([SIDES[which]] * len(shown.start)),
-            base=shown.start / 1000 / unit.size,
-            x=(shown.end - shown.start) / 1000 / unit.size,
+            y=data_array([SIDES[which]] * len(covered.start)),
+            base=covered.start / 1000 / unit.size,
+            x=(covered.end - covered.start) / 1000 / unit.size,
             width=0.5,
             marker={"color": colours.sides[which]},
             **hovers(
                 f"{label(side.where, 60)}<br>{plural(n, 'event')} from {time(start / 1000)} on, {time(took / 1000)}"
                 for n, start, took in zip(
-                    count.tolist(), shown.start.tolist(), (shown.end - shown.start).tolist(), strict=True
+                    count.tolist(), covered.start.tolist(), (covered.end - covered.start).tolist(), strict=True
                 )
             ),
             showlegend=False,
@@ -240,17 +240,17 @@ def name_steps(
     unit = time_unit(step.ns / 1000 for side in steps for step in side)
     figure = go.Figure()
     for which, side in enumerate(steps):
-        drawn = side[:: max(1, -(-len(side) // bounds.DOTS_OF_SIDE))]
+        sample = side[:: max(1, -(-len(side) // bounds.DOTS_OF_SIDE))]
         figure.add_box(
             name=SIDES[which],
-            x=data_array([SIDES[which]] * len(drawn)),
-            y=[unit.scaled(step.ns / 1000) for step in drawn],
+            x=data_array([SIDES[which]] * len(sample)),
+            y=[unit.scaled(step.ns / 1000) for step in sample],
             **step_dots(colours, which),
             line={"color": colours.text, "width": 1},
             fillcolor="rgba(0,0,0,0)",
             **hovers(
                 f"{label(s.run, 40)}, rank {s.rank}, step {s.step}<br>{count(s.count)} ×, {time(s.ns / 1000)}"
-                for s in drawn
+                for s in sample
             ),
             showlegend=False,
         )

@@ -46,8 +46,8 @@ def workload(name: str) -> Workload:
         TracediffError: there is none; or torch, which all of them need, is not installed.
     """
     if name not in NAMES:
-        known = f"workloads: {', '.join(NAMES)}"
-        raise TracediffError(f"--workload {name}", "unknown workload", did_you_mean(name, NAMES, known))
+        listing = f"workloads: {', '.join(NAMES)}"
+        raise TracediffError(f"--workload {name}", "unknown workload", did_you_mean(name, NAMES, listing))
     check_torch("tracediff collect")
-    found: Workload = getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))
-    return found
+    selected: Workload = getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))
+    return selected

@@ -112,19 +112,19 @@ def jacobian(variant: Variant, device: str, many: int, few: int, batch: int) -> 
     weights = dict(model.named_parameters())[last].detach()
     is_batched = variant.choice("one", "batched") == "batched"
     x = torch.randn(*((batch,) if is_batched else ()), inputs, device=device)
-    by = 0 if variant.choice("inputs", "weights") == "weights" else 1
+    argnum = 0 if variant.choice("inputs", "weights") == "weights" else 1
 
     def output(weights: Tensor, x: Tensor) -> Tensor:
         return functional_call(model, {last: weights}, (x,))
 
     def by_rows(weights: Tensor, x: Tensor) -> Tensor:
         y, pull_back = vjp(output, weights, x)
-        return torch.stack([pull_back(row)[by] for row in torch.eye(len(y), device=y.device)])
+        return torch.stack([pull_back(row)[argnum] for row in torch.eye(len(y), device=y.device)])
 
     def by_samples(weights: Tensor, x: Tensor) -> Tensor:
         return torch.stack([by_rows(weights, sample) for sample in x])
 
-    ways = {"loop": by_rows, "jacrev": jacrev(output, argnums=by), "jacfwd": jacfwd(output, argnums=by)}
+    ways = {"loop": by_rows, "jacrev": jacrev(output, argnums=argnum), "jacfwd": jacfwd(output, argnums=argnum)}
     way = variant.choice(*ways)
     jacobian = ways[way]
     if is_batched:

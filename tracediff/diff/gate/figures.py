@@ -68,8 +68,8 @@ def runs_to_separate(spread: float, distance: float) -> int | None:
 
 def _least_runs(enough: Callable[[int], bool]) -> int | None:
     runs = range(2, bounds.RECOMMENDED_RUNS + 1)
-    found = bisect_left(runs, True, key=enough)
-    return runs[found] if found < len(runs) else None
+    position = bisect_left(runs, True, key=enough)
+    return runs[position] if position < len(runs) else None
 
 
 FEW_RUNS = "too few runs: significance unknown"
@@ -160,10 +160,10 @@ def _family(limit: Limit, comparison: Comparison) -> Figure:
 
 def _ops(limit: Limit, comparison: Comparison) -> list[Figure]:
     ops = [op for op in comparison.ops if op.category not in ANNOTATIONS]
-    found = [op for op in ops if _matches(op, limit.name)]
-    if not found:
+    matches = [op for op in ops if _matches(op, limit.name)]
+    if not matches:
         raise _unknown(limit, "an operator or kernel", [name for op in ops for name in (op.name, op.raw_name)])
-    return [_op(op, comparison, len(found) > 1) for op in found]
+    return [_op(op, comparison, len(matches) > 1) for op in matches]
 
 
 def _unknown(limit: Limit, what: str, names: Sequence[str]) -> TracediffError:
@@ -222,9 +222,9 @@ def _kernels(comparison: Comparison) -> Figure:
 def peak_memory(*manifests: Manifest | None) -> tuple[float | None, ...]:
     """Peak bytes of the median run of each side: of the device if all sides recorded it, else of the host."""
     for place in ("device", "host"):
-        found = tuple(_median_peak(manifest, place) for manifest in manifests)
-        if None not in found:
-            return found
+        peaks = tuple(_median_peak(manifest, place) for manifest in manifests)
+        if None not in peaks:
+            return peaks
     return (None,) * len(manifests)
 
 

@@ -109,14 +109,14 @@ def ascending(pairs: Pairs) -> Pairs:
     return [p for p, q in zip(chain, [(-1, -1), *chain], strict=False) if p[0] > q[0]]
 
 
-def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+def within_gaps(pairs: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
     """Align what lies between neighbouring pairs that are in order on both sides."""
     anchors, last = [], -1
-    for i, j in found:
+    for i, j in pairs:
         if j > last:
             anchors.append((i, j))
             last = j
-    taken_a, taken_b = {i for i, _ in found}, {j for _, j in found}
+    taken_a, taken_b = {i for i, _ in pairs}, {j for _, j in pairs}
     out = []
     for (i0, j0), (i1, j1) in zip([(-1, -1), *anchors], [*anchors, (len(a), len(b))], strict=True):
         gap_a = [i for i in range(i0 + 1, i1) if i not in taken_a]
@@ -125,9 +125,9 @@ def within_gaps(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> P
     return out
 
 
-def equal_in_turn(found: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
-    """Of the elements that ``found`` leaves over the k-th of each kind on one side with the k-th on the other."""
-    taken_a, taken_b = {i for i, _ in found}, {j for _, j in found}
+def equal_in_turn(pairs: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """Of the elements that ``pairs`` leaves over the k-th of each kind on one side with the k-th on the other."""
+    taken_a, taken_b = {i for i, _ in pairs}, {j for _, j in pairs}
     waiting: dict[Hashable, deque[int]] = defaultdict(deque)
     for j, element in enumerate(b):
         if j not in taken_b:
@@ -146,9 +146,9 @@ class Joined(Generic[Member]):
 
     def _find(self, member: Member) -> Member:
         root = self._root
-        while (above := root.setdefault(member, member)) != member:
-            root[member] = root[above]  # half the way for the next one
-            member = above
+        while (parent := root.setdefault(member, member)) != member:
+            root[member] = root[parent]  # half the way for the next one
+            member = parent
         return member
 
     def join(self, one: Member, other: Member) -> None:
@@ -157,7 +157,7 @@ class Joined(Generic[Member]):
 
     def groups(self) -> list[list[Member]]:
         """All groups, in the order in which their first members were joined."""
-        found: dict[Member, list[Member]] = defaultdict(list)
+        members_of_root: dict[Member, list[Member]] = defaultdict(list)
         for member in list(self._root):
-            found[self._find(member)].append(member)
-        return list(found.values())
+            members_of_root[self._find(member)].append(member)
+        return list(members_of_root.values())

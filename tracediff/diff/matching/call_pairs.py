@@ -48,11 +48,13 @@ def shape_key(op: str, shapes: str | None) -> tuple[str, ...]:
     if not shapes:
         return ()
     try:
-        given = json.loads(shapes)
+        recorded = json.loads(shapes)
     except ValueError:
         return (shapes,)
-    kept = [json.dumps(s, separators=(",", ":")) for s in given if s] if isinstance(given, list) else [shapes]
-    return tuple(kept[: TENSORS.get(op, len(kept))])
+    tensor_shapes = (
+        [json.dumps(s, separators=(",", ":")) for s in recorded if s] if isinstance(recorded, list) else [shapes]
+    )
+    return tuple(tensor_shapes[: TENSORS.get(op, len(tensor_shapes))])
 
 
 def compared_shapes(control: CallTree, test: CallTree) -> tuple[ComparedShapes, ComparedShapes] | None:
@@ -219,10 +221,10 @@ def _write_contents(sides: tuple[_Side, _Side]) -> None:
     for side in sides:
         side.content = [0] * len(side.tree.calls)
         for node in range(len(side.tree.calls) - 1, -1, -1):  # children come after their parents
-            below = tuple(
+            contents = tuple(
                 side.content[c] for c in side.children[node] if not VIEWS.match(base_name(side.tree.calls[c].name))
             )
-            side.content[node] = numbers.setdefault((side.label(node), below), len(numbers))
+            side.content[node] = numbers.setdefault((side.label(node), contents), len(numbers))
 
 
 def _pair_in_order(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
@@ -249,29 +251,29 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
     contents: list[list[Hashable]] = [[side.content[n] for n in nodes] for side, nodes in lists]
     labels = [[side.label(n) for n in nodes] for side, nodes in lists]
     heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in lists]
-    found = [
+    pairs = [
         (heavy[0][i], heavy[1][j])
         for i, j in align(
             *([keys_of_side[i] for i in positions] for keys_of_side, positions in zip(contents, heavy, strict=True))
         )
     ]
     for keys in (contents, labels):
-        found += within_gaps(sorted(found), *keys)
+        pairs += within_gaps(sorted(pairs), *keys)
     for keys in (contents, labels):
-        found += equal_in_turn(found, *keys)
+        pairs += equal_in_turn(pairs, *keys)
     names: list[list[Hashable]] = [[side.label(n)[:2] for n in nodes] for side, nodes in lists]
-    return found + _only_ones_left(found, *names)
+    return pairs + _only_ones_left(pairs, *names)
 
 
-def _only_ones_left(found: Pairs, a: list[Hashable], b: list[Hashable]) -> Pairs:
-    """The elements that ``found`` leaves over and that have no equal among those, on either side: of calls without
+def _only_ones_left(pairs: Pairs, a: list[Hashable], b: list[Hashable]) -> Pairs:
+    """The elements that ``pairs`` leaves over and that have no equal among those, on either side: of calls without
     their shapes, the same call of another size.
     """
-    taken = {i for i, _ in found}, {j for _, j in found}
-    left = [[k for k in range(len(keys)) if k not in mine] for keys, mine in zip((a, b), taken, strict=True)]
-    counts = [Counter(keys[k] for k in some) for keys, some in zip((a, b), left, strict=True)]
-    of_test = {b[j]: j for j in left[1]}
-    return [(i, of_test[a[i]]) for i in left[0] if counts[0][a[i]] == counts[1][a[i]] == 1]
+    paired = {i for i, _ in pairs}, {j for _, j in pairs}
+    unpaired = [[k for k in range(len(keys)) if k not in mine] for keys, mine in zip((a, b), paired, strict=True)]
+    counts = [Counter(keys[k] for k in some) for keys, some in zip((a, b), unpaired, strict=True)]
+    of_test = {b[j]: j for j in unpaired[1]}
+    return [(i, of_test[a[i]]) for i in unpaired[0] if counts[0][a[i]] == counts[1][a[i]] == 1]
 
 
 def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
@@ -295,13 +297,13 @@ def _pair_left_over(pairing: Pairing, sides: tuple[_Side, _Side]) -> None:
     shapes.
     """
     places: list[dict[Hashable, list[int]]] = []
-    for side, taken in zip(sides, (pairing.test_of, pairing.control_of), strict=True):
+    for side, partners in zip(sides, (pairing.test_of, pairing.control_of), strict=True):
         place: dict[Hashable, list[int]] = defaultdict(list)
         where: list[Hashable] = []
         for node, call in enumerate(side.tree.calls):
-            above = where[call.parent] if call.parent >= 0 else ()
-            where.append((above, call.label) if call.kind in ("phase", "module") else above)
-            if call.kind == "op" and node not in taken:
+            path = where[call.parent] if call.parent >= 0 else ()
+            where.append((path, call.label) if call.kind in ("phase", "module") else path)
+            if call.kind == "op" and node not in partners:
                 place[where[node]].append(node)
         turn = _call_order(side)
         places.append({key: sorted(nodes, key=turn.__getitem__) for key, nodes in place.items()})

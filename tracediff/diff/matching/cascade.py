@@ -16,25 +16,25 @@ from tracediff.profile.kernels.families import OTHER
 
 def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
     """All items of both sides in groups; items in order of running."""
-    left = Leftover(control, test)
+    leftover = Leftover(control, test)
     matches: list[Match] = []
     alone: list[Match] = []
     levels: tuple[Callable[[], list[Match]], ...] = (
-        lambda: by_operator(left, trees, pairing),
-        lambda: _by_key(left, "module", _module_of_op),
-        lambda: by_fusion(left, matches, trees),
-        lambda: by_sequence(left),
-        lambda: _by_key(left, "module", _module),
-        lambda: _by_key(left, "family", _family),
+        lambda: by_operator(leftover, trees, pairing),
+        lambda: _by_key(leftover, "module", _module_of_op),
+        lambda: by_fusion(leftover, matches, trees),
+        lambda: by_sequence(leftover),
+        lambda: _by_key(leftover, "module", _module),
+        lambda: _by_key(leftover, "family", _family),
     )
     for level in levels:
-        found = level()
-        matches += [match for match in found if match[1] and match[2]]
-        alone += [match for match in found if not (match[1] and match[2])]
-        left.take(found)
-    matches = _with_rest_of_calls(matches, left)
+        level_matches = level()
+        matches += [match for match in level_matches if match[1] and match[2]]
+        alone += [match for match in level_matches if not (match[1] and match[2])]
+        leftover.take(level_matches)
+    matches = _with_rest_of_calls(matches, leftover)
     whole = sum(item.ns for item in (*control, *test))
-    return [_placed(match, whole) for match in matches] + alone + _one_sided(left)
+    return [_placed(match, whole) for match in matches] + alone + _one_sided(leftover)
 
 
 def _placed(match: Match, whole: int) -> Match:
@@ -48,32 +48,33 @@ def _placed(match: Match, whole: int) -> Match:
     return (PLACED_AS[level], control, test, shared) if level in PLACED_AS and wide and not one_call else match
 
 
-def by_operator(left: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
+def by_operator(leftover: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
     """Levels exact and op: the items below one call; where only an operator further out has work on both sides, the
     items below that.
     """
-    held: dict[int, Sides] = defaultdict(lambda: ([], []))  # control call → items below it and below its partner
+    # Control call → items below it and below its partner.
+    items_of_call: dict[int, Sides] = defaultdict(lambda: ([], []))
     partners = pairing.test_of, pairing.control_of
-    for side, items in enumerate((left.control, left.test)):
+    for side, items in enumerate((leftover.control, leftover.test)):
         for item in items:
             call = _paired(trees[side], item.node, partners[side])
             if call >= 0:
-                held[call if side == 0 else pairing.control_of[call]][side].append(item)
+                items_of_call[call if side == 0 else pairing.control_of[call]][side].append(item)
     depth = _depths(trees[0])
     moved = True
     while moved:
         moved = False
-        for a in sorted(held, key=lambda a: -depth[a]):
-            if all(held[a]) or not any(held[a]):
+        for a in sorted(items_of_call, key=lambda a: -depth[a]):
+            if all(items_of_call[a]) or not any(items_of_call[a]):
                 continue
-            side = 0 if held[a][0] else 1
+            side = 0 if items_of_call[a][0] else 1
             node = a if side == 0 else pairing.test_of[a]
             outer = _paired(trees[side], trees[side].calls[node].parent, partners[side])
-            items = held.pop(a)[side]
+            items = items_of_call.pop(a)[side]
             if outer >= 0:
-                held[outer if side == 0 else pairing.control_of[outer]][side].extend(items)
+                items_of_call[outer if side == 0 else pairing.control_of[outer]][side].extend(items)
                 moved = True
-    pairs = [((a, pairing.test_of[a]), sides) for a, sides in held.items() if all(sides)]
+    pairs = [((a, pairing.test_of[a]), sides) for a, sides in items_of_call.items() if all(sides)]
     return [match for shared, sides in pairs for match in _of_calls(trees, shared, sides)]
 
 
@@ -113,7 +114,7 @@ def _depths(tree: CallTree) -> list[int]:
 
 def _trust(trees: tuple[CallTree, CallTree], control: list[Item], test: list[Item]) -> str:
     """exact where both sides run the same kernels below the same operators, op otherwise."""
-    seen = [
+    kernels = [
         Counter(
             (item.match, shape_key(call.label, call.shapes), call.label)
             for item in items
@@ -121,12 +122,12 @@ def _trust(trees: tuple[CallTree, CallTree], control: list[Item], test: list[Ite
         )
         for tree, items in zip(trees, (control, test), strict=True)
     ]
-    return "exact" if seen[0] == seen[1] else "op"
+    return "exact" if kernels[0] == kernels[1] else "op"
 
 
-def _by_key(left: Leftover, level: str, key: Callable[[Item], Hashable]) -> list[Match]:
+def _by_key(leftover: Leftover, level: str, key: Callable[[Item], Hashable]) -> list[Match]:
     """One group for each key that both sides have."""
-    control, test = _grouped(left.control, key), _grouped(left.test, key)
+    control, test = _grouped(leftover.control, key), _grouped(leftover.test, key)
     return [(level, items, test[k], None) for k, items in control.items() if k is not None and k in test]
 
 
@@ -146,7 +147,7 @@ def _module(item: Item) -> Hashable:
     return (item.module, item.phase) if item.module and item.phase != "unknown" else None
 
 
-def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
+def _with_rest_of_calls(matches: list[Match], leftover: Leftover) -> list[Match]:
     """``matches`` where each group of one family has the rest of what its operator calls launched: a kernel that came
     with another, as the quantiser of an attention kernel does, is part of the replacement. What takes longer than the
     other is not: a convolution does not come with the memset before it.
@@ -154,12 +155,12 @@ def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
     by_call: tuple[dict[int, Counter[int]], ...] = (defaultdict(Counter), defaultdict(Counter))
     for place, (level, *sides, _) in enumerate(matches):
         if level == "family":
-            for found, items in zip(by_call, sides, strict=True):
+            for ns_of_kind, items in zip(by_call, sides, strict=True):
                 for item in items:
                     if item.op is not None:
-                        found[item.node][place] += item.ns
+                        ns_of_kind[item.node][place] += item.ns
     wider = [(level, list(control), list(test), shared) for level, control, test, shared in matches]
-    for side, items in enumerate((left.control, left.test)):
+    for side, items in enumerate((leftover.control, leftover.test)):
         rest_of: dict[int, list[Item]] = defaultdict(list)
         for item in items:
             if item.node in by_call[side]:
@@ -168,7 +169,7 @@ def _with_rest_of_calls(matches: list[Match], left: Leftover) -> list[Match]:
             (place, ns), *others = by_call[side][node].items()
             if not others and sum(item.ns for item in rest) <= ns:
                 (wider[place][1], wider[place][2])[side].extend(rest)
-    left.take(wider)
+    leftover.take(wider)
     return wider
 
 
@@ -180,8 +181,8 @@ def _kind(item: Item) -> Hashable:
     return item.match, item.op, item.module, item.phase
 
 
-def _one_sided(left: Leftover) -> list[Match]:
+def _one_sided(leftover: Leftover) -> list[Match]:
     """What went and what came, by name, operator, module and phase."""
-    went: list[Match] = [("removed", items, [], None) for items in _grouped(left.control, _kind).values()]
-    came: list[Match] = [("added", [], items, None) for items in _grouped(left.test, _kind).values()]
-    return [*went, *came]
+    removed: list[Match] = [("removed", items, [], None) for items in _grouped(leftover.control, _kind).values()]
+    added: list[Match] = [("added", [], items, None) for items in _grouped(leftover.test, _kind).values()]
+    return [*removed, *added]

@@ -22,17 +22,17 @@ PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
 
 
-def by_fusion(left: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
+def by_fusion(leftover: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
     """Groups of fused kernels with the operators they compute, phase by phase."""
-    found: list[Match] = []
-    for phase, a, b in left.by_phase():
+    fusions: list[Match] = []
+    for phase, a, b in leftover.by_phase():
         both = {i.name for i in a if i.fused} & {
             i.name for i in b if i.fused
         }  # their partners are each other, which other levels find
         a, b = ([i for i in items if i.name not in both] for items in (a, b))
         if a and b and any(i.fused for i in (*a, *b)):
-            found += _in_phase(a, b, [m for m in matches if m[1][0].phase == phase], trees)
-    return found
+            fusions += _in_phase(a, b, [m for m in matches if m[1][0].phase == phase], trees)
+    return fusions
 
 
 def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
@@ -70,7 +70,7 @@ def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, joi
     computing = _computing(kernels, {op for chain in chains for op in chain})
     names = {k.name for k in kernels}
     owner: dict[str, Item] = {}
-    seen: set[tuple[str, str]] = set()
+    joined_ops: set[tuple[str, str]] = set()
     for item, chain in zip(items, chains, strict=False):
         own_name = item.name if item.name in names else ""
         for op in chain:
@@ -78,8 +78,8 @@ def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, joi
             if first is None:
                 continue
             joined.join(id(item), id(owner.setdefault(op, first)))
-            if not VIEWS.match(op) and (op, own_name) not in seen:
-                seen.add((op, own_name))
+            if not VIEWS.match(op) and (op, own_name) not in joined_ops:
+                joined_ops.add((op, own_name))
                 for kernel in computing[op]:
                     if kernel.name != own_name:
                         joined.join(id(kernel), id(first))
@@ -91,21 +91,21 @@ def _computing(kernels: list[Item], ops: set[str]) -> dict[str, list[Item]]:
     once, by as many of its words as an operator has.
     """
     lengths = sorted({op.count("_") + 1 for op in ops if op.count("_") < bounds.OPERATOR_WORDS})
-    holds: dict[tuple[str, ...], set[str]] = {}
-    found: dict[str, list[Item]] = defaultdict(list)
+    listed_ops: dict[tuple[str, ...], set[str]] = {}
+    kernels_of_op: dict[str, list[Item]] = defaultdict(list)
     for kernel in kernels:
-        if kernel.fused not in holds:
+        if kernel.fused not in listed_ops:
             lists = [entry.split("_") for entry in kernel.fused]
-            holds[kernel.fused] = {
+            listed_ops[kernel.fused] = {
                 op
                 for words in lists
                 for length in lengths
                 for k in range(len(words) - length + 1)
                 if (op := "_".join(words[k : k + length])) in ops
             }
-        for op in holds[kernel.fused]:
-            found[op].append(kernel)
-    return found
+        for op in listed_ops[kernel.fused]:
+            kernels_of_op[op].append(kernel)
+    return kernels_of_op
 
 
 def _lists(item: Item, tree: CallTree) -> Iterable[str]:

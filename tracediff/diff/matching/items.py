@@ -63,16 +63,18 @@ class Origins:
 
     def _of_logs(self, kernel: str, phase: str) -> KernelOrigin | None:
         """By its phase, else where all phases agree."""
-        found = self._logged.get(kernel, {})
-        return found.get(phase) or (next(iter(found.values())) if len(set(found.values())) == 1 else None)
+        origin_of_phase = self._logged.get(kernel, {})
+        return origin_of_phase.get(phase) or (
+            next(iter(origin_of_phase.values())) if len(set(origin_of_phase.values())) == 1 else None
+        )
 
     def _collected(self, kernel: str, phase: str, occurrence: int) -> KernelOrigin | None:
-        found = self._origins.get((phase, kernel))
-        if not found:
+        origins = self._origins.get((phase, kernel))
+        if not origins:
             return None
-        if len(set(found)) == 1:
-            return found[0]
-        return found[occurrence] if GRAPH_OF_NAME.match(kernel) and occurrence < len(found) else None
+        if len(set(origins)) == 1:
+            return origins[0]
+        return origins[occurrence] if GRAPH_OF_NAME.match(kernel) and occurrence < len(origins) else None
 
 
 def base_name(op: str) -> str:
@@ -94,11 +96,11 @@ def _kernels(graph: CompiledGraph) -> Iterable[tuple[str, KernelOrigin]]:
         (name, int(place or 0), node_names)
         for (name, _, place), node_names in ((k.rpartition(":"), v) for k, v in graph.kernels.items())
     ]
-    taken: set[str] = set()
+    counted_names: set[str] = set()
     for name, _, node_names in sorted(placed, key=lambda entry: entry[1]):
-        known = [nodes[n] for n in node_names if n in nodes]
-        fresh = [n for n in known if n.name not in taken] or known
-        taken |= {n.name for n in known}
+        compiled = [nodes[n] for n in node_names if n in nodes]
+        fresh = [n for n in compiled if n.name not in counted_names] or compiled
+        counted_names |= {n.name for n in compiled}
         counted = [n for n in fresh if not VIEWS.match(base_name(n.op))] or fresh
         yield (
             name,
@@ -223,8 +225,8 @@ def fused_list(name: str) -> tuple[str, ...]:
     """The operators that a fused kernel's name lists, as one text to search in: their names hold underscores
     themselves.
     """
-    found = FUSED_LIST.search(name) if is_generated(name) else None
-    return (found["ops"],) if found else ()
+    list_match = FUSED_LIST.search(name) if is_generated(name) else None
+    return (list_match["ops"],) if list_match else ()
 
 
 LEVELS = (

@@ -94,10 +94,10 @@ Partners = tuple[Int64, Int64]
 """int64 of each side: the other's position of each piece's partner, −1 for none."""
 
 
-def by_sequence(left: Leftover) -> list[Match]:
+def by_sequence(leftover: Leftover) -> list[Match]:
     """Pairs and small groups of which at least one side has no operator, phase by phase."""
     matches: list[Match] = []
-    for _, a, b in left.by_phase():
+    for _, a, b in leftover.by_phase():
         if a and b and any(i.op is None for i in (*a, *b)):
             matches += _in_phase(a, b)
     return matches
@@ -115,12 +115,12 @@ def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
     for x, y in _moved(similarity, gaps, partners):
         partners[0][x], partners[1][y] = y, x
     runs = _unseparated(similarity, partners)
-    taken = tuple(np.flatnonzero(side >= 0) for side in partners)
+    paired = tuple(np.flatnonzero(side >= 0) for side in partners)
     in_runs = {x for run in runs for x in run[0]}
     matches: list[Match] = [("sequence~family", [a[x] for x in run[0]], [b[y] for y in run[1]], None) for run in runs]
-    placed = tuple(set(of_side.tolist()).union(*(run[side] for run in runs)) for side, of_side in enumerate(taken))
+    placed = tuple(set(of_side.tolist()).union(*(run[side] for run in runs)) for side, of_side in enumerate(paired))
     matches += _between((a, b), gaps, placed)
-    pairs = [(x, int(partners[0][x])) for x in taken[0].tolist() if x not in in_runs]
+    pairs = [(x, int(partners[0][x])) for x in paired[0].tolist() if x not in in_runs]
     return matches + _with_companions((a, b), pairs, matches)
 
 
@@ -154,22 +154,22 @@ def _moved(similarity: Similarity, gaps: Partners, partners: Partners) -> list[t
     """What is left over on both sides and alike, and few pairs apart (twins: anywhere); the most alike first, then the
     nearest.
     """
-    left = tuple(np.flatnonzero(side < 0) for side in partners)
-    gap = gaps[1][left[1]]
-    here = gaps[0][left[0]]
+    unpaired = tuple(np.flatnonzero(side < 0) for side in partners)
+    gap = gaps[1][unpaired[1]]
+    here = gaps[0][unpaired[0]]
     middle = np.searchsorted(gap, here)
     first = np.maximum(np.searchsorted(gap, here - thresholds.MOVED_PAIRS), middle - bounds.SCORED_NEAR // 2)
     end = np.minimum(np.searchsorted(gap, here + thresholds.MOVED_PAIRS, "right"), middle + bounds.SCORED_NEAR // 2)
     near: list[tuple[Int64, Int64, Floats]] = []
-    for place, begin, stop in zip(left[0].tolist(), first.tolist(), end.tolist(), strict=True):
+    for place, begin, stop in zip(unpaired[0].tolist(), first.tolist(), end.tolist(), strict=True):
         twin = similarity.twin_of[0][place]
-        others = left[1][begin:stop] if twin < 0 else left[1][left[1] == twin]
+        others = unpaired[1][begin:stop] if twin < 0 else unpaired[1][unpaired[1] == twin]
         if not len(others):
             continue
         alike = similarity.row(place, others)
-        kept = np.argsort(-alike, kind="stable")[: bounds.PARTNERS_KEPT]
-        kept = kept[alike[kept] >= thresholds.MOVED_SCORE]
-        near.append((np.full(len(kept), place), others[kept], alike[kept]))
+        nearest = np.argsort(-alike, kind="stable")[: bounds.PARTNERS_KEPT]
+        nearest = nearest[alike[nearest] >= thresholds.MOVED_SCORE]
+        near.append((np.full(len(nearest), place), others[nearest], alike[nearest]))
     if not near:
         return []
     i, j, score = (np.concatenate(column) for column in zip(*near, strict=True))
@@ -179,14 +179,14 @@ def _moved(similarity: Similarity, gaps: Partners, partners: Partners) -> list[t
 
 def _one_each(i: list[int], j: list[int]) -> list[tuple[int, int]]:
     """The pairs, first come first served."""
-    taken: tuple[set[int], set[int]] = (set(), set())
-    found = []
+    paired: tuple[set[int], set[int]] = (set(), set())
+    pairs = []
     for x, y in zip(i, j, strict=True):
-        if x not in taken[0] and y not in taken[1]:
-            found.append((x, y))
-            taken[0].add(x)
-            taken[1].add(y)
-    return found
+        if x not in paired[0] and y not in paired[1]:
+            pairs.append((x, y))
+            paired[0].add(x)
+            paired[1].add(y)
+    return pairs
 
 
 def _unseparated(similarity: Similarity, partners: Partners) -> list[tuple[list[int], list[int]]]:
@@ -261,7 +261,7 @@ def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Ma
         a, b = sides[0][x], sides[1][y]
         parts: tuple[list[int], list[int]] = ([], [])
         if a.name != b.name and a.family == b.family != OTHER:
-            parts = _beside(sides[0], free[0], x), _beside(sides[1], free[1], y)
+            parts = _free_neighbours(sides[0], free[0], x), _free_neighbours(sides[1], free[1], y)
         if bool(parts[0]) != bool(parts[1]):
             control, test = [sides[0][k] for k in sorted([x, *parts[0]])], [sides[1][k] for k in sorted([y, *parts[1]])]
             matches.append(("sequence~family", control, test, None))
@@ -270,11 +270,11 @@ def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Ma
     return matches
 
 
-def _beside(items: list[Item], free: list[bool], place: int) -> list[int]:
+def _free_neighbours(items: list[Item], free: list[bool], place: int) -> list[int]:
     """The positions next to ``place``, in the order of the step, that are free and of its family, up to another family;
     none where they are too many for their place to say something.
     """
-    found: list[int] = []
+    neighbours: list[int] = []
     for way in (-1, 1):
         near = place + way
         while 0 <= near < len(items) and items[near].order - items[near - way].order == way:
@@ -284,5 +284,5 @@ def _beside(items: list[Item], free: list[bool], place: int) -> list[int]:
                 near = place  # another pair's as well
                 break
             near += way
-        found += range(place + way, near, way) if near != place else []
-    return found if len(found) < thresholds.BETWEEN_PAIRS else []
+        neighbours += range(place + way, near, way) if near != place else []
+    return neighbours if len(neighbours) < thresholds.BETWEEN_PAIRS else []

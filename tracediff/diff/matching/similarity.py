@@ -26,9 +26,9 @@ class FusedWords:
 
     def __init__(self, control: Sequence[Item], test: Sequence[Item]) -> None:
         codes: dict[tuple[str, int], int] = {}
-        known: dict[tuple[str, ...], list[int]] = {(): []}
+        words_of_list: dict[tuple[str, ...], list[int]] = {(): []}
         self._words, self._start, self._size = zip(
-            *(_rows([_words_of(i.fused, codes, known) for i in side]) for side in (control, test)), strict=True
+            *(_rows([_words_of(i.fused, codes, words_of_list) for i in side]) for side in (control, test)), strict=True
         )
         self._marked = np.zeros(len(codes), bool)
 
@@ -59,13 +59,15 @@ class FusedWords:
 
 
 def _words_of(
-    fused: tuple[str, ...], codes: dict[tuple[str, int], int], known: dict[tuple[str, ...], list[int]]
+    fused: tuple[str, ...], codes: dict[tuple[str, int], int], words_of_list: dict[tuple[str, ...], list[int]]
 ) -> list[int]:
-    if fused not in known:
+    if fused not in words_of_list:
         words = (word for entry in fused for word in WORD.findall(entry.replace("_", " ")))
         counts = Counter(islice(words, bounds.FUSED_WORDS))
-        known[fused] = [codes.setdefault((w, k), len(codes)) for w, count in counts.items() for k in range(count)]
-    return known[fused]
+        words_of_list[fused] = [
+            codes.setdefault((w, k), len(codes)) for w, count in counts.items() for k in range(count)
+        ]
+    return words_of_list[fused]
 
 
 def _rows(rows: list[list[int]]) -> tuple[Int64, Int64, Int64]:
@@ -145,12 +147,12 @@ class Similarity:
         """The positions of each side whose work any of the other side can be the same as: one of its name or family, or
         both fused.
         """
-        found = []
+        positions = []
         for side, other in ((0, 1), (1, 0)):
             has_kind = (self._kind[side] >= 0) & np.isin(self._kind[side], self._kind[other])
             fused = self._fused[side] & self._fused[other].any()
-            found.append(np.flatnonzero(has_kind | fused | np.isin(self.names[side], self.names[other])))
-        return found[0], found[1]
+            positions.append(np.flatnonzero(has_kind | fused | np.isin(self.names[side], self.names[other])))
+        return positions[0], positions[1]
 
     def calibrate(self, i: Int64, j: Int64) -> None:
         """Take as each family's factor between the sides the median of the pairs of ``i`` and ``j``; that of all where
@@ -186,11 +188,11 @@ def _log_durations(items: Sequence[Item]) -> Floats:
 
 def _recurring(control: Sequence[Item], test: Sequence[Item]) -> float:
     """Which part of the work whose name recurs on the other side recurs there with its launch shape, 0 to 1."""
-    named = [Counter(i.match[:2] for i in side if i.work.launch_shape) for side in (control, test)]
+    counts_of_names = [Counter(i.match[:2] for i in side if i.work.launch_shape) for side in (control, test)]
     shaped = [
         Counter((i.match[:2], i.work.launch_shape) for i in side if i.work.launch_shape) for side in (control, test)
     ]
-    return sum((shaped[0] & shaped[1]).values()) / max(sum((named[0] & named[1]).values()), 1)
+    return sum((shaped[0] & shaped[1]).values()) / max(sum((counts_of_names[0] & counts_of_names[1]).values()), 1)
 
 
 def _twins(control: Sequence[Item], test: Sequence[Item]) -> dict[int, int]:
@@ -201,5 +203,7 @@ def _twins(control: Sequence[Item], test: Sequence[Item]) -> dict[int, int]:
             if item.work.launch_shape:
                 place[item.match[:2], item.work.launch_shape].append(k)
     both = places[0].keys() & places[1].keys()
-    found = {places[0][key][0]: places[1][key][0] for key in both if len(places[0][key]) == len(places[1][key]) == 1}
-    return {i: j for i, j in found.items() if control[i].op is None or test[j].op is None}
+    position_pairs = {
+        places[0][key][0]: places[1][key][0] for key in both if len(places[0][key]) == len(places[1][key]) == 1
+    }
+    return {i: j for i, j in position_pairs.items() if control[i].op is None or test[j].op is None}

@@ -236,5 +236,5 @@ def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float,
         [median(values[i * len(values) // n : (i + 1) * len(values) // n]) for i in range(n)]
         for values in (control, test)
     ]
-    found = _wider_t(*batches)
-    return (found.low, found.high) if found.low is not None and found.high is not None else None
+    interval = _wider_t(*batches)
+    return (interval.low, interval.high) if interval.low is not None and interval.high is not None else None

@@ -8,7 +8,7 @@ import zipfile
 from functools import lru_cache
 
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import one_line, open_file, shown, unreadable
+from tracediff.ingest.files.source import display_path, one_line, open_file, unreadable
 
 
 def open_archive(path: str) -> zipfile.ZipFile:
@@ -21,11 +21,13 @@ def open_archive(path: str) -> zipfile.ZipFile:
         status = os.stat(path)  # processes share the position in a file, so each has its own
         return _directory(path, (os.getpid(), status.st_ino, status.st_size, status.st_mtime_ns))
     except OSError as error:
-        raise unreadable(shown(path), error) from None
+        raise unreadable(display_path(path), error) from None
     except (TracediffError, MemoryError):
         raise
     except Exception as error:  # zipfile raises several
-        raise TracediffError(shown(path), f"the archive is damaged ({one_line(error)})", "copy it again") from None
+        raise TracediffError(
+            display_path(path), f"the archive is damaged ({one_line(error)})", "copy it again"
+        ) from None
 
 
 class Archive(zipfile.ZipFile):

@@ -57,11 +57,11 @@ def top_level(text: bytes) -> tuple[list[int], int]:
     the list's end or -1).
     """
     ends = []
-    for behind, depth in brackets(text):
+    for end, depth in brackets(text):
         if depth == 0:
-            ends.append(behind)
+            ends.append(end)
         elif depth < 0:
-            return ends, behind - 1
+            return ends, end - 1
     return ends, -1
 
 
@@ -123,10 +123,10 @@ def repaired(text: bytes) -> bytes | None:
 
 
 def _fixed(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    if not found.startswith(b'"'):
+    token = match[0]
+    if not token.startswith(b'"'):
         return b"null"
-    return CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], ESCAPE.sub(_escape, found))
+    return CONTROL.sub(lambda c: b"\\u%04x" % c[0][0], ESCAPE.sub(_escape, token))
 
 
 def _escape(match: re.Match[bytes]) -> bytes:

@@ -44,7 +44,7 @@ OF_NETWORK = ("aiohttp", "fsspec", "botocore", "asyncio", "urllib3", "requests")
 OnRead = Callable[[int], None]
 
 
-def shown(path: str) -> str:
+def display_path(path: str) -> str:
     """``path`` for outputs: bytes in it that are not UTF-8 are replaced."""
     return path if path.isascii() else path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
@@ -64,12 +64,12 @@ class TraceFile(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         place = f"{self.path}/{self.member}" if self.member else self.path
-        return shown(f"{place}:{self.part}" if self.part else place)
+        return display_path(f"{place}:{self.part}" if self.part else place)
 
     @property
     def name(self) -> str:
         """The file's own name, without folders."""
-        return shown(os.path.basename(self.member or self.path))
+        return display_path(os.path.basename(self.member or self.path))
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -244,9 +244,9 @@ def open_file(path: str) -> io.BufferedReader:
     try:
         return io.BufferedReader(RegularFile(path), 1 << 20)
     except OSError as error:
-        raise unreadable(shown(path), error) from None
+        raise unreadable(display_path(path), error) from None
     except ValueError as error:  # a NUL in the path
-        raise TracediffError(shown(path), f"cannot be opened ({error})", "check the path") from None
+        raise TracediffError(display_path(path), f"cannot be opened ({error})", "check the path") from None
 
 
 def _open_url(url: str) -> io.BufferedReader:

@@ -81,11 +81,11 @@ def read_inputs(argument: str, column: Codes, texts: list[str], notes: Notes) ->
     for code in odd:
         written = _as_json(argument, texts[code])
         moved[code] = codes.setdefault(written, len(codes)) if is_well_formed(argument, written) else -1
-    given = column >= 0
-    column[given] = moved[column[given]]
+    is_present = column >= 0
+    column[is_present] = moved[column[is_present]]
     texts += list(codes)[len(texts) :]
-    lost = int((given & (column < 0)).sum())
-    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", lost)
+    unusable = int((is_present & (column < 0)).sum())
+    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", unusable)
 
 
 def _as_json(argument: str, text: str) -> str:
@@ -232,10 +232,10 @@ class ArgumentDecoder:
         return columns
 
     def _learn_from(self, objects: Sequence[Any]) -> None:
-        found: dict[str, None] = {}
+        names: dict[str, None] = {}
         for text in objects:
-            found.update(dict.fromkeys(_object(text, Notes()) or ()))
-        self.learn(name for name in found if not UNFIT_NAME.search(name))
+            names.update(dict.fromkeys(_object(text, Notes()) or ()))
+        self.learn(name for name in names if not UNFIT_NAME.search(name))
 
     def _learn(self, new: list[str]) -> None:
         self.names += new
@@ -259,12 +259,12 @@ class ArgumentDecoder:
             return msgspec.json.decode(text, type=self.struct, strict=False)
         except NOT_JSON:
             pass
-        found = _object(text, notes)
-        if found is None:
+        fields = _object(text, notes)
+        if fields is None:
             notes.add("odd-arguments", "arguments that are not a JSON object were dropped", bytes(text) != b"null")
             return self.struct()
         fitted = {}
-        for name, raw in found.items():
+        for name, raw in fields.items():
             field = self._fields.get(name)
             if field is None:
                 notes.add(
@@ -311,6 +311,6 @@ def int_column(values: Sequence[Any], notes: Notes) -> np.ndarray[Any, np.dtype[
         return np.fromiter(values, np.int64, len(values))
     except (TypeError, OverflowError):
         fits = [MISSING if v is None or not -(2**63) <= v < 2**63 else v for v in values]
-        lost = sum(v is not None and v != f for v, f in zip(values, fits, strict=True))
-        notes.add("odd-arguments", "integer arguments that need more than 64 bits were dropped", lost)
+        too_large = sum(v is not None and v != f for v, f in zip(values, fits, strict=True))
+        notes.add("odd-arguments", "integer arguments that need more than 64 bits were dropped", too_large)
         return np.array(fits, np.int64)

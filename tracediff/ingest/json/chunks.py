@@ -49,7 +49,7 @@ Decode = Callable[[bytes], Any]
 """A JSON list of events as text → the decoded events; raises one of NOT_JSON if the text is not a JSON list."""
 
 
-class Taken(NamedTuple):
+class DecodedPiece(NamedTuple):
     """Decoded events, the bytes they took, and whether the list of events ended."""
 
     events: Any
@@ -99,11 +99,11 @@ class EventStream(Struct):
                     self._position += used
                     buffer, size = buffer[used:], self.chunk
                     continue
-            taken = self._take(buffer, final=not more)
-            if taken is None and not more:
+            piece = self._take(buffer, final=not more)
+            if piece is None and not more:
                 self._cut_off(buffer)
                 return
-            if taken is None:
+            if piece is None:
                 if len(buffer) > LARGEST_EVENT:
                     raise TracediffError(
                         str(self.file),
@@ -112,12 +112,12 @@ class EventStream(Struct):
                     )
                 size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
                 continue
-            yield taken.events
-            self._position += taken.used
-            if taken.closed:
-                self._read_tail(buffer[taken.used :])
+            yield piece.events
+            self._position += piece.used
+            if piece.closed:
+                self._read_tail(buffer[piece.used :])
                 return
-            buffer, size = buffer[taken.used :], self.chunk
+            buffer, size = buffer[piece.used :], self.chunk
 
     def _to_first_event(self) -> bytes:
         buffer = self._to_root()
@@ -151,14 +151,17 @@ class EventStream(Struct):
     def _events_start(self, buffer: bytes) -> int | None:
         """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
         lists = list(_list_starts(buffer, self.key))
-        wanted = set(lists)
+        list_starts = set(lists)
         bracketed = brackets(buffer, 0, lists[-1]) if lists else ()
-        of_root = next((behind for behind, depth in bracketed if depth == 2 and behind in wanted), len(buffer) + 1)
+        of_root = next(
+            (end_of_bracket for end_of_bracket, depth in bracketed if depth == 2 and end_of_bracket in list_starts),
+            len(buffer) + 1,
+        )
         damaged = bisect_left(lists, True, key=lambda end: is_malformed(buffer[:end]))
         start = min(of_root, *lists[damaged : damaged + 1], len(buffer) + 1)  # whichever comes first
         return start if start <= len(buffer) else None
 
-    def _take(self, buffer: bytes, final: bool) -> Taken | None:
+    def _take(self, buffer: bytes, final: bool) -> DecodedPiece | None:
         """Events from the start of ``buffer``; None if more of the file is needed."""
         quick = None if final else self._quickly_cut(buffer)
         if quick is not None:
@@ -168,15 +171,15 @@ class EventStream(Struct):
             if not final and not buffer[close + 1 :].lstrip(BLANK + b",}"):
                 return None  # what follows decides whether this is the end
             events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
-            return self._salvaged(buffer, final) if events is None else Taken(events, close + 1, True)
+            return self._salvaged(buffer, final) if events is None else DecodedPiece(events, close + 1, True)
         for end in ends[:-3:-1]:
             after = NEXT_ITEM.match(buffer, end)
             if after:
                 events = self._decoded(buffer[:end])
-                return self._salvaged(buffer, final) if events is None else Taken(events, after.end(), False)
+                return self._salvaged(buffer, final) if events is None else DecodedPiece(events, after.end(), False)
         return self._salvaged(buffer, final)
 
-    def _quickly_cut(self, buffer: bytes) -> Taken | None:
+    def _quickly_cut(self, buffer: bytes) -> DecodedPiece | None:
         """Events up to the last of a few likely cuts."""
         start, tries = len(buffer), 0
         for _ in range(bounds.CUTS_TRIED):
@@ -189,7 +192,7 @@ class EventStream(Struct):
             tries += 1
             events = self._decoded(buffer[: buffer.rindex(b"}", 0, start) + 1])
             if events is not None:
-                return Taken(events, start, False)
+                return DecodedPiece(events, start, False)
         return None
 
     def _decoded(self, text: bytes) -> Any:
@@ -198,15 +201,15 @@ class EventStream(Struct):
         except NOT_JSON:
             return None
 
-    def _salvaged(self, buffer: bytes, final: bool) -> Taken | None:
-        found = Salvage(buffer, self.list_end, final, self._position, self._in_vain)
-        if not found.used:
+    def _salvaged(self, buffer: bytes, final: bool) -> DecodedPiece | None:
+        salvage = Salvage(buffer, self.list_end, final, self._position, self._in_vain)
+        if not salvage.used:
             return None
-        self._in_vain = found.in_vain
-        self.notes.add("repaired", REPAIRED, found.repaired)
-        self.notes.add("damaged", UNREADABLE, found.lost)
-        self._pass_over(found.given_up + max(0, bounds.SHORT_EVENT * len(found.events) - found.used))
-        return Taken(self.decode(b"[" + b",".join(found.events) + b"]"), found.used, found.closed)
+        self._in_vain = salvage.in_vain
+        self.notes.add("repaired", REPAIRED, salvage.repaired)
+        self.notes.add("damaged", UNREADABLE, salvage.lost)
+        self._pass_over(salvage.given_up + max(0, bounds.SHORT_EVENT * len(salvage.events) - salvage.used))
+        return DecodedPiece(self.decode(b"[" + b",".join(salvage.events) + b"]"), salvage.used, salvage.closed)
 
     def _pass_over(self, size: int) -> None:
         self._passed_over += size

@@ -33,8 +33,8 @@ class Codes(dict[Any, int]):
         new: the values that got their code after it was made, in order.
     """
 
-    def __init__(self, known: Iterable[tuple[Any, int]] = ()) -> None:
-        super().__init__(known)
+    def __init__(self, codes: Iterable[tuple[Any, int]] = ()) -> None:
+        super().__init__(codes)
         self.new: list[Any] = []
 
     def __missing__(self, value: Any) -> int:
@@ -93,28 +93,28 @@ class EventDecoder(Struct, dict=True):
         """
         if self._plain is None:
             return [self._read(text)]
-        found: list[Batch | Plain] = []
+        batches: list[Batch | Plain] = []
         start = 1
         for _ in range(bounds.OTHER_EVENTS):
-            plain, start, behind = self._plain.scan(text, start, True)
-            found += [plain] if plain else []
+            plain, start, end = self._plain.scan(text, start, True)
+            batches += [plain] if plain else []
             if start == len(text):
-                return found
-            separator = NEXT_EVENT.match(text, behind) if behind >= 0 else None
+                return batches
+            separator = NEXT_EVENT.match(text, end) if end >= 0 else None
             if separator is None:
                 break
-            found.append(self._read(b"[%b]" % text[start:behind]))
+            batches.append(self._read(b"[%b]" % text[start:end]))
             start = separator.end()
         if text[start : start + 1] != b"{":  # a list that ends, or is none
             return [self._read(text)]
-        return [*found, self._read(b"[" + text[start:])]
+        return [*batches, self._read(b"[" + text[start:])]
 
     def _read(self, text: bytes) -> Batch:
         return read_events(text, self._times_as_text)
 
-    def part(self, found: Batch | Plain) -> ChunkPart:
+    def part(self, batch: Batch | Plain) -> ChunkPart:
         """The columns of what `events` found; unusable events are counted in the notes and left out."""
-        return self._of_batch(found) if isinstance(found, Batch) else self._of_plain(found)
+        return self._of_batch(batch) if isinstance(batch, Batch) else self._of_plain(batch)
 
     def _of_plain(self, plain: Plain) -> ChunkPart:
         assert self._plain is not None  # who else found it?
@@ -142,8 +142,8 @@ class EventDecoder(Struct, dict=True):
             if len(mine):
                 place[mine], rows[code] = np.arange(len(mine)), mine
         columns = argument_columns(plain, self._plain, place, rows, category, self.texts.__getitem__)
-        for code, named in columns.items():
-            self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(named))
+        for code, argument_names in columns.items():
+            self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(argument_names))
         arguments = {
             code: (
                 kept_row[mine],
@@ -198,12 +198,12 @@ class EventDecoder(Struct, dict=True):
             values = [None if v == MISSING else v for v in given_or_missing]
         is_recorded = np.array([v is not None for v in values], bool)
         out = np.full(len(events), MISSING, np.int64)
-        given = [v for v in values if v is not None]
+        durations = [v for v in values if v is not None]
         try:
-            out[is_recorded] = from_numbers(given)
+            out[is_recorded] = from_numbers(durations)
         except Inexact:
-            beyond = LONGEST_US + 1
-            out[is_recorded] = from_numbers([min(max(v, -beyond), beyond) for v in given])
+            too_long = LONGEST_US + 1
+            out[is_recorded] = from_numbers([min(max(v, -too_long), too_long) for v in durations])
         return out
 
     def _categories(
@@ -393,7 +393,11 @@ class Whole(Struct):
         out = {}
         for code in sorted(self._rows):
             category = out[code] = Arguments(self._rows[code].array(self._counts[code]))
-            into: dict[Any, Any] = {np.int64: category.ints, np.float64: category.floats, np.int32: category.texts}
+            columns_of_kind: dict[Any, Any] = {
+                np.int64: category.ints,
+                np.float64: category.floats,
+                np.int32: category.texts,
+            }
             for name, column in sorted(self._arguments[code].items()):
-                into[column.kind][name] = column.array(self._counts[code])
+                columns_of_kind[column.kind][name] = column.array(self._counts[code])
         return out

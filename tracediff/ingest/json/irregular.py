@@ -120,12 +120,12 @@ def _converted(text: bytes, kind: type[Event]) -> Event:
             return raw.decode(errors="replace")  # a number beyond float64, or nested too deep
 
     def text_of(name: str) -> str:
-        found = value(name)
-        return found if isinstance(found, str) else "" if found is None else fields[name].decode()
+        text = value(name)
+        return text if isinstance(text, str) else "" if text is None else fields[name].decode()
 
     def identity(name: str) -> int | str | None:
-        found = value(name)
-        return found if found is None or isinstance(found, int | str) else text_of(name)
+        number = value(name)
+        return number if number is None or isinstance(number, int | str) else text_of(name)
 
     start = fields.get("ts", b"")
     return kind(

@@ -77,7 +77,7 @@ class PlainReader(Struct, dict=True):
     names: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        ask = partial(_asked, self.keeps, self.names)
+        ask = partial(_argument_flags, self.keeps, self.names)
         self._scanner = tracediff_native.Scanner(ask, _is_call, int.from_bytes(os.urandom(8)))
         self._pieces: tuple[list[bytes], ...] = self._scanner.pieces()
         self._known = [np.full(64, -1, np.int32) for _ in self._pieces]
@@ -88,13 +88,13 @@ class PlainReader(Struct, dict=True):
         The first position is the length of ``text`` if it is a JSON list and all its events are plain; an event counts
         as another one if none begins behind it. The second position is −1 where it is not clear, and outside a list.
         """
-        count, position, behind, times, codes, has, arguments = self._scanner.scan(text, start, is_list)
+        count, position, end, times, codes, has, arguments = self._scanner.scan(text, start, is_list)
         if not count:
-            return None, position, behind
+            return None, position, end
         columns: list[Any] = [np.frombuffer(column, np.int64) for column in times]
         columns += [np.frombuffer(column, np.int32) for column in codes]
         columns += [np.frombuffer(has, np.bool_), {k: self._argument(k, *pair) for k, pair in arguments.items()}]
-        return Plain(*columns), position, behind
+        return Plain(*columns), position, end
 
     def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, np.ndarray[Any, Any]]:
         kind = _kind(self.names[number])
@@ -103,14 +103,14 @@ class PlainReader(Struct, dict=True):
 
     def codes(self, what: int, numbers: Codes, code: Numbering, absent: Any = None) -> Codes:
         """int32 codes of the scanner's ``numbers``, given by ``code`` in order of first appearance."""
-        pieces, known = self._pieces[what], self._known[what]
-        if len(known) <= len(pieces):
-            known = self._known[what] = np.concatenate((known, np.full(len(pieces) + 1, -1, np.int32)))
-        out: Codes = known[numbers + 1]  # the first place is that of absent ones
+        pieces, code_of_piece = self._pieces[what], self._known[what]
+        if len(code_of_piece) <= len(pieces):
+            code_of_piece = self._known[what] = np.concatenate((code_of_piece, np.full(len(pieces) + 1, -1, np.int32)))
+        out: Codes = code_of_piece[numbers + 1]  # the first place is that of absent ones
         if len(out) and out.min() < 0:
             for number in dict.fromkeys(numbers[out < 0].tolist()):
-                known[number + 1] = code(absent if number < 0 else _value(what, pieces[number]))
-            out = known[numbers + 1]
+                code_of_piece[number + 1] = code(absent if number < 0 else _value(what, pieces[number]))
+            out = code_of_piece[numbers + 1]
         return out
 
     def integers(self, numbers: Codes) -> Int64:
@@ -133,7 +133,7 @@ def _kind(name: str) -> int:
     return {int: INTEGER, float: DECIMAL, str: TEXT}[kind_of(name)]
 
 
-def _asked(keeps: Callable[[str], bool], names: list[str], key: bytes) -> int:
+def _argument_flags(is_kept: Callable[[str], bool], names: list[str], key: bytes) -> int:
     """Of a new argument: its kind, and whether it is kept; −1 where it is for Python to read."""
     if len(names) >= bounds.ARGUMENTS or not key.isascii():
         return -1
@@ -141,7 +141,7 @@ def _asked(keeps: Callable[[str], bool], names: list[str], key: bytes) -> int:
     if UNFIT_NAME.search(name):
         return -1
     names.append(name)
-    return _kind(name) + KEPT * keeps(OTHER_SPELLINGS.get(name, name))
+    return _kind(name) + KEPT * is_kept(OTHER_SPELLINGS.get(name, name))
 
 
 def _is_call(category: bytes) -> bool:

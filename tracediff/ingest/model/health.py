@@ -31,9 +31,9 @@ class Notes(Struct):
     @classmethod
     def of(cls, notes: Iterable[Note]) -> Notes:
         """Those that there are already."""
-        found = cls()
-        found.update(notes)
-        return found
+        all_notes = cls()
+        all_notes.update(notes)
+        return all_notes
 
     def add(self, code: str, message: str, count: int = 1) -> None:
         """Add ``count`` to the note, whose message is cut where it is long; a count of 0 adds no note."""
@@ -54,9 +54,9 @@ class Notes(Struct):
         return [Note(code, message, n) for (code, message), n in sorted(self.counts.items())]
 
 
-def less(notes: Iterable[Note], gone: Iterable[Note]) -> list[Note]:
-    """``notes`` less the counts of ``gone``, in order of code."""
-    left = {(note.code, note.message): note.count for note in notes}
-    for note in gone:
-        left[note.code, note.message] = left.get((note.code, note.message), 0) - note.count
-    return [Note(code, message, count) for (code, message), count in sorted(left.items()) if count > 0]
+def less(notes: Iterable[Note], excluded: Iterable[Note]) -> list[Note]:
+    """``notes`` less the counts of ``excluded``, in order of code."""
+    remaining = {(note.code, note.message): note.count for note in notes}
+    for note in excluded:
+        remaining[note.code, note.message] = remaining.get((note.code, note.message), 0) - note.count
+    return [Note(code, message, count) for (code, message), count in sorted(remaining.items()) if count > 0]

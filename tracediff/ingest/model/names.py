@@ -58,8 +58,8 @@ def innermost_line(stack: str) -> str | None:
 
 def as_one(lines: Sequence[str]) -> str | None:
     """Lines of code as one text, of many the first; None for none."""
-    shown = (*lines[: bounds.EXAMPLES], *("…" for _ in lines[bounds.EXAMPLES :][:1]))
-    return ", ".join(shown) or None
+    examples = (*lines[: bounds.EXAMPLES], *("…" for _ in lines[bounds.EXAMPLES :][:1]))
+    return ", ".join(examples) or None
 
 
 PROCESS_LABELS = {"name": "process_name", "labels": "process_labels"}
@@ -96,7 +96,7 @@ def thread_names(trace: Trace) -> dict[tuple[int, int], str]:
     metadata = trace.arguments.get(cat.METADATA)
     if metadata is None or "name" not in metadata.texts or THREAD_NAME not in trace.names:
         return {}
-    named = (trace.name[metadata.rows] == trace.names.index(THREAD_NAME)) & (metadata.texts["name"] >= 0)
-    rows, texts = metadata.rows[named], metadata.texts["name"][named]
+    is_thread_name = (trace.name[metadata.rows] == trace.names.index(THREAD_NAME)) & (metadata.texts["name"] >= 0)
+    rows, texts = metadata.rows[is_thread_name], metadata.texts["name"][is_thread_name]
     places = zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), strict=True)
     return dict(zip(places, (trace.texts[code] for code in texts.tolist()), strict=True))

@@ -85,7 +85,7 @@ def number(text: bytes) -> int | float | None:
     except ValueError:
         pass
     try:
-        found = float(digits)
+        parsed = float(digits)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    return parsed if math.isfinite(parsed) else None

@@ -140,11 +140,11 @@ class Trace(Struct, kw_only=True):
 
     def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> NDArray[np.bool_]:
         """bool[n]: whether each event is of one of ``categories``, or bool[m] for the m events at ``rows``."""
-        chosen = np.zeros(len(self.categories), bool)
-        chosen[list(categories)] = True
-        return chosen[self.category if rows is None else self.category[rows]]
+        is_selected = np.zeros(len(self.categories), bool)
+        is_selected[list(categories)] = True
+        return is_selected[self.category if rows is None else self.category[rows]]
 
-    def named(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
+    def name_matches(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
         called once per name, of events at ``rows`` for theirs only.
         """
@@ -190,10 +190,10 @@ class Trace(Struct, kw_only=True):
         position = int(np.searchsorted(columns.rows, row))
         if position == len(columns.rows) or columns.rows[position] != row:
             return {}
-        found: dict[str, Any] = {k: int(v[position]) for k, v in columns.ints.items() if v[position] != MISSING}
-        found |= {k: float(v[position]) for k, v in columns.floats.items() if not np.isnan(v[position])}
-        found |= {k: self.texts[v[position]] for k, v in columns.texts.items() if v[position] >= 0}
-        return found
+        arguments: dict[str, Any] = {k: int(v[position]) for k, v in columns.ints.items() if v[position] != MISSING}
+        arguments |= {k: float(v[position]) for k, v in columns.floats.items() if not np.isnan(v[position])}
+        arguments |= {k: self.texts[v[position]] for k, v in columns.texts.items() if v[position] >= 0}
+        return arguments
 
 
 def category_code(trace: Trace, name: str) -> int:
@@ -212,14 +212,14 @@ def refile(trace: Trace, category: Codes) -> None:
         arguments = trace.arguments.pop(code)
         new = category[arguments.rows]
         for to in np.unique(new).tolist():
-            pieces[to].append(_taken(arguments, np.flatnonzero(new == to)))
+            pieces[to].append(_part(arguments, np.flatnonzero(new == to)))
     trace.category = category
     for code, parts in pieces.items():
         if parts:
             trace.arguments[code] = joined(parts)
 
 
-def _taken(arguments: Arguments, places: Any) -> Arguments:
+def _part(arguments: Arguments, places: Any) -> Arguments:
     return Arguments(
         arguments.rows[places],
         {name: values[places] for name, values in arguments.ints.items()},
@@ -234,7 +234,7 @@ def joined(parts: list[Arguments]) -> Arguments:
     order = np.argsort(rows, kind="stable")
     whole = Arguments(rows[order])
     for kind in ("ints", "floats", "texts"):
-        into = getattr(whole, kind)
+        target = getattr(whole, kind)
         for name in sorted({name for part in parts for name in getattr(part, kind)}):
             columns = [getattr(part, kind).get(name) for part in parts]
             dtype = next(c.dtype for c in columns if c is not None)
@@ -242,7 +242,7 @@ def joined(parts: list[Arguments]) -> Arguments:
                 np.full(len(part.rows), ABSENT_OF[dtype.type], dtype) if column is None else column
                 for part, column in zip(parts, columns, strict=True)
             ]
-            into[name] = np.concatenate(filled)[order]
+            target[name] = np.concatenate(filled)[order]
     return whole
 
 
@@ -266,8 +266,8 @@ def integers(trace: Trace, argument: str) -> Any:
             out[arguments.rows] = arguments.ints[argument]
         if argument in arguments.texts:
             codes = arguments.texts[argument]
-            found, inverse = np.unique(codes, return_inverse=True)
-            numbers = [_whole(trace.texts[code]) if code >= 0 else MISSING for code in found.tolist()]
+            unique_codes, inverse = np.unique(codes, return_inverse=True)
+            numbers = [_whole(trace.texts[code]) if code >= 0 else MISSING for code in unique_codes.tolist()]
             out[arguments.rows] = np.array(numbers, np.int64)[inverse]
     return out
 
@@ -285,27 +285,31 @@ def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
     """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
     for code in np.unique(trace.category[rows]).tolist():
         mine = trace.category[rows] == code
-        given = Arguments(rows[mine])
+        addition = Arguments(rows[mine])
         before = trace.arguments.get(code)
-        whole = joined([before, given]) if before and not np.isin(given.rows, before.rows).all() else before or given
+        whole = (
+            joined([before, addition])
+            if before and not np.isin(addition.rows, before.rows).all()
+            else before or addition
+        )
         whole = _first_of_each_row(whole)
         column = whole.ints.get(argument)
         column = np.full(len(whole.rows), MISSING, np.int64) if column is None else column.copy()
-        column[np.searchsorted(whole.rows, given.rows)] = values[mine]
+        column[np.searchsorted(whole.rows, addition.rows)] = values[mine]
         whole.ints[argument] = column
         trace.arguments[code] = whole
 
 
 def _first_of_each_row(arguments: Arguments) -> Arguments:
     _, first = np.unique(arguments.rows, return_index=True)
-    return arguments if len(first) == len(arguments.rows) else _taken(arguments, first)
+    return arguments if len(first) == len(arguments.rows) else _part(arguments, first)
 
 
 def _whole(text: str) -> int:
     return int(text) if text.lstrip("-").isdecimal() and text.isascii() and len(text) < 19 else MISSING
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class EventRecord(Struct, frozen=True, kw_only=True):
     """One event.
 
     Attributes:
@@ -336,7 +340,7 @@ def place_of(trace: Trace, row: int) -> str:
     return f"GPU {arguments.get('device', pid)} stream {stream}"
 
 
-def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
+def longest_events(trace: Trace, name: str, most: int) -> list[EventRecord]:
     """The ``most`` longest complete events called ``name``; if there are none, those whose name contains it,
     ignoring case.
     """
@@ -347,12 +351,12 @@ def longest_events(trace: Trace, name: str, most: int) -> list[Found]:
     rows = rows[np.lexsort((trace.ts[rows], -trace.dur[rows]))][:most]
     timed = trace.ts[trace.dur >= 0]  # metadata events have time 0
     first = int(timed.min()) if len(timed) else 0
-    return [_found(trace, int(row), first) for row in rows]
+    return [_event_record(trace, int(row), first) for row in rows]
 
 
-def _found(trace: Trace, row: int, first: int) -> Found:
+def _event_record(trace: Trace, row: int, first: int) -> EventRecord:
     ts = int(trace.ts[row])
-    return Found(
+    return EventRecord(
         file=trace.file,
         name=trace.names[int(trace.name[row])],
         category=trace.categories[int(trace.category[row])],

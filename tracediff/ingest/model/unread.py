@@ -27,8 +27,8 @@ PREFIX, SUFFIX = "events of ", " are not read: the device is not supported yet"
 
 def unread_devices(notes: Iterable[Note]) -> list[str]:
     """The names of what is not read."""
-    found = (n.message.removeprefix(PREFIX).partition(" are not ")[0] for n in notes if n.code == CODE)
-    return list(dict.fromkeys(found))
+    devices = (n.message.removeprefix(PREFIX).partition(" are not ")[0] for n in notes if n.code == CODE)
+    return list(dict.fromkeys(devices))
 
 
 def shortened(names: list[str]) -> str:
@@ -75,10 +75,10 @@ def _on_devices(
     is_device = np.array([bool(p) for p in processes], bool)
     is_unknown = np.array([p is None for p in processes], bool)
     process = pid[rows]
-    found, counts = np.unique(
+    unique_places, counts = np.unique(
         process[is_device[process] | (is_unknown[process] & _placed(rows, arguments))], return_counts=True
     )
-    return list(zip(found.tolist(), counts.tolist(), strict=True))
+    return list(zip(unique_places.tolist(), counts.tolist(), strict=True))
 
 
 def _placed(rows: Int64, arguments: Arguments | None) -> Bools:

@@ -37,8 +37,8 @@ def distinct(names: Sequence[str]) -> Names:
 
 def by_key(keys: Int64, texts: Mapping[int, str], unknown: str) -> Names:
     """`Names` of events that refer to theirs by a number."""
-    found, place = np.unique(keys, return_inverse=True)
-    return [texts.get(key, unknown) for key in found.tolist()], place
+    unique_keys, place = np.unique(keys, return_inverse=True)
+    return [texts.get(key, unknown) for key in unique_keys.tolist()], place
 
 
 class TraceBuilder(Struct):
@@ -94,8 +94,8 @@ class TraceBuilder(Struct):
         }
         arguments: dict[str, Any] = {name: values[keep] for name, values in (ints or {}).items()}
         arguments |= {name: self._lists(values[keep]) for name, values in (lists or {}).items()}
-        for name, given in (texts or {}).items():
-            arguments[name] = np.array([self.texts[text] if text else -1 for text in given], np.int32)[keep]
+        for name, column in (texts or {}).items():
+            arguments[name] = np.array([self.texts[text] if text else -1 for text in column], np.int32)[keep]
         self._whole.add(ChunkPart(base, {category: (np.arange(len(keep)), arguments)}))
 
     def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes, remedy: str) -> Trace:

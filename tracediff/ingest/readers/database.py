@@ -99,46 +99,46 @@ class Database:
         """(`integers` of ``columns``, the column ``text`` of the same rows: empty where a value, or the column, is
         absent).
         """
-        known = self.columns.get(table, ())
-        if not known:
+        existing = self.columns.get(table, ())
+        if not existing:
             return [np.empty(0, np.int64) for _ in columns], []
-        present = [c for c in columns if c in known]
-        of_text = _quoted(text) if text in known else "NULL"
-        behind = f"{of_text} FROM {_quoted(table)} NOT INDEXED {f'WHERE {where}' if where else ''}"
+        present = [c for c in columns if c in existing]
+        of_text = _quoted(text) if text in existing else "NULL"
+        source = f"{of_text} FROM {_quoted(table)} NOT INDEXED {f'WHERE {where}' if where else ''}"
         try:
-            found, texts = self._cells([_quoted(c) for c in present], behind, values)
+            numbers, texts = self._cells([_quoted(c) for c in present], source, values)
         except TypeError:  # a cell that is not a whole number: the slower way makes it one
             whole = [f"ifnull(CAST({_quoted(c)} AS INTEGER), {MISSING})" for c in present]
-            found, texts = self._cells(whole, behind, values)
-        by_name = dict(zip(present, found.T, strict=True))
-        absent = np.full(len(found), MISSING, np.int64)
+            numbers, texts = self._cells(whole, source, values)
+        by_name = dict(zip(present, numbers.T, strict=True))
+        absent = np.full(len(numbers), MISSING, np.int64)
         return [np.ascontiguousarray(by_name.get(c, absent)) for c in columns], texts
 
-    def _cells(self, asked: Sequence[str], behind: str, values: Sequence[Any]) -> tuple[Int64, list[str]]:
+    def _cells(self, expressions: Sequence[str], source: str, values: Sequence[Any]) -> tuple[Int64, list[str]]:
         """(int64[rows, columns], the text behind them of each row).
 
         Raises:
             TypeError: a cell of a number is not a whole number.
         """
         texts: list[str] = []
-        rows = self.rows(f"SELECT {', '.join((*asked, behind))}", values)
+        rows = self.rows(f"SELECT {', '.join((*expressions, source))}", values)
         numbers = map(index, chain.from_iterable(self._without_text(rows, texts)))
         try:
             cells = np.fromiter(numbers, np.int64)
         except OverflowError as error:
             raise TracediffError(str(self.file), f"the database cannot be read ({error})", REMEDY) from None
-        return cells.reshape(len(texts), len(asked)), texts
+        return cells.reshape(len(texts), len(expressions)), texts
 
     def _without_text(self, rows: Iterator[tuple[Any, ...]], texts: list[str]) -> Iterator[Sequence[Any]]:
         """``rows`` without their last column, whose texts are appended to ``texts``."""
-        left = self.size
+        remaining = self.size
         for *numbers, text in rows:
             if text is None:
                 texts.append("")
             else:
                 texts.append(text_of(text))
-                left -= len(texts[-1])
-                if left < 0:
+                remaining -= len(texts[-1])
+                if remaining < 0:
                     raise self._unbounded()
             yield numbers
 
@@ -148,19 +148,19 @@ class Database:
             return {}
         if (table, key, value) not in self._texts:
             self._texts[table, key, value] = self._all_texts(table, key, value)
-        found = self._texts[table, key, value]
-        return {k: text_of(found[k]) for k in np.unique(keys).tolist() if k in found}
+        text_of_key = self._texts[table, key, value]
+        return {k: text_of(text_of_key[k]) for k in np.unique(keys).tolist() if k in text_of_key}
 
     def _all_texts(self, table: str, key: str, value: str) -> dict[int, bytes]:
-        found: dict[int, bytes] = {}
-        left = self.size
+        text_of_key: dict[int, bytes] = {}
+        remaining = self.size
         for number, text in self.rows(f"SELECT {_quoted(key)}, {_quoted(value)} FROM {_quoted(table)} NOT INDEXED"):
             if isinstance(number, int):
-                found[number] = text if isinstance(text, bytes) else str(text).encode()
-                left -= len(found[number])
-                if left < 0:
+                text_of_key[number] = text if isinstance(text, bytes) else str(text).encode()
+                remaining -= len(text_of_key[number])
+                if remaining < 0:
                     raise self._unbounded()
-        return found
+        return text_of_key
 
     def has_rows(self, table: str) -> bool:
         """Whether ``table`` has any row."""
@@ -186,9 +186,9 @@ def database_path(file: TraceFile, unpacked: Unpacked) -> Iterator[Path]:
         TracediffError: rows of it lie in another file, or it cannot be unpacked.
     """
     for suffix in ("-wal", "-journal"):
-        beside = TraceFile(file.path, file.member + suffix) if file.member else TraceFile(_real(file.path) + suffix)
-        if any(stored_sizes([beside])):
-            reason = f"a part of the database lies in {beside.name}"
+        companion = TraceFile(file.path, file.member + suffix) if file.member else TraceFile(_real(file.path) + suffix)
+        if any(stored_sizes([companion])):
+            reason = f"a part of the database lies in {companion.name}"
             raise TracediffError(str(file), reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
     if unpacked.is_stored:
         yield Path(file.path)

@@ -152,8 +152,8 @@ def _limit(path: Path) -> None:
         _set(resource.RLIMIT_CORE, 0)
         _set(resource.RLIMIT_FSIZE, 0)
         with suppress(OSError), open("/proc/self/statm", encoding="ascii") as pages:
-            taken = int(pages.read().split()[0]) * resource.getpagesize()
-            _set(resource.RLIMIT_AS, taken + MEMORY + MEMORY_PER_BYTE * size)
+            occupied = int(pages.read().split()[0]) * resource.getpagesize()
+            _set(resource.RLIMIT_AS, occupied + MEMORY + MEMORY_PER_BYTE * size)
 
 
 def _set(kind: int, most: int) -> None:

@@ -91,21 +91,21 @@ def _meta_fields() -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
-    found: dict[str, Any] = {}
+    raw_values: dict[str, Any] = {}
     for text in (stream.head, stream.tail):
-        found |= msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        raw_values |= msgspec.json.decode(text, type=dict[str, msgspec.Raw])
 
     def value(key: str, kind: Any) -> Any:
         try:
-            return msgspec.json.decode(found[key], type=kind, strict=False) if key in found else None
+            return msgspec.json.decode(raw_values[key], type=kind, strict=False) if key in raw_values else None
         except NOT_JSON:
             notes.add("odd-metadata", f"metadata in an unexpected form was dropped: {key}")
             return None
 
-    known = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name not in ("versions", "flags")}
-    known["flags"] = tuple(flag for flag in FLAGS if value(flag, Number | bool | None))
-    known["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
-    return TraceMeta(**{name: value for name, value in known.items() if value is not None})
+    fields = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name not in ("versions", "flags")}
+    fields["flags"] = tuple(flag for flag in FLAGS if value(flag, Number | bool | None))
+    fields["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
+    return TraceMeta(**{name: value for name, value in fields.items() if value is not None})
 
 
 def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDecoder, whole: Whole) -> Trace:
@@ -142,10 +142,10 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     """The strings behind the codes of raw JSON values, in order of text, whichever reader met them first; equal strings
     get one code.
     """
-    found = [text_of(value, notes) for value in raw[1:]]  # code 0 is that of an absent value
-    texts = sorted(set(found))
+    decoded = [text_of(value, notes) for value in raw[1:]]  # code 0 is that of an absent value
+    texts = sorted(set(decoded))
     place = {text: code for code, text in enumerate(texts)}
-    moved = np.array([*(place[text] for text in found), -1], np.int32)
+    moved = np.array([*(place[text] for text in decoded), -1], np.int32)
     for category in arguments.values():
         for name, column in category.texts.items():
             column[:] = moved[column]
@@ -155,14 +155,14 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
 
 def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
     """``names`` in bounded length, with a note on the events of those that were longer."""
-    kept = list(names)
-    long = [code for code, text in enumerate(kept) if len(text) > bounds.KEPT_NAME]
+    bounded_texts = list(names)
+    long = [code for code, text in enumerate(bounded_texts) if len(text) > bounds.KEPT_NAME]
     for code in long:
-        kept[code] = bounded(kept[code])
+        bounded_texts[code] = bounded(bounded_texts[code])
     if long:
         message = f"names longer than {bounds.KEPT_NAME:,} characters were cut, and end in a digest of the whole name"
         notes.add("long-name", message, int(np.isin(name, long).sum()))
-    return kept
+    return bounded_texts
 
 
 def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
@@ -171,12 +171,14 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
     """
     for name in (ARGUMENT.device, ARGUMENT.stream):
         columns = [arguments[code].ints[name] for code in cat.GPU if code in arguments and name in arguments[code].ints]
-        found = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
-        for column in columns if len(found) > bounds.PLACES else []:
-            beyond = column > found[bounds.PLACES - 1]
-            column[beyond] = MISSING
+        places = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
+        for column in columns if len(places) > bounds.PLACES else []:
+            is_dropped = column > places[bounds.PLACES - 1]
+            column[is_dropped] = MISSING
             notes.add(
-                "many-places", f"the {name} of GPU events beyond the first {bounds.PLACES} was dropped", beyond.sum()
+                "many-places",
+                f"the {name} of GPU events beyond the first {bounds.PLACES} was dropped",
+                is_dropped.sum(),
             )
 
 

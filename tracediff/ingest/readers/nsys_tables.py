@@ -87,8 +87,8 @@ def _parsed(text: str) -> Parsed:
 
 def _number_behind(text: str, mark: str) -> tuple[str, int]:
     """(what is before ``mark``, the number behind it); the whole text and MISSING where it does not end so."""
-    before, found, digits = text.rpartition(mark)
-    is_number = found and digits.isdecimal() and digits.isascii() and len(digits) <= LONGEST_NUMBER
+    before, separator, digits = text.rpartition(mark)
+    is_number = separator and digits.isdecimal() and digits.isascii() and len(digits) <= LONGEST_NUMBER
     return (before, int(digits)) if is_number else (text, MISSING)
 
 
@@ -189,10 +189,10 @@ def _processes(database: Database) -> list[int]:
     for table in OF_DEVICE:
         processes, devices = database.integers(table, ("globalPid", "deviceId"))
         is_known = (processes != MISSING) & (devices != MISSING)
-        found, place = np.unique(processes[is_known], return_inverse=True)
-        lowest = np.full(len(found), TIMES[1])
+        unique_processes, place = np.unique(processes[is_known], return_inverse=True)
+        lowest = np.full(len(unique_processes), TIMES[1])
         np.minimum.at(lowest, place, devices[is_known])
-        for process, device in zip(found.tolist(), lowest.tolist(), strict=True):
+        for process, device in zip(unique_processes.tolist(), lowest.tolist(), strict=True):
             first[process] = min(device, first.get(process, device))
     most = min(bounds.DATABASE_RANKS, max(bounds.SMALL_DATABASE_RANKS, database.size // bounds.BYTES_PER_RANK))
     if len(first) > most:
@@ -206,8 +206,8 @@ Condition = tuple[str, Sequence[int]]
 
 
 def _of_process(database: Database, table: str, process: int | None) -> Condition:
-    known = "globalPid" in database.columns.get(table, ())
-    return ('"globalPid" = ?', (process,)) if known and process is not None else ("", ())
+    has_column = "globalPid" in database.columns.get(table, ())
+    return ('"globalPid" = ?', (process,)) if has_column and process is not None else ("", ())
 
 
 def _of_thread(process: int | None) -> Condition:
@@ -226,24 +226,24 @@ def _columns(database: Database, table: str, process: int | None, names: str) ->
 
 
 def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    found = _columns(
+    columns = _columns(
         database,
         KERNELS,
         process,
         "start end deviceId streamId correlationId demangledName gridX gridY gridZ blockX blockY blockZ graphNodeId "
         "registersPerThread",
     )
-    texts = database.texts(STRINGS, "id", "value", found["demangledName"])
+    texts = database.texts(STRINGS, "id", "value", columns["demangledName"])
     builder.add(
         cat.KERNEL,
-        by_key(found["demangledName"], texts, "an unnamed kernel"),
-        found["start"],
-        found["end"],
-        ints=_place(found)
-        | {"graph node id": found["graphNodeId"], "registers per thread": found["registersPerThread"]},
+        by_key(columns["demangledName"], texts, "an unnamed kernel"),
+        columns["start"],
+        columns["end"],
+        ints=_place(columns)
+        | {"graph node id": columns["graphNodeId"], "registers per thread": columns["registersPerThread"]},
         lists={
-            ARGUMENT.grid: np.stack([found[f"grid{axis}"] for axis in "XYZ"], axis=1),
-            ARGUMENT.block: np.stack([found[f"block{axis}"] for axis in "XYZ"], axis=1),
+            ARGUMENT.grid: np.stack([columns[f"grid{axis}"] for axis in "XYZ"], axis=1),
+            ARGUMENT.block: np.stack([columns[f"block{axis}"] for axis in "XYZ"], axis=1),
         },
     )
     graphs = _columns(
@@ -256,11 +256,11 @@ def _add_kernels(builder: TraceBuilder, database: Database, process: int | None)
     builder.add(cat.KERNEL, distinct(names), graphs["start"], graphs["end"], ints=_place(graphs))
 
 
-def _place(found: dict[str, Int64]) -> dict[str, Int64]:
+def _place(columns: dict[str, Int64]) -> dict[str, Int64]:
     return {
-        ARGUMENT.device: found["deviceId"],
-        ARGUMENT.stream: found["streamId"],
-        ARGUMENT.correlation: found["correlationId"],
+        ARGUMENT.device: columns["deviceId"],
+        ARGUMENT.stream: columns["streamId"],
+        ARGUMENT.correlation: columns["correlationId"],
     }
 
 
@@ -290,43 +290,43 @@ def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
 
 
 def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    found = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
-    texts = database.texts(STRINGS, "id", "value", found["nameId"])
-    names, place = by_key(found["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
+    columns = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
+    texts = database.texts(STRINGS, "id", "value", columns["nameId"])
+    names, place = by_key(columns["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
     runtime, driver = map(cat.KNOWN.index, CUDA.calls)
     is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
     for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
         builder.add(
             category,
             (names, place[mine]),
-            found["start"][mine],
-            found["end"][mine],
-            thread=found["globalTid"][mine],
-            ints={ARGUMENT.correlation: found["correlationId"][mine]},
+            columns["start"][mine],
+            columns["end"][mine],
+            thread=columns["globalTid"][mine],
+            ints={ARGUMENT.correlation: columns["correlationId"][mine]},
         )
 
 
 def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -> None:
     place = "start end deviceId streamId correlationId syncType eventId"
-    found = _columns(database, SYNCS, process, place)
-    names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in found["syncType"].tolist()]
-    ints = _place(found) | {ARGUMENT.sync_kind: found["syncType"], ARGUMENT.awaited_event: found["eventId"]}
-    builder.add(builder.categories[CUDA.syncs], distinct(names), found["start"], found["end"], ints=ints)
+    columns = _columns(database, SYNCS, process, place)
+    names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in columns["syncType"].tolist()]
+    ints = _place(columns) | {ARGUMENT.sync_kind: columns["syncType"], ARGUMENT.awaited_event: columns["eventId"]}
+    builder.add(builder.categories[CUDA.syncs], distinct(names), columns["start"], columns["end"], ints=ints)
 
 
 def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
-    found = _columns(database, OVERHEAD, process, "start end globalTid nameId")
-    texts = database.texts(STRINGS, "id", "value", found["nameId"])
-    names = by_key(found["nameId"], texts, "unnamed work")
-    is_timed = (found["start"] > 0) & (found["end"] > found["start"])
-    note_overhead(notes, (found["end"] - found["start"])[is_timed])
-    builder.add(builder.categories[cat.OVERHEAD], names, found["start"], found["end"], thread=found["globalTid"])
+    columns = _columns(database, OVERHEAD, process, "start end globalTid nameId")
+    texts = database.texts(STRINGS, "id", "value", columns["nameId"])
+    names = by_key(columns["nameId"], texts, "unnamed work")
+    is_timed = (columns["start"] > 0) & (columns["end"] > columns["start"])
+    note_overhead(notes, (columns["end"] - columns["start"])[is_timed])
+    builder.add(builder.categories[cat.OVERHEAD], names, columns["start"], columns["end"], thread=columns["globalTid"])
 
 
 def _devices(database: Database) -> tuple[Device, ...]:
     numbers, names = database.integers_and_text(DEVICES, ("id",), "name")
-    known = {(number, name) for number, name in zip(numbers[0].tolist(), names, strict=True) if name}
-    return tuple(Device(number, name) for number, name in sorted(known) if number != MISSING)
+    devices = {(number, name) for number, name in zip(numbers[0].tolist(), names, strict=True) if name}
+    return tuple(Device(number, name) for number, name in sorted(devices) if number != MISSING)
 
 
 def _note_unread(database: Database, notes: Notes) -> None:

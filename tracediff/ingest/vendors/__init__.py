@@ -53,7 +53,7 @@ def translate_mtia(trace: Trace, notes: Notes) -> None:
         return
     rows = trace.complete((trace.categories.index(EVENTS),))
     directions = texts(trace, "direction", rows)
-    is_copy, is_mark = (trace.named(names.__contains__, rows) for names in ((COPY,), (WAIT, RECORD)))
+    is_copy, is_mark = (trace.name_matches(names.__contains__, rows) for names in ((COPY,), (WAIT, RECORD)))
     category = trace.category.copy()
     category[rows] = np.where(is_copy, cat.MEMCPY, np.where(is_mark, category_code(trace, MTIA_MARKS), cat.KERNEL))
     size, device = integers(trace, "size"), _devices(trace)

@@ -56,7 +56,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     category = trace.category.copy()
     category[rows[np.isin(where, ASCEND.processes)]] = category_code(trace, MARKS)
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
-    whole = collectives[trace.named(WHOLE.match, collectives)]
+    whole = collectives[trace.name_matches(WHOLE.match, collectives)]
     category[whole] = cat.KERNEL
     category[tasks] = _of_tasks(trace, tasks, whole, category_code(trace, MARKS))
     refile(trace, category)
@@ -96,11 +96,11 @@ def _streams(of_whole: Int64, of_tasks: Int64, stream: Int64) -> Int64:
     """int64[n] of each collective: the stream of a task with the same connection, MISSING without one."""
     order = np.argsort(of_tasks, kind="stable")
     place = np.searchsorted(of_tasks[order], of_whole)
-    found = (
+    has_stream = (
         (place < len(order)) & (of_tasks[order[np.minimum(place, len(order) - 1)]] == of_whole) if len(order) else []
     )
     out = np.full(len(of_whole), MISSING, np.int64)
-    out[found] = stream[order[place[found]]]
+    out[has_stream] = stream[order[place[has_stream]]]
     return out
 
 
@@ -126,15 +126,15 @@ def join_to_launches(
             calls to tasks, and enqueuing to dequeuing; MISSING for none.
     """
     enqueues = enqueues[np.argsort(trace.ts[enqueues], kind="stable")]
-    called = calls[connection[calls] != MISSING]
+    linked_calls = calls[connection[calls] != MISSING]
     from_calls, from_operators = (_arrows(trace, work, category) for category in ASCEND.flows)
-    hosts = np.array([*called.tolist(), *from_calls.values()], np.int64)
-    behind = _enqueued_behind(trace, hosts, enqueues, dequeues, queued)
-    numbers = dict(zip(called.tolist(), connection[called].tolist(), strict=True))
+    hosts = np.array([*linked_calls.tolist(), *from_calls.values()], np.int64)
+    launch_of = _enqueued_behind(trace, hosts, enqueues, dequeues, queued)
+    numbers = dict(zip(linked_calls.tolist(), connection[linked_calls].tolist(), strict=True))
     by_number = dict.fromkeys(numbers.values(), -1)  # a call without a queue has the connection already
-    by_number |= {numbers[call]: behind[call] for call in called.tolist() if call in behind}
+    by_number |= {numbers[call]: launch_of[call] for call in linked_calls.tolist() if call in launch_of}
     by_task = _enqueued_in(trace, from_operators, enqueues)
-    by_task |= {task: behind[start] for task, start in from_calls.items() if start in behind}
+    by_task |= {task: launch_of[start] for task, start in from_calls.items() if start in launch_of}
     tasks = zip(work.tolist(), connection[work].tolist(), strict=True)
     launch = [by_number[number] if number in by_number else by_task.get(task, -1) for task, number in tasks]
     _correlate(trace, work, np.array(launch, np.int64), set(connection.tolist()))
@@ -142,14 +142,14 @@ def join_to_launches(
 
 def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Launches:
     """Row of ``hosts`` → row of the ``Enqueue`` of what its thread had dequeued when it began."""
-    asked = dict(zip(queued[enqueues].tolist(), enqueues.tolist(), strict=True))
+    enqueue_of = dict(zip(queued[enqueues].tolist(), enqueues.tolist(), strict=True))
     latest = zip(hosts.tolist(), _last_by(trace, dequeues, hosts, trace.ts[hosts]), strict=True)
     numbers = {
         host: int(queued[dequeue])
         for host, dequeue in latest
         if dequeue >= 0 and trace.ts[host] <= trace.ts[dequeue] + trace.dur[dequeue]
     }
-    return {host: asked[number] for host, number in numbers.items() if number in asked and number != MISSING}
+    return {host: enqueue_of[number] for host, number in numbers.items() if number in enqueue_of and number != MISSING}
 
 
 def _enqueued_in(trace: Trace, arrows: Launches, enqueues: Int64) -> Launches:
@@ -189,9 +189,9 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Launches:
     task_at = dict(zip(_points(trace, work), work.tolist(), strict=True))
     arrows = list(zip(trace.name[rows].tolist(), integers(trace, FLOW_ID)[rows].tolist(), strict=True))
     phases = [trace.phases[code] for code in trace.phase[rows].tolist()]
-    begun = [(arrow, row) for arrow, phase, row in zip(arrows, phases, rows.tolist(), strict=True) if phase == "s"]
-    alike = Counter(arrow for arrow, _ in begun)
-    begin_of = {arrow: row for arrow, row in begun if alike[arrow] == 1}
+    starts = [(arrow, row) for arrow, phase, row in zip(arrows, phases, rows.tolist(), strict=True) if phase == "s"]
+    alike = Counter(arrow for arrow, _ in starts)
+    begin_of = {arrow: row for arrow, row in starts if alike[arrow] == 1}
     ends = zip(arrows, phases, _points(trace, rows), strict=True)
     return {task_at[p]: begin_of[a] for a, phase, p in ends if phase == "f" and p in task_at and a in begin_of}
 
@@ -201,12 +201,12 @@ def _points(trace: Trace, rows: Int64) -> list[tuple[int, int, int]]:
     return list(zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), trace.ts[rows].tolist(), strict=True))
 
 
-def _correlate(trace: Trace, work: Int64, launch: Int64, taken: set[int]) -> None:
+def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: set[int]) -> None:
     """Give ``work`` and its launches (int64[work] rows, −1 to leave a task as it is) correlations that are not
-    ``taken``: queue and arrows have numberings of their own.
+    ``used_numbers``: queue and arrows have numberings of their own.
     """
     rows, place = np.unique(launch[launch >= 0], return_inverse=True)
-    unused = (number for number in count(1) if number not in taken)
+    unused = (number for number in count(1) if number not in used_numbers)
     numbers = np.array([next(unused) for _ in rows], np.int64)
     set_integers(trace, ARGUMENT.correlation, rows, numbers)
     set_integers(trace, ARGUMENT.correlation, work[launch >= 0], numbers[place])

@@ -53,8 +53,8 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     contains = _contain_others(trace, ops)
     work = ops[~contains]
     host = rows[np.array([device_of_process(names) == "" for names in labels], bool)[trace.pid[rows]]]
-    is_call = trace.named(CALL.match, host)
-    is_python = trace.named(lambda name: name.startswith("$"), host)
+    is_call = trace.name_matches(CALL.match, host)
+    is_python = trace.name_matches(lambda name: name.startswith("$"), host)
 
     category = trace.category.copy()
     category[rows] = category_code(trace, MARKS)
@@ -85,9 +85,9 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
 def _on_threads(trace: Trace, rows: Int64, threads: dict[tuple[int, int], str], names: tuple[str, ...]) -> Bools:
     """bool[n]: which events at ``rows`` are on a thread with one of these names."""
     width = len(trace.ids) + 1
-    wanted = [pid * width + tid for (pid, tid), name in threads.items() if name in names]
-    found: Bools = np.isin(trace.thread[rows], wanted)
-    return found
+    thread_codes = [pid * width + tid for (pid, tid), name in threads.items() if name in names]
+    is_on_thread: Bools = np.isin(trace.thread[rows], thread_codes)
+    return is_on_thread
 
 
 def _contain_others(trace: Trace, ops: Int64) -> Bools:
@@ -104,9 +104,9 @@ def _contain_others(trace: Trace, ops: Int64) -> Bools:
         last = len(order) - 1
         following, later = np.arange(1, len(order) + 1), np.searchsorted(start, start + ROUNDING, side="right")
         for inner in (following, later):
-            found, inner = inner <= last, np.minimum(inner, last)
+            is_inside, inner = inner <= last, np.minimum(inner, last)
             lasts = (end[inner] > start + ROUNDING) & (end[inner] <= end + ROUNDING)
-            out[mine[order]] |= found & lasts & (start[inner] < end - ROUNDING)
+            out[mine[order]] |= is_inside & lasts & (start[inner] < end - ROUNDING)
     return out
 
 
@@ -138,12 +138,12 @@ def _instruction_names(trace: Trace, work: Int64) -> list[str]:
     """
     plain = trace.names_of(work)
     kinds, sources = texts(trace, "hlo_category", work), texts(trace, "tf_op", work)
-    known: dict[tuple[str, str, str], str] = {}
+    display_names: dict[tuple[str, str, str], str] = {}
     out = []
     for key in zip(plain, kinds, sources, strict=True):
-        if key not in known:
-            known[key] = _instruction_name(*key)
-        out.append(known[key])
+        if key not in display_names:
+            display_names[key] = _instruction_name(*key)
+        out.append(display_names[key])
     return out
 
 
@@ -152,8 +152,8 @@ def _instruction_name(name: str, kind: str, source: str) -> str:
     operator = _operator(source)
     if is_communication(operator) and not is_communication(f"{name} ({kind})"):
         operator = ""  # what only prepares a collective has the operator of the collective
-    known = ("", name[1:].partition(".")[0])
-    details = ", ".join(dict.fromkeys(detail for detail in (kind, operator) if detail not in known))
+    redundant = ("", name[1:].partition(".")[0])
+    details = ", ".join(dict.fromkeys(detail for detail in (kind, operator) if detail not in redundant))
     return bounded(f"{name} ({details})" if details else name)
 
 
@@ -162,8 +162,8 @@ def _operator(source: str) -> str:
     empty where the source is not a path.
     """
     path = source.partition(";")[0].removesuffix(":")
-    found = OPERATOR.findall(path)
-    return found[-1] if found else path.rpartition("/")[2] if "/" in path else ""
+    operators = OPERATOR.findall(path)
+    return operators[-1] if operators else path.rpartition("/")[2] if "/" in path else ""
 
 
 def _python_name(name: str) -> str:
@@ -186,7 +186,9 @@ def _place(trace: Trace, rows: Int64, device: Int64) -> None:
     set_integers(trace, ARGUMENT.stream, rows, stream[rows])
 
 
-def _join(trace: Trace, work: Int64, programs: Int64, calls: Int64, device: Int64, called: Int64, run: Int64) -> None:
+def _join(
+    trace: Trace, work: Int64, programs: Int64, calls: Int64, device: Int64, call_device: Int64, run: Int64
+) -> None:
     """Give each call that enqueues, and the instructions of its program, the same correlation.
 
     Args:
@@ -195,7 +197,7 @@ def _join(trace: Trace, work: Int64, programs: Int64, calls: Int64, device: Int6
     """
     programs, calls = programs[run[programs] != MISSING], calls[run[calls] != MISSING]
     keys = np.concatenate(
-        (np.stack((device[programs], run[programs]), 1), np.stack((called[calls], run[calls]), 1)), axis=0
+        (np.stack((device[programs], run[programs]), 1), np.stack((call_device[calls], run[calls]), 1)), axis=0
     )
     code = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     set_integers(trace, ARGUMENT.correlation, calls, code[len(programs) :])
@@ -212,8 +214,8 @@ def _around(trace: Trace, work: Int64, programs: Int64) -> Int64:
         places = np.flatnonzero(trace.pid[programs] == pid)
         places = places[np.argsort(trace.ts[programs[places]], kind="stable")]
         mine = np.flatnonzero(trace.pid[work] == pid)
-        found = np.searchsorted(trace.ts[programs[places]], middle[mine], side="right") - 1
-        place = places[np.maximum(found, 0)]
+        preceding = np.searchsorted(trace.ts[programs[places]], middle[mine], side="right") - 1
+        place = places[np.maximum(preceding, 0)]
         ends = trace.spans(programs[place])[1] + ROUNDING
-        out[mine] = np.where((found >= 0) & (middle[mine] <= ends), place, -1)
+        out[mine] = np.where((preceding >= 0) & (middle[mine] <= ends), place, -1)
     return out

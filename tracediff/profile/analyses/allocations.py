@@ -72,7 +72,7 @@ def allocations(trace: Trace) -> list[Allocations]:
     which orders events with the same time.
     """
     rows, _ = trace.integer(cat.MEMORY, "Bytes")
-    happened, failed = (rows[trace.named(name.__eq__, rows)] for name in (CHANGE, FAILURE))
+    happened, failed = (rows[trace.name_matches(name.__eq__, rows)] for name in (CHANGE, FAILURE))
     kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
     devices = [(k, n) for k in distinct(kind[rows]).tolist() for n in distinct(number[rows][kind[rows] == k]).tolist()]
     return [
@@ -108,14 +108,14 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
     )
 
 
-def devices(found: Sequence[Allocations]) -> list[str]:
+def devices(allocations_of_devices: Sequence[Allocations]) -> list[str]:
     """The names of the devices in tables. The only device of its kind has no number, so that ranks on different GPUs
     share a row. Amounts that count from the start of the file have a row of their own.
     """
-    alone = {kind for kind, count in Counter(device.kind for device in found).items() if count == 1}
+    alone = {kind for kind, count in Counter(device.kind for device in allocations_of_devices).items() if count == 1}
     return [
         (device.kind if device.kind in alone else device.device) + ("" if device.has_totals else FROM_ZERO)
-        for device in found
+        for device in allocations_of_devices
     ]
 
 

@@ -38,15 +38,15 @@ LARGEST = 1 << 56
 
 def first_collectives(context: Context, notes: Notes) -> Collectives:
     """The first operations of the file; a health note counts the others."""
-    found = collectives(context)
+    operations = collectives(context)
     notes.add(
         "many-collectives",
         f"collective operations beyond the first {bounds.COLLECTIVES} of a file are not matched across ranks",
-        max(len(found.kind) - bounds.COLLECTIVES, 0),
+        max(len(operations.kind) - bounds.COLLECTIVES, 0),
     )
     columns = (name for name in Collectives.__struct_fields__ if name != "kinds")
-    kept = {column: getattr(found, column)[: bounds.COLLECTIVES] for column in columns}
-    return Collectives(kinds=found.kinds, **kept)
+    first_columns = {column: getattr(operations, column)[: bounds.COLLECTIVES] for column in columns}
+    return Collectives(kinds=operations.kinds, **first_columns)
 
 
 def collectives(context: Context) -> Collectives:
@@ -57,9 +57,9 @@ def collectives(context: Context) -> Collectives:
     On the host it is an annotation of gloo, MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
-    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.named(is_communication)[gpu.rows])
+    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.name_matches(is_communication)[gpu.rows])
     host = trace.complete((cat.ANNOTATION,))
-    host = host[trace.named(is_host_collective, host)]
+    host = host[trace.name_matches(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
     around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[kernels])
@@ -119,9 +119,9 @@ def bus_traffic(
     code, first = combined(kind, ranks)
     for same, row in enumerate(first.tolist()):
         mine = np.flatnonzero((code == same) & (size >= 0))
-        found = bus_bytes(replace(kinds[kind[row]], ranks=int(ranks[row])), size[mine])
-        if found is not None:
-            carried[mine], is_known[mine] = found, True
+        byte_counts = bus_bytes(replace(kinds[kind[row]], ranks=int(ranks[row])), size[mine])
+        if byte_counts is not None:
+            carried[mine], is_known[mine] = byte_counts, True
     return carried, is_known
 
 
@@ -143,15 +143,15 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     when each event of ``rows`` begins; −1 for none.
     """
     out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.named(matches)[lane.rows])
-    known = np.flatnonzero(rows >= 0)
-    thread, time = trace.thread[rows[known]], trace.ts[rows[known]]
+    mine = np.flatnonzero(trace.name_matches(matches)[lane.rows])
+    with_scope = np.flatnonzero(rows >= 0)
+    thread, time = trace.thread[rows[with_scope]], trace.ts[rows[with_scope]]
     for code in distinct(thread).tolist():
         scopes, some = mine[lane.thread[mine] == code], thread == code
         if len(scopes):
             position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
             open_ = (position >= 0) & (time[some] < lane.end[scopes][np.maximum(position, 0)])
-            out[known[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
+            out[with_scope[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
     return out
 
 
@@ -169,9 +169,9 @@ def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
     """int64[m] of the kernels ``rows``, else of the ``record`` around their launch, else MISSING."""
     out = np.full(len(rows), MISSING, np.int64)
     for category, sources in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
-        found = trace.arguments.get(category)
-        if found is not None and argument in found.ints:
-            values = _looked_up(found.ints[argument], found.rows, sources, MISSING)
+        arguments = trace.arguments.get(category)
+        if arguments is not None and argument in arguments.ints:
+            values = _looked_up(arguments.ints[argument], arguments.rows, sources, MISSING)
             out = np.where(values != MISSING, values, out)
     return out
 
@@ -182,9 +182,9 @@ def _text(trace: Trace, argument: str, *places: tuple[int, Int64]) -> Int64:
     """
     out = np.full(len(places[0][1]), -1, np.int64)
     for category, rows in reversed(places):
-        found = trace.arguments.get(category)
-        if found is not None and argument in found.texts:
-            values = _looked_up(found.texts[argument], found.rows, rows, -1)
+        arguments = trace.arguments.get(category)
+        if arguments is not None and argument in arguments.texts:
+            values = _looked_up(arguments.texts[argument], arguments.rows, rows, -1)
             out = np.where(values >= 0, values, out)
     return out
 
@@ -194,7 +194,7 @@ def _described(
 ) -> tuple[tuple[CollectiveKind, ...], Int64, Int64]:
     """(the distinct kinds, int64[m] index into them, int64[m] size in bytes or −1)."""
     recorded = ((cat.KERNEL, rows), (cat.CPU_OP, record))
-    named = [
+    name_columns = [
         _text(trace, key, *recorded)
         for key in (
             "Collective name",
@@ -207,33 +207,33 @@ def _described(
     annotated = np.where(annotation >= 0, trace.name[annotation], -1).astype(np.int64)
     types, dims = (_text(trace, key, (cat.ANNOTATION, annotation)) for key in ("Input type", "Input Dims"))
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
-    row, first = combined(*named, annotated, trace.name[rows].astype(np.int64), types, ranks)
+    row, first = combined(*name_columns, annotated, trace.name[rows].astype(np.int64), types, ranks)
     kinds: dict[CollectiveKind, int] = {}
     kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     only = _only_group(trace)
     for i, sample in enumerate(first.tolist()):
-        called, group, about, members, dtype = (
-            trace.texts[c] if c >= 0 else "" for c in (column[sample] for column in named)
+        operation, group, about, members, dtype = (
+            trace.texts[c] if c >= 0 else "" for c in (column[sample] for column in name_columns)
         )
-        called = (
-            called
+        operation = (
+            operation
             or (collective_of_scope(trace.names[annotated[sample]]) if annotated[sample] >= 0 else "")
             or trace.names[trace.name[rows[sample]]]
         )
         dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
         label, members, n = (group, members, int(ranks[sample])) if group else only
-        described = CollectiveKind(_canonical(called), _group(label, about if group else "", n), dtype, members, n)
+        described = CollectiveKind(_canonical(operation), _group(label, about if group else "", n), dtype, members, n)
         kind_of_sample[i] = kinds.setdefault(described, len(kinds))
     kind, ordered = kind_of_sample[row], tuple(kinds)
     elements = np.maximum(_integer(trace, SENT, rows, record), _integer(trace, RECEIVED, rows, record))
     elements = np.where(elements >= 0, elements, _elements_of_inputs(trace, dims, kind, ordered))
-    known = (elements >= 0) & (elements < LARGEST) & (width[row] > 0)
-    return ordered, kind, np.where(known, elements.clip(0, LARGEST) * width[row], -1)
+    has_size = (elements >= 0) & (elements < LARGEST) & (width[row] > 0)
+    return ordered, kind, np.where(has_size, elements.clip(0, LARGEST) * width[row], -1)
 
 
 def _canonical(name: str) -> str:
     squashed = name.lower().replace("_", "").replace("-", "")
-    return next((known for holds, known in KNOWN_AS if holds in squashed), name[: bounds.GROUP_NAME])
+    return next((canonical for part, canonical in KNOWN_AS if part in squashed), name[: bounds.GROUP_NAME])
 
 
 def _dtype(spelled: str) -> tuple[str, int]:
@@ -320,7 +320,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     trace, ops = context.trace, context.lanes["ops"]
     if not len(rows):
         return np.zeros(0, np.int64)
-    speaks = trace.named(lambda name: context.families.of_name(name) == COMMUNICATION)
+    speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)
     computing = _computing(context, None)
     start, end, position = pieces(ops)
     works = np.flatnonzero(~speaks[ops.rows[position]])
@@ -331,7 +331,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 def _computing(context: Context, device: int | None) -> Intervals:
     """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
     trace, gpu = context.trace, context.gpu
-    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.named(is_communication)[gpu.rows]
+    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.name_matches(is_communication)[gpu.rows]
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))
     return union(gpu.start[mine], gpu.end[mine])
 

@@ -120,7 +120,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         position = (bisect_left if jumped == time else bisect_right)(times, time) - 1
         return (times[position], events[position]) if position >= 0 else (0, -1)
 
-    def shown(self, times: Int64) -> Int64:
+    def threads_before(self, times: Int64) -> Int64:
         """int64[m]: the thread in whose operator or call the host as one is just before each of ``times``, −1 for
         none.
         """
@@ -147,8 +147,8 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     def _layered(self, operators: list[Painting]) -> Painting:
         """``operators`` of each of `layers`; where they are nothing, what is beneath."""
         whole = NOTHING
-        for layer in operators:
-            whole = overlaid(whole, layer)
+        while operators:  # each is as large as the lane, and needed no more once it is laid
+            whole = overlaid(whole, operators.pop(0))
         return overlaid(whole, self._beneath)
 
     @cached_property
@@ -242,23 +242,23 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
     """The spans of a walk, clipped to their periods."""
     start, end, returned = device.start, device.end, device.returned
     k = np.array(path.events, np.int64)
-    first, step, came, last = np.array(path.chains, np.int64).reshape(-1, 4).T
+    first, step, arrival, last = np.array(path.chains, np.int64).reshape(-1, 4).T
     step = np.repeat(step, np.diff(first, append=len(k)))
-    before, left = np.append(k[1:], -1)[: len(k)], end[k]
-    left[1:] = np.minimum(left[1:], start[k[:-1]])
-    left[first] = came
+    before, departure = np.append(k[1:], -1)[: len(k)], end[k]
+    departure[1:] = np.minimum(departure[1:], start[k[:-1]])
+    departure[first] = arrival
     before[np.append(first[1:], len(k))[: len(first)] - 1] = last
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
     event = device.event[k]
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
-    unknown_step, unknown, known = np.array(path.unknown, np.int64).reshape(-1, 3).T
+    unknown_step, unknown, awaited_until = np.array(path.unknown, np.int64).reshape(-1, 3).T
     waits = np.where(before >= 0, BETWEEN, QUEUED)
     parts: list[tuple[Int64, Int64 | int, Int64, Int64, Int64]] = [
-        (step, EVENT, event, start[k], left),
+        (step, EVENT, event, start[k], departure),
         (step, waits, event, ready, start[k]),
         (host_step, HOST, thread, since, until),
     ]
-    parts.append((unknown_step, UNKNOWN, np.full(len(unknown_step), -1), unknown, known))
+    parts.append((unknown_step, UNKNOWN, np.full(len(unknown_step), -1), unknown, awaited_until))
     steps, what, owner, begin, stop = (
         np.concatenate([np.broadcast_to(part[i], len(part[0])) for part in parts]) for i in range(5)
     )
@@ -312,16 +312,16 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     trace, ops = context.trace, context.lanes["ops"]
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
-    engine = set(distinct(ops.thread[roots[trace.named(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
+    engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
     awaited = sorted(_awaited(trace, ops, device))
     calls = np.array([call for _, _, call in awaited], np.int64)
     host = Host(lanes=context.lanes, layers=layers, root=ops.start[outer], waited=distinct(calls))
-    shown = host.shown(ops.end[calls]).tolist()  # what the host as one did when the call returned
-    for (time, k, _), code, seen in zip(awaited, ops.thread[calls].tolist(), shown, strict=True):
-        for key in (code, WHOLE) if seen == code else (code,):
+    threads_at_return = host.threads_before(ops.end[calls]).tolist()  # what the host as one did when the call returned
+    for (time, k, _), code, current_thread in zip(awaited, ops.thread[calls].tolist(), threads_at_return, strict=True):
+        for key in (code, WHOLE) if current_thread == code else (code,):
             times, events = host.returns.setdefault(key, ([], []))
             times.append(time)
             events.append(k)
@@ -330,9 +330,8 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
     """The innermost scope of ``lane`` on a thread."""
-    start, end, position = pieces(lane)
-    on_thread = np.flatnonzero(lane.thread[position] == thread)
-    return painted(start[on_thread], end[on_thread], lane.rows[position[on_thread]])
+    start, end, position = pieces(lane, lane.thread == thread)
+    return painted(start, end, lane.rows[position])
 
 
 def _outlines(lane: Lane, outermost: Int64) -> Painting:
@@ -350,8 +349,8 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
         some = some[np.isin(trace.spans(some)[1], steps.end)]
         if len(some):
             threads, counts = np.unique(trace.thread[some], return_counts=True)
-            found = dict(zip(threads.tolist(), counts.tolist(), strict=True))
-            return int(min(found, key=lambda t: (-found[t], rank[t])))
+            time_of_thread = dict(zip(threads.tolist(), counts.tolist(), strict=True))
+            return int(min(time_of_thread, key=lambda t: (-time_of_thread[t], rank[t])))
     roots = np.flatnonzero(ops.depth == 0)
     busy: dict[int, int] = {}
     for thread, ns in zip(ops.thread[roots].tolist(), (ops.end - ops.start)[roots].tolist(), strict=True):
@@ -388,14 +387,14 @@ def _awaited_others(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple
     """Of synchronising calls that launch nothing: the event that ended last within them."""
     syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
     calls = waiting_calls(trace, ops)
-    found = []
+    waits = []
     for call in calls[~np.isin(calls, device.launch)].tolist():
         start, sync = int(ops.start[call]), syncs.get(int(ops.rows[call]))
-        for k in device.ended(start, int(ops.end[call])):
+        for k in device.ended_events(start, int(ops.end[call])):
             if device.launched[k] < start and (sync is None or device.awaited_by(sync, k)):
-                found.append((int(device.end[k]), k, call))
+                waits.append((int(device.end[k]), k, call))
                 break
-    return found
+    return waits
 
 
 def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
@@ -411,12 +410,12 @@ def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple
 
 def _awaited_room(ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
     """Of launches into a full queue: the event of the queue that ended last within them."""
-    found = []
+    waits = []
     for k in np.flatnonzero(device.full).tolist():
         call = int(device.launch[k])
         start = int(ops.start[call])
-        for other in device.ended(start, int(ops.end[call])):
+        for other in device.ended_events(start, int(ops.end[call])):
             if device.stream[other] == device.stream[k] and device.launched[other] < start:
-                found.append((int(device.end[other]), other, call))
+                waits.append((int(device.end[other]), other, call))
                 break
-    return found
+    return waits

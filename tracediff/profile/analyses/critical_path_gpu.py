@@ -105,7 +105,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
     def waited_for(self, k: int) -> int:
         """The event that ``k`` waited for last; −1 where its launch came later, or nothing is known."""
         if self.crossed[k] and self.launch[k] >= 0:
-            for other in self.ended(self._ready(k), int(self.start[k])):
+            for other in self.ended_events(self._ready(k), int(self.start[k])):
                 if self._held_back(k, other):
                     return other
         return int(self.cause[k])
@@ -135,7 +135,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         follows = start - int(self.end[other]) <= thresholds.FOLLOWS_NS
         return waited_long and follows and bool(self.launched[other] <= self.launched[k])
 
-    def ended(self, after: int, time: int) -> Iterator[int]:
+    def ended_events(self, after: int, time: int) -> Iterator[int]:
         """The events that have a duration and end in (``after``, ``time``], the last first."""
         j = int(np.searchsorted(self.lasting_end, time, side="right")) - 1
         while j >= 0 and self.lasting_end[j] > after:
@@ -161,9 +161,9 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     number = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     order = _order(trace, gpu, ops, launch, number, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
-    known = launch >= 0
+    has_launch = launch >= 0
     launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
-    launched[known] = ops.start[launch[known]]
+    launched[has_launch] = ops.start[launch[has_launch]]
     stream, first = combined(
         *(np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order]))
     )
@@ -172,14 +172,14 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
-    own_wait = known & (trace.named(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
-    held = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
-    returned[known] = ops.end[launch[known]]
-    returned[held] = launched[held] + thresholds.SUBMITTED_NS
-    returned[own_wait & ~held] = start[own_wait & ~held]
+    own_wait = has_launch & (trace.name_matches(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
+    returned_early = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
+    returned[has_launch] = ops.end[launch[has_launch]]
+    returned[returned_early] = launched[returned_early] + thresholds.SUBMITTED_NS
+    returned[own_wait & ~returned_early] = start[own_wait & ~returned_early]
     returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
-    shared = np.bincount(launch[known], minlength=1)[np.maximum(launch, 0)] > 1
+    shared = np.bincount(launch[has_launch], minlength=1)[np.maximum(launch, 0)] > 1
     return DeviceEvents(
         event=order,
         rows=gpu.rows[order],
@@ -220,10 +220,10 @@ def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64
 
 def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
     """bool[g]: whether the calls at ``launch`` (positions, −1 for none) are ones in which the host always waits."""
-    known = np.flatnonzero(launch >= 0)
-    rows = ops.rows[launch[known]]
+    with_launch = np.flatnonzero(launch >= 0)
+    rows = ops.rows[launch[with_launch]]
     out = np.zeros(len(launch), bool)
-    out[known] = trace.is_of(cat.CALLS, rows) & trace.named(is_synchronising, rows)
+    out[with_launch] = trace.is_of(cat.CALLS, rows) & trace.name_matches(is_synchronising, rows)
     return out
 
 
@@ -234,9 +234,9 @@ def waiting_calls(trace: Trace, ops: Lane) -> Int64:
     """
     calls = np.flatnonzero(trace.is_of(cat.CALLS, ops.rows))
     if _records_waits(trace, ops):
-        return calls[trace.named(is_synchronising, ops.rows[calls])]
+        return calls[trace.name_matches(is_synchronising, ops.rows[calls])]
     long = _long_operators(trace, ops)
-    return long[trace.named(reads_number, ops.rows[long])]
+    return long[trace.name_matches(reads_number, ops.rows[long])]
 
 
 def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int]]:
@@ -246,23 +246,23 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
     if _records_waits(trace, ops):
         return []
     long = _long_operators(trace, ops)
-    copying = set(long[trace.named(copies_tensor, ops.rows[long])].tolist())
+    copying = set(long[trace.name_matches(copies_tensor, ops.rows[long])].tolist())
     if not copying:
         return []
-    found = []
+    copy_calls = []
     copies = np.flatnonzero((trace.category[device.rows] == cat.MEMCPY) & (device.launch >= 0))
     for k in copies.tolist():
         around = int(device.launch[k])
         while around >= 0 and around not in copying:
             around = int(ops.parent[around])
         if around >= 0:
-            found.append((k, around))
-    return found
+            copy_calls.append((k, around))
+    return copy_calls
 
 
 def _records_waits(trace: Trace, ops: Lane) -> bool:
     """Whether the file has calls of the runtime that may wait."""
-    return bool((trace.is_of(cat.CALLS, ops.rows) & trace.named(may_wait, ops.rows)).any())
+    return bool((trace.is_of(cat.CALLS, ops.rows) & trace.name_matches(may_wait, ops.rows)).any())
 
 
 def _long_operators(trace: Trace, ops: Lane) -> Int64:
@@ -280,13 +280,13 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     by_stream = np.argsort(stream, kind="stable")
     for mine in group_rows(stream[by_stream], by_stream):
         lasting = mine[end[mine] > start[mine]]
-        begun = lasting[np.argsort(start[lasting], kind="stable")]
+        by_start = lasting[np.argsort(start[lasting], kind="stable")]
         ended_last = np.searchsorted(end[lasting], start[mine], side="right") - 1
-        began_last = np.searchsorted(start[begun], start[mine], side="left") - 1
+        began_last = np.searchsorted(start[by_start], start[mine], side="left") - 1
         before = np.where(ended_last >= 0, lasting[ended_last], -1) if len(lasting) else np.full(len(mine), -1)
         running = np.flatnonzero(began_last >= 0)
-        running = running[end[begun[began_last[running]]] > start[mine[running]]]
-        before[running] = begun[began_last[running]]
+        running = running[end[by_start[began_last[running]]] > start[mine[running]]]
+        before[running] = by_start[began_last[running]]
         out[mine] = before
     return out
 
@@ -296,29 +296,35 @@ def _finds_full_queue(
 ) -> NDArray[np.bool_]:
     """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
     full = np.zeros(len(start), bool)
-    known = np.flatnonzero(launch >= 0)
-    if len(known) <= thresholds.FULL_QUEUE:
+    with_launch = np.flatnonzero(launch >= 0)
+    if len(with_launch) <= thresholds.FULL_QUEUE:
         return full
-    keys = (start[known], launch[known], stream[known]) if shared[known].any() else (stream[known],)
-    known = known[np.lexsort(keys)]
-    first = known[np.diff(stream[known] * (int(launch.max(initial=0)) + 1) + launch[known], prepend=-1) != 0]
+    keys = (
+        (start[with_launch], launch[with_launch], stream[with_launch])
+        if shared[with_launch].any()
+        else (stream[with_launch],)
+    )
+    with_launch = with_launch[np.lexsort(keys)]
+    first = with_launch[
+        np.diff(stream[with_launch] * (int(launch.max(initial=0)) + 1) + launch[with_launch], prepend=-1) != 0
+    ]
     for mine in group_rows(stream[first], first):
         issued = np.searchsorted(np.sort(launched[mine]), launched[mine], side="left")
-        begun = np.searchsorted(np.sort(start[mine]), launched[mine], side="right")
-        full[mine] = issued - begun >= thresholds.FULL_QUEUE
+        started = np.searchsorted(np.sort(start[mine]), launched[mine], side="right")
+        full[mine] = issued - started >= thresholds.FULL_QUEUE
     return full
 
 
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
     """See `Device.wait_call`."""
     rows = np.flatnonzero(trace.is_of(cat.CALLS))
-    calls = np.sort(trace.ts[rows[trace.named(is_stream_wait, rows)]])
+    calls = np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]])
     if not len(calls):
         return None
     position = np.searchsorted(calls, launched, side="left") - 1
     since = np.where(before >= 0, launched[before], ALWAYS)
-    found = (position >= 0) & (calls[np.maximum(position, 0)] >= since)
-    return np.where(found, calls[np.maximum(position, 0)], ALWAYS)
+    has_wait = (position >= 0) & (calls[np.maximum(position, 0)] >= since)
+    return np.where(has_wait, calls[np.maximum(position, 0)], ALWAYS)
 
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
@@ -345,21 +351,21 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
-    among = np.flatnonzero(trace.is_of(categories))
-    rows = np.concatenate([among[trace.named(name.__eq__, among)] for name in names])
-    wanted = (
+    candidates = np.flatnonzero(trace.is_of(categories))
+    rows = np.concatenate([candidates[trace.name_matches(name.__eq__, candidates)] for name in names])
+    arguments = (
         ARGUMENT.correlation,
         ARGUMENT.device,
         ARGUMENT.stream,
         ARGUMENT.awaited_stream,
         ARGUMENT.awaited_record,
     )
-    columns = [trace.integer_column(argument, categories)[rows] for argument in wanted]
-    named = np.concatenate((columns[0], columns[-1]))
+    columns = [trace.integer_column(argument, categories)[rows] for argument in arguments]
+    event_numbers = np.concatenate((columns[0], columns[-1]))
     calls: dict[int, int] = {}
     for kind in cat.CALLS:
         call_rows, number = trace.integer(kind, ARGUMENT.correlation)
-        some = np.flatnonzero(np.isin(number, named))
+        some = np.flatnonzero(np.isin(number, event_numbers))
         calls |= dict(zip(number[some].tolist(), call_rows[some].tolist(), strict=True))
     out = []
     for row, correlation, device, stream, target, record in zip(

@@ -12,7 +12,7 @@ from tracediff.arrays import Int64, combined, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.work import KEY, WorkKeys, chosen
+from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
 from tracediff.profile.placement.scopes import outside_torch
@@ -59,9 +59,9 @@ class Sources(Struct, dict=True):
     def waits(self) -> NDArray[np.bool_]:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        waits: NDArray[np.bool_] = trace.named(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.named(
-            reads_number, rows
-        )
+        waits: NDArray[np.bool_] = trace.name_matches(may_wait, rows) & (
+            trace.category[rows] != cat.CPU_OP
+        ) | trace.name_matches(reads_number, rows)
         waits[self.blocked] = True
         return waits
 
@@ -86,12 +86,12 @@ class Sources(Struct, dict=True):
             (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
-        leaf_of, found, columns = np.zeros(self.end, np.int64), 0, []
+        leaf_of, leaf_count, columns = np.zeros(self.end, np.int64), 0, []
         for sources, own in kinds:
             if len(sources):
                 code, first = combined(*own.values())
-                leaf_of[sources] = found + code
-                found += len(first)
+                leaf_of[sources] = leaf_count + code
+                leaf_count += len(first)
                 columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
         keys = {name: np.concatenate([c[name] for c in columns] or [np.zeros(0, np.int64)]) for name in COLUMNS}
         code, first = combined(*keys.values())
@@ -102,12 +102,12 @@ class Sources(Struct, dict=True):
         trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
         name = trace.name[ops.rows].astype(np.int64)
         is_call = trace.is_of(cat.CALLS, ops.rows)
-        kind = np.where(is_call, np.where(trace.named(is_synchronising, ops.rows), SYNC, CALL), OP)
-        around = (np.append(name, -1)[found] for found in operators_around(ops, operator))
+        kind = np.where(is_call, np.where(trace.name_matches(is_synchronising, ops.rows), SYNC, CALL), OP)
+        around = (np.append(name, -1)[position] for position in operators_around(ops, operator))
         out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):
             here = np.flatnonzero(operator)
-            for column, values in chosen(work, here).items():
+            for column, values in keys_at(work, here).items():
                 out[column] = out[column] if column in out else np.full(len(name), -1)
                 out[column][here] = values
         return out
@@ -151,11 +151,11 @@ class Sources(Struct, dict=True):
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
-    rows = np.flatnonzero(trace.named(lambda name: COMPILER in name or LOADER in name))
+    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER in name))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
-    compiles = trace.named(lambda name: COMPILER in name, rows)
-    captures = compiles & trace.named(lambda name: CAPTURE in name, rows)
-    loads = trace.named(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
+    compiles = trace.name_matches(lambda name: COMPILER in name, rows)
+    captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
+    loads = trace.name_matches(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
     painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]

@@ -22,19 +22,19 @@ def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
     not the same call of the same graph in every step is none of them.
     """
     trace, calls, ops, annotations = context.trace, context.calls, context.lanes["ops"], context.lanes["annotations"]
-    runs = lane_of(trace, annotations.rows[trace.named(CALL_OF_GRAPH.match)[annotations.rows]], Notes())
+    runs = lane_of(trace, annotations.rows[trace.name_matches(CALL_OF_GRAPH.match)[annotations.rows]], Notes())
     if not len(runs.rows):
         return no_compiled_calls()
     around = enclosing(runs, ops.thread, ops.start)
-    above = np.append(around, -1)[ops.parent]  # the last is of those without a parent
-    own = np.flatnonzero(calls.operator & (around >= 0) & (around != above))
+    parent_node = np.append(around, -1)[ops.parent]  # the last is of those without a parent
+    own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
     same_name, _ = combined(around[own], trace.name[ops.rows[own]].astype(np.int64))
     ordinal = ordinals(same_name)
     in_step = calls.table.kind[calls.node[own]] == OP
     own, ordinal = own[in_step], ordinal[in_step]
     codes, graph_of_run = np.unique(trace.name[runs.rows], return_inverse=True)
     graph = graph_of_run[around[own]] + len(texts)
-    texts += [found[1] for code in codes.tolist() if (found := CALL_OF_GRAPH.match(trace.names[code]))]
+    texts += [graph_match[1] for code in codes.tolist() if (graph_match := CALL_OF_GRAPH.match(trace.names[code]))]
     return _of_nodes(calls.node[own], graph, ordinal)
 
 

@@ -122,14 +122,14 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     ns = np.zeros((len(completions) - 1, len(names)), np.int64)
     np.add.at(ns, (step, state), length)
     on_gpu = np.flatnonzero(state < len(GPU_STATES))
-    (of_step, of_state, of_owner), (held,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
-    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=held)
+    (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
+    owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
     new = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(step, prepend=-1))
     return StepAccount(tuple(names), ns, owned, np.append(edges[new], edges[-1:]), state[new])
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    communicates = trace.named(is_communication)[gpu.rows]
+    communicates = trace.name_matches(is_communication)[gpu.rows]
     kernel = trace.category[gpu.rows] == cat.KERNEL
     launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
     for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
@@ -138,9 +138,9 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.named(lambda name: "DataLoader" in name)[annotations.rows]
+    loading = trace.name_matches(lambda name: "DataLoader" in name)[annotations.rows]
     calls = trace.complete(cat.CALLS)
-    waits = trace.named(is_synchronising)[calls]
+    waits = trace.name_matches(is_synchronising)[calls]
     launching = calls[np.isin(calls, gpu.launch)]
     return [
         _layer("data_loading", trace, annotations.rows[loading]),
@@ -162,13 +162,13 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
     then in order of thread id.
     """
     used, name = np.unique(trace.name[ops.rows], return_inverse=True)
-    place, known = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
+    place, families = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
     start, end, position = pieces(ops)
     family, thread_of = place[name][position], ops.thread[position]
     for thread in thread_order(trace, steps, ops):
         on_thread = thread_of == thread
         for code in distinct(family[on_thread]).tolist():
-            state = f"op:{known[code]}"
+            state = f"op:{families[code]}"
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(on_thread & (family == code))

@@ -26,7 +26,7 @@ WorkKeys = dict[str, Int64]
 """Each of KEY as int64[n]: of GPU events or, in a file without, of the scopes of the ops lane."""
 
 
-def chosen(keys: WorkKeys, positions: Int64) -> WorkKeys:
+def keys_at(keys: WorkKeys, positions: Int64) -> WorkKeys:
     """``keys`` at ``positions``."""
     return {name: column[positions] for name, column in keys.items()}
 
@@ -55,7 +55,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
     is_op = (node >= 0) & (calls.table.kind[node] == OP)
     bare = _in_order(context, np.flatnonzero(in_step & ~is_op))
-    equal, _ = combined(gpu.step[bare], *chosen(keys, bare).values())
+    equal, _ = combined(gpu.step[bare], *keys_at(keys, bare).values())
     keys["ordinal"][bare] = ordinals(equal)
     long = in_step & (gpu.ns > np.diff(context.completions)[np.maximum(gpu.step, 0)])
     keys["ordinal"][long] = UNMATCHED
@@ -88,7 +88,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     if not len(gpu.rows):
         return _no_work()
     around = np.append(ops.parent, -1)[_launched(context)]
-    records = np.where(trace.named(is_communication)[gpu.rows], np.append(ops.rows, -1)[around], -1)
+    records = np.where(trace.name_matches(is_communication)[gpu.rows], np.append(ops.rows, -1)[around], -1)
     moved = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[gpu.rows]
     return _table(
         gpu.step,
@@ -116,7 +116,7 @@ def host_work(context: Context, keys: WorkKeys, texts: list[str]) -> WorkTable:
     texts += [str(trace.ids[code]) for code in threads.tolist()]
     start = ops.start[positions]
     place, nothing = np.argsort(start, kind="stable"), np.zeros(len(positions), np.int64)
-    keys = chosen(keys, positions)
+    keys = keys_at(keys, positions)
     return _table(step, keys, place=place, start=start, lane=lane, ns=ops.self_ns[positions], moved=nothing)
 
 
@@ -132,7 +132,7 @@ def _table(
     earliest = np.flatnonzero(start == first_ns[code])
     return WorkTable(
         step=step[first],
-        **chosen(keys, first),
+        **keys_at(keys, first),
         order=least(code, order, rows),
         first_ns=first_ns,
         lane=least(code[earliest], lane[earliest], rows),

@@ -167,14 +167,14 @@ def _pieces(text: str, separator: str) -> list[str]:
     """``text`` split at each ``separator`` (one of SEPARATORS) outside all brackets."""
     out, depth, start = [], 0, 0
     for m in SEPARATORS[separator].finditer(text):
-        found, i = m[0], m.start()
-        if found in CLOSED_BY:
+        character, i = m[0], m.start()
+        if character in CLOSED_BY:
             depth += 1
-        elif found == separator:
+        elif character == separator:
             if depth == 0:
                 out.append(text[start:i].strip())
                 start = m.end()
-        elif found != ">" or not text.endswith("-", 0, i):
+        elif character != ">" or not text.endswith("-", 0, i):
             depth -= 1
     return [*out, text[start:].strip()]
 
@@ -200,10 +200,10 @@ def _closing(text: str) -> int:
     """The position of the bracket that closes the one ``text`` begins with."""
     depth = 0
     for m in BRACKET.finditer(text):
-        found, i = m[0], m.start()
-        if found in CLOSED_BY:
+        character, i = m[0], m.start()
+        if character in CLOSED_BY:
             depth += 1
-        elif found != ">" or not text.endswith("-", 0, i):
+        elif character != ">" or not text.endswith("-", 0, i):
             depth -= 1
             if depth == 0:
                 return i
@@ -225,8 +225,8 @@ def _signature(name: str) -> str:
     *_, last = _pieces(function, "::")
     plain, arguments, parameters = _component(last)
     if arguments is not None:
-        known = _known_template(plain, arguments)
-        short = _cut(known, bounds.LOOP_NAME) if known else _cut(_without_own_scope(_inside(function, NEUTRAL)))
+        template = _known_template(plain, arguments)
+        short = _cut(template, bounds.LOOP_NAME) if template else _cut(_without_own_scope(_inside(function, NEUTRAL)))
         overload = _digest(parameters) if parameters and function.startswith(OVERLOADED) else ""
         return short + overload + tail
     return _inside(function, NEUTRAL) + _plain_parameters(plain, parameters) + tail
@@ -239,8 +239,8 @@ def _plain_parameters(plain: str, parameters: str | None) -> str:
     """
     if not parameters or is_communication(plain) or OWN_PARAMETERS.search(parameters):
         return ""
-    shown = ",".join(_inside(p) for p in _pieces(parameters, ","))
-    return f"({shown})" if len(shown) <= 24 else _digest(shown)
+    short = ",".join(_inside(p) for p in _pieces(parameters, ","))
+    return f"({short})" if len(short) <= 24 else _digest(short)
 
 
 def _cut(short: str, width: int = bounds.KERNEL_NAME) -> str:
@@ -271,29 +271,29 @@ def _inside(text: str, neutral: frozenset[str] = NEUTRAL_INSIDE) -> str:
     bare = QUALIFIERS.sub("", text)
     if bare and bare != text:
         return _inside(bare, neutral) + text[len(bare) :]
-    shown: list[str] = []
+    scopes: list[str] = []
     ordinals: list[str] = []
-    called: str | None = None
+    parameters: str | None = None
     for part in _pieces(text.removesuffix(" const"), "::"):
         part = part.removesuffix(" const")
         if part in ("(anonymous namespace)", "{anonymous}", ""):
             continue
-        found = LAMBDA.match(part)
-        if found:
-            ordinals.append(found["ordinal"])
-            called = found["parameters"]
+        lambda_match = LAMBDA.match(part)
+        if lambda_match:
+            ordinals.append(lambda_match["ordinal"])
+            parameters = lambda_match["parameters"]
             continue
         name, arguments, _ = (part, None, None) if part.startswith("decltype(") else _component(part)
         if arguments is None:
             if not name.startswith("operator"):
-                shown.append(SHORT_NAMES.get(name, name))
+                scopes.append(SHORT_NAMES.get(name, name))
             continue
         inner = ",".join(_inside(a) for a in arguments)
-        shown.append(f"{SHORT_NAMES.get(name, name) if name != 'operator' else ''}<{inner}>")
-    short = "::".join([s for s in shown[:-1] if s not in neutral] + shown[-1:])
-    if called is not None:
+        scopes.append(f"{SHORT_NAMES.get(name, name) if name != 'operator' else ''}<{inner}>")
+    short = "::".join([s for s in scopes[:-1] if s not in neutral] + scopes[-1:])
+    if parameters is not None:
         place = "" if ordinals == ["1"] else ":" + ".".join(ordinals)
-        short += place + "(" + ",".join(_inside(p) for p in _pieces(called, ",") if p) + ")"
+        short += place + "(" + ",".join(_inside(p) for p in _pieces(parameters, ",") if p) + ")"
     return short or text
 
 
@@ -419,7 +419,7 @@ def _classes(name: str, position: int) -> list[str]:
     """The last identifier of each run of them from ``position`` on, once each."""
     out: list[str] = []
     while position < len(name):
-        found, end = _lengths(name, position) if name[position - 1 : position] in "NI_E" else ([], position)
-        out += found[-1:]
+        identifiers, end = _lengths(name, position) if name[position - 1 : position] in "NI_E" else ([], position)
+        out += identifiers[-1:]
         position = max(end, position + 1)
     return list(dict.fromkeys(out))

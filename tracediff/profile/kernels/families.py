@@ -316,11 +316,11 @@ def _words(name: str) -> str:
 def _identifiers(mangled: str) -> Iterator[str]:
     """The identifiers of a mangled name, each of which follows its length."""
     place = 0
-    while found := MANGLED.match(mangled, place):
-        place = found.end()
-        if found[1]:
-            place += int(found[1])
-            yield mangled[found.end() : place]
+    while length := MANGLED.match(mangled, place):
+        place = length.end()
+        if length[1]:
+            place += int(length[1])
+            yield mangled[length.end() : place]
 
 
 def _as_op(node: str) -> str:

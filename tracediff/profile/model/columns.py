@@ -55,4 +55,4 @@ def columns_of(table: object) -> dict[str, Column]:
 def _declared(kind: type[Struct]) -> dict[str, Column]:
     hints = get_type_hints(kind, include_extras=True)
     metadata = {name: getattr(hints[name], "__metadata__", ()) for name in kind.__struct_fields__}
-    return {name: found for name, data in metadata.items() for found in data if isinstance(found, Column)}
+    return {name: column for name, data in metadata.items() for column in data if isinstance(column, Column)}

@@ -185,12 +185,12 @@ def _places(sizes: Dims, kernel: Dims, settings: list[Dims | None]) -> Dims:
 
 
 def _convolution_backward(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
-    gradient_at, x_at, w_at, transposed_at, wanted = CONVOLUTION_BACKWARD[op]
+    gradient_at, x_at, w_at, transposed_at, mask_at = CONVOLUTION_BACKWARD[op]
     kind = f"{CONVOLUTION} backward"
     grad, x, w = inputs.tensor(gradient_at), inputs.tensor(x_at), inputs.tensor(w_at)
     if grad is None or x is None or w is None or not len(grad.dims) == len(x.dims) == len(w.dims) >= 3:
         return OperatorWork(kind)
-    mask = wanted if isinstance(wanted, tuple) else inputs.flags(wanted)
+    mask = mask_at if isinstance(mask_at, tuple) else inputs.flags(mask_at)
     transposed = _flag(inputs, transposed_at)
     shapes = f"{times(x.dims)} * {times(w.dims)} → {times(grad.dims[2:])}"
     if mask is None or transposed is None:
@@ -215,13 +215,13 @@ def recorded_outputs(calls: list[tuple[str, Inputs]]) -> Outputs:
     """Output sizes of convolutions, from the backward convolutions in ``calls``. Sizes on which calls with equal input
     and weight disagree are left out.
     """
-    found: dict[tuple[Dims, Dims], set[Dims]] = {}
+    sizes_of_call: dict[tuple[Dims, Dims], set[Dims]] = {}
     for op, inputs in calls:
         positions = CONVOLUTION_BACKWARD.get(base_of(op))
         grad, x, w = (inputs.tensor(position) for position in positions[:3]) if positions else (None, None, None)
         if grad and x and w:
-            found.setdefault((x.dims, w.dims), set()).add(grad.dims)
-    return {key: sizes.pop() for key, sizes in found.items() if len(sizes) == 1}
+            sizes_of_call.setdefault((x.dims, w.dims), set()).add(grad.dims)
+    return {key: sizes.pop() for key, sizes in sizes_of_call.items() if len(sizes) == 1}
 
 
 # attention
@@ -368,13 +368,13 @@ def traffic_work(op: str, inputs: Inputs) -> OperatorWork:
     return _work(name, read, _result(read, kind), read)
 
 
-def _work(name: str, read: list[Tensor], written: Tensor | None, shown: list[Tensor]) -> OperatorWork:
+def _work(name: str, read: list[Tensor], written: Tensor | None, labelled: list[Tensor]) -> OperatorWork:
     """The work of a call; ``written`` is None if it is in ``read``, and has no size if that is unknown."""
     moved = [*read, *([written] if written else [])]
-    known = bool(moved) and all(t.size is not None for t in moved)
-    amount = sum(t.distinct * (t.size or 0) for t in moved) if known else None
-    dtypes = list(dict.fromkeys(t.dtype for t in shown if t.dims)) or [shown[0].dtype]
-    shapes = ", ".join(dict.fromkeys(times(t.dims) for t in shown if t.dims))
+    has_sizes = bool(moved) and all(t.size is not None for t in moved)
+    amount = sum(t.distinct * (t.size or 0) for t in moved) if has_sizes else None
+    dtypes = list(dict.fromkeys(t.dtype for t in labelled if t.dims)) or [labelled[0].dtype]
+    shapes = ", ".join(dict.fromkeys(times(t.dims) for t in labelled if t.dims))
     return OperatorWork(
         name,
         shapes,

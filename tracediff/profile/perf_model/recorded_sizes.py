@@ -78,8 +78,8 @@ class Inputs(Struct, frozen=True):
 
     def numbers(self, position: int) -> Dims | None:
         """A list of integers such as ``[2, 2]``; None where it was not recorded."""
-        found = _list(self.value(position))
-        return tuple(found) if found and all(isinstance(n, int) for n in found) else None
+        numbers = _list(self.value(position))
+        return tuple(numbers) if numbers and all(isinstance(n, int) for n in numbers) else None
 
     def flags(self, position: int) -> tuple[bool, ...] | None:
         """A list of truth values such as ``[True, False]``; None where it was not recorded."""
@@ -91,10 +91,10 @@ def read_inputs(dims: str | None, types: str | None, strides: str | None = None,
     """The arguments from the texts of ``Input Dims``, ``Input type``, ``Input Strides`` and ``Concrete Inputs``; what
     is not a list is not recorded.
     """
-    named, steps = _list(types), _list(strides)
+    type_names, steps = _list(types), _list(strides)
     tensors = []
     for position, sizes in enumerate(_list(dims)):
-        name = named[position] if position < len(named) else ""
+        name = type_names[position] if position < len(type_names) else ""
         step = steps[position] if position < len(steps) else None
         tensors.append(_tensor(sizes, name if isinstance(name, str) else "", step))
     return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in _list(values)))
@@ -102,10 +102,10 @@ def read_inputs(dims: str | None, types: str | None, strides: str | None = None,
 
 def _list(text: str | None) -> list[Any]:
     try:
-        found = msgspec.json.decode(text or "[]")
+        decoded = msgspec.json.decode(text or "[]")
     except (msgspec.DecodeError, RecursionError):
         return []
-    return found if isinstance(found, list) else []
+    return decoded if isinstance(decoded, list) else []
 
 
 def _tensor(sizes: Any, type_name: str, strides: Any) -> Tensor | None:
@@ -171,9 +171,9 @@ def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
         rows: of kernels. records: of the operators around their launches, −1 for none: ``record_param_comms`` has the
             arguments where the kernel does not.
     """
-    known = np.flatnonzero(records >= 0)
+    recorded = np.flatnonzero(records >= 0)
     out = _bytes(trace, rows, cat.KERNEL)
-    out[known] = np.maximum(out[known], _bytes(trace, records[known], cat.CPU_OP))
+    out[recorded] = np.maximum(out[recorded], _bytes(trace, records[recorded], cat.CPU_OP))
     return out
 
 

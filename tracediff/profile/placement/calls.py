@@ -80,7 +80,7 @@ class Calls(Struct, frozen=True):
 def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes) -> Calls:
     """The call tree of the steps of ``trace``."""
     ops = lanes["ops"]
-    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.named(is_wrapper)[ops.rows]
+    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper)[ops.rows]
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
     around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below
@@ -158,13 +158,13 @@ def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
     code, first = combined(scopes.phase.astype(np.int64), scopes.annotation, scopes.module)
     nodes: Nodes = {name: [] for name in ("parent", "kind", "name", "shapes", "ordinal")}
-    known: dict[tuple[int, int, int], int] = {}
+    node_of_key: dict[tuple[int, int, int], int] = {}
 
     def node(parent: int, kind: int, name: int) -> int:
         key = (parent, kind, name)
-        if key not in known:
-            known[key] = _add(nodes, parent=[parent], kind=[kind], name=[name], shapes=[-1], ordinal=[0])
-        return known[key]
+        if key not in node_of_key:
+            node_of_key[key] = _add(nodes, parent=[parent], kind=[kind], name=[name], shapes=[-1], ordinal=[0])
+        return node_of_key[key]
 
     for phase in range(len(PHASES)):
         node(-1, PHASE, phase)
@@ -204,24 +204,24 @@ def _number(
     nodes = {name: list(column) for name, column in scopes.items()}
     node = scope.copy()
     name, shapes = label
-    known = np.full(len(ops.rows), -1, np.int32)
-    known[counted] = combined(name[counted].astype(np.int64), shapes[counted].astype(np.int64))[0]
+    label_codes = np.full(len(ops.rows), -1, np.int32)
+    label_codes[counted] = combined(name[counted].astype(np.int64), shapes[counted].astype(np.int64))[0]
     level = np.flatnonzero(counted & (around < 0))
     reached = np.zeros(len(ops.rows), bool)
     while len(level):
         level = level[np.lexsort((level, ops.start[level]))]
-        root, label_of = around[level] < 0, known[level].astype(np.int64)
+        root, label_of = around[level] < 0, label_codes[level].astype(np.int64)
         siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
         ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
-        above = np.where(root, scope[level], node[around[level]])
-        code, first = combined(above, label_of, ordinal)
+        parent_node = np.where(root, scope[level], node[around[level]])
+        code, first = combined(parent_node, label_of, ordinal)
         by_time = np.argsort(first, kind="stable")  # siblings are numbered in order of their first occurrence
         rank = np.empty(len(first), np.int64)
         rank[by_time] = np.arange(len(first))
         first = first[by_time]
         begin = _add(
             nodes,
-            parent=above[first].tolist(),
+            parent=parent_node[first].tolist(),
             kind=[OP] * len(first),
             name=name[level][first].tolist(),
             shapes=shapes[level][first].tolist(),

@@ -64,19 +64,19 @@ def captures_of(trace: Trace) -> list[Capture]:
     names, shapes = _names(trace, launches), _shapes(trace, launches)
     paths = _Paths(trace, calls.table)
     nodes = [paths.of(int(calls.node[calls.position[row]])) for row in launches.tolist()]
-    found = []
+    captures = []
     for number in distinct(graph).tolist():
         mine = np.flatnonzero(graph == number).tolist()
-        found.append(
+        captures.append(
             Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(nodes[i] for i in mine))
         )
-    return found
+    return captures
 
 
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
     rows = trace.complete(cat.CALLS)
-    rows = rows[trace.named(lambda name: is_launch(name) or is_captured_copy(name), rows)]
+    rows = rows[trace.name_matches(lambda name: is_launch(name) or is_captured_copy(name), rows)]
     ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
@@ -88,16 +88,18 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
 def _begins(trace: Trace) -> Int64:
     """int64 times in ns at which a graph's capture begins, ascending."""
     rows = trace.complete(cat.CALLS)
-    return np.sort(trace.ts[rows[trace.named(is_capture_begin, rows)]])
+    return np.sort(trace.ts[rows[trace.name_matches(is_capture_begin, rows)]])
 
 
 def _names(trace: Trace, launches: Int64) -> list[str]:
-    named = [""] * len(launches)
+    kernel_names = [""] * len(launches)
     for category in cat.CALLS:
         codes = trace.text_column(KERNEL_ARGUMENT, category)[launches]
-        named = [trace.texts[code] if code >= 0 else name for code, name in zip(codes.tolist(), named, strict=True)]
-    is_copy = trace.named(is_captured_copy, launches).tolist()
-    return [COPY if copies else name for copies, name in zip(is_copy, named, strict=True)]
+        kernel_names = [
+            trace.texts[code] if code >= 0 else name for code, name in zip(codes.tolist(), kernel_names, strict=True)
+        ]
+    is_copy = trace.name_matches(is_captured_copy, launches).tolist()
+    return [COPY if copies else name for copies, name in zip(is_copy, kernel_names, strict=True)]
 
 
 def _shapes(trace: Trace, launches: Int64) -> list[str]:
@@ -158,14 +160,14 @@ PART = late(r"[^.]+(?:\.\d+)*")
 def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
     """Position in ``rows``, of GPU events of graph replays → where their annotation places them; none without one."""
     columns = {name: _texts(trace, name, rows) for name in GRAPH_ANNOTATIONS}
-    known: dict[tuple[int, ...], CallPath] = {}
+    path_of_key: dict[tuple[int, ...], CallPath] = {}
     paths: dict[int, CallPath] = {}
     codes = np.stack(list(columns.values()))
     for position in np.flatnonzero((codes >= 0).any(axis=0)).tolist():
         key = tuple(codes[:, position].tolist())
-        if key not in known:
-            known[key] = _path({n: trace.texts[c] if c >= 0 else "" for n, c in zip(columns, key, strict=True)})
-        paths[position] = known[key]
+        if key not in path_of_key:
+            path_of_key[key] = _path({n: trace.texts[c] if c >= 0 else "" for n, c in zip(columns, key, strict=True)})
+        paths[position] = path_of_key[key]
     return paths
 
 
@@ -178,12 +180,12 @@ def _texts(trace: Trace, argument: str, rows: Int64) -> Int64:
 def _listed(text: str) -> dict[str, str]:
     """The arguments in a list of dictionaries, which the CUPTI monitor writes as JSON; else none."""
     try:
-        found = json.loads(text) if text.startswith("[{") else []
+        entries = json.loads(text) if text.startswith("[{") else []
     except (ValueError, RecursionError):
         return {}
     return {
         name: value
-        for each in found
+        for each in entries
         if isinstance(each, dict)
         for name, value in each.items()
         if name in GRAPH_ANNOTATIONS and isinstance(value, str)

@@ -65,7 +65,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     )
     if not len(rows):
         calls = trace.complete(cat.CALLS)
-        launches = int(trace.named(is_launch, calls).sum())
+        launches = int(trace.name_matches(is_launch, calls).sum())
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
     device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
@@ -84,13 +84,15 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     calls, correlations = calls[has_duration], correlations[has_duration]
     order = np.lexsort((trace.dur[calls], trace.ts[calls], correlations))
     calls, correlations = calls[order], correlations[order]
-    wanted = trace.integer_column(ARGUMENT.correlation, cat.GPU)[gpu_rows]
+    gpu_correlations = trace.integer_column(ARGUMENT.correlation, cat.GPU)[gpu_rows]
     out = np.full(len(gpu_rows), -1, np.int64)
     if not len(calls):
         return out
-    position = np.searchsorted(correlations, wanted, side="right") - 1
-    found = (position >= 0) & (correlations[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
-    out[found] = calls[position[found]]
-    twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], wanted)
+    position = np.searchsorted(correlations, gpu_correlations, side="right") - 1
+    has_launch = (
+        (position >= 0) & (correlations[np.maximum(position, 0)] == gpu_correlations) & (gpu_correlations != MISSING)
+    )
+    out[has_launch] = calls[position[has_launch]]
+    twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], gpu_correlations)
     notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", int(twins.sum()))
     return out

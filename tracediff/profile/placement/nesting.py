@@ -57,16 +57,18 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     rows, thread = _outer_first(trace, rows, trace.thread[rows])
     start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
-    kept = depth < bounds.SCOPES
-    if not kept.all():  # what is in a scope that is left out is deeper still
+    is_included = depth < bounds.SCOPES
+    if not is_included.all():  # what is in a scope that is left out is deeper still
         notes.add(
             "deep-scopes",
             f"scopes that are nested deeper than {bounds.SCOPES} count in the self time of the scope around them",
-            int((~kept).sum()),
+            int((~is_included).sum()),
         )
-        place = np.cumsum(kept) - 1
-        parent = np.where(parent[kept] >= 0, place[parent[kept]], -1)
-        rows, thread, start, recorded, end, depth = (x[kept] for x in (rows, thread, start, recorded, end, depth))
+        place = np.cumsum(is_included) - 1
+        parent = np.where(parent[is_included] >= 0, place[parent[is_included]], -1)
+        rows, thread, start, recorded, end, depth = (
+            x[is_included] for x in (rows, thread, start, recorded, end, depth)
+        )
     cut = recorded > end
     notes.add(
         "overlapping-scopes",
@@ -81,21 +83,21 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
 
 def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     """The scopes of ``lane`` that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending
-    and disjoint); what they hold at other times is missing.
+    and disjoint); what they hold at other times may be missing.
     """
     following = np.searchsorted(end, lane.start, side="right")
-    chosen = np.append(start, np.iinfo(np.int64).max)[following] < lane.end
-    if chosen.all():
+    is_open = np.append(start, np.iinfo(np.int64).max)[following] < lane.end
+    if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
         return lane
-    place = np.cumsum(chosen) - 1
-    columns = {name: getattr(lane, name)[chosen] for name in Lane.__struct_fields__}
+    place = np.cumsum(is_open) - 1
+    columns = {name: getattr(lane, name)[is_open] for name in Lane.__struct_fields__}
     parent = columns.pop("parent")
     return Lane(**columns, parent=np.where(parent >= 0, place[parent], -1))
 
 
-def nearest(lane: Lane, chosen: NDArray[np.bool_]) -> Int64:
-    """int64[n]: position of the innermost ``chosen`` scope (bool[n]) that each scope is or is in, −1 for none."""
-    place = np.where(chosen, np.arange(len(chosen)), lane.parent)
+def nearest(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is or is in, −1 for none."""
+    place = np.where(mask, np.arange(len(mask)), lane.parent)
     while True:  # each round looks twice as far
         further = np.append(place, -1)[place]
         if np.array_equal(further, place):
@@ -103,9 +105,9 @@ def nearest(lane: Lane, chosen: NDArray[np.bool_]) -> Int64:
         place = further
 
 
-def nearest_around(lane: Lane, chosen: NDArray[np.bool_]) -> Int64:
-    """int64[n]: position of the innermost ``chosen`` scope (bool[n]) that each scope is in, −1 for none."""
-    return np.append(nearest(lane, chosen), -1)[lane.parent]
+def nearest_around(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
+    """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is in, −1 for none."""
+    return np.append(nearest(lane, mask), -1)[lane.parent]
 
 
 def by_depth(lane: Lane) -> list[Int64]:
@@ -148,8 +150,8 @@ def _nest(thread: Int64, start: Int64, recorded_end: Int64) -> tuple[Int64, Int6
     if span < (1 << 62) // len(threads):
         apart = np.repeat(np.arange(len(threads) - 1), np.diff(threads)) * span  # one thread after the other
         parent, depth = _nest_within(start - low + apart, recorded_end - low + apart)
-        beyond = np.flatnonzero((parent >= 0) & (recorded_end > recorded_end[parent]))
-        crossing = distinct(np.searchsorted(threads, beyond, side="right") - 1).tolist()
+        overhanging = np.flatnonzero((parent >= 0) & (recorded_end > recorded_end[parent]))
+        crossing = distinct(np.searchsorted(threads, overhanging, side="right") - 1).tolist()
     else:
         parent, depth = np.full(n, -1, np.int64), np.zeros(n, np.int64)
         crossing = list(range(len(threads) - 1))
@@ -167,9 +169,9 @@ def _nest_within(start: Int64, end: Int64) -> tuple[Int64, Int64]:
     n = len(start)
     index = np.arange(n)
     empty = np.concatenate(([0], np.cumsum(start == end)))
-    ended = np.searchsorted(np.sort(end), start, side="right")
-    ended -= empty[np.searchsorted(start, start, side="right")] - empty[:-1]  # empty ones that come only now or later
-    depth = index - ended
+    closed = np.searchsorted(np.sort(end), start, side="right")
+    closed -= empty[np.searchsorted(start, start, side="right")] - empty[:-1]  # empty ones that come only now or later
+    depth = index - closed
     key = depth * n + index
     order = np.argsort(key)
     parent = order[np.searchsorted(key[order], key - n) - 1]  # the last one before, one level up
@@ -233,14 +235,21 @@ class Painting(Struct, frozen=True):
 NOTHING = Painting(np.array([ALWAYS], np.int64), np.array([-1], np.int64))
 
 
-def pieces(lane: Lane, chosen: NDArray[np.bool_] | None = None) -> Pieces:
-    """(start, end, position) of the parts of each scope of ``lane``, or of those ``chosen`` (bool[n]), that lie in none
+def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
+    """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
     of its children: per scope they add up to its self time.
     """
     inner = np.flatnonzero(lane.parent >= 0)
     scopes = np.arange(len(lane.rows))
-    if chosen is not None:
-        inner, scopes = inner[chosen[lane.parent[inner]]], np.flatnonzero(chosen)
+    if mask is not None:
+        inner, scopes = inner[mask[lane.parent[inner]]], np.flatnonzero(mask)
+    before, after = _before(lane, inner), _after(lane, inner, scopes)
+    start, end, position = (np.concatenate(c) for c in zip(before, after, strict=True))
+    return start, end, position
+
+
+def _before(lane: Lane, inner: Int64) -> Pieces:
+    """The parts of scopes before each of their children ``inner``."""
     siblings = inner[np.argsort(lane.parent[inner], kind="stable")]
     parent = lane.parent[siblings]
     first = np.ones(len(siblings), bool)
@@ -248,31 +257,45 @@ def pieces(lane: Lane, chosen: NDArray[np.bool_] | None = None) -> Pieces:
     since = np.empty(len(siblings), np.int64)
     since[1:] = lane.end[siblings[:-1]]
     since[first] = lane.start[parent[first]]
-    tail = lane.start.copy()
-    np.maximum.at(tail, lane.parent[inner], lane.end[inner])
-    start, end = np.concatenate((since, tail[scopes])), np.concatenate((lane.start[siblings], lane.end[scopes]))
+    return _lasting(since, lane.start[siblings], parent)
+
+
+def _after(lane: Lane, inner: Int64, scopes: Int64) -> Pieces:
+    """The parts of ``scopes`` after all their children, which are among ``inner``."""
+    since = lane.start.copy()
+    np.maximum.at(since, lane.parent[inner], lane.end[inner])
+    return _lasting(since[scopes], lane.end[scopes], scopes)
+
+
+def _lasting(start: Int64, end: Int64, position: Int64) -> Pieces:
     lasting = np.flatnonzero(end > start)
-    return start[lasting], end[lasting], np.concatenate((parent, scopes))[lasting]
+    return start[lasting], end[lasting], position[lasting]
 
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:
     """The painting of disjoint pieces."""
     order = np.argsort(start, kind="stable")
     start, end, rows = start[order], end[order], rows[order]
-    over = end[np.append(start[1:] > end[:-1], True)] if len(end) else end  # where nothing follows at once
-    times = np.concatenate((NOTHING.times, start, over))
-    then = np.concatenate((NOTHING.rows, rows, np.full(len(over), -1, np.int64)))
-    order = np.argsort(times, kind="stable")
-    return Painting(times[order], then[order])
+    is_last = np.append(start[1:] > end[:-1], True)[: len(start)]  # where nothing follows at once
+    place = np.arange(1, len(start) + 1) + np.cumsum(is_last) - is_last
+    size = 1 + len(start) + np.count_nonzero(is_last)
+    times, then = np.full(size, ALWAYS), np.full(size, -1)
+    times[place], then[place] = start, rows
+    times[place[is_last] + 1] = end[is_last]
+    return Painting(times, then)
 
 
-def overlaid(over: Painting, under: Painting) -> Painting:
-    """``over``, and where it is nothing ``under``."""
-    if len(over.times) == 1 or len(under.times) == 1:
-        return under if len(over.times) == 1 else over
-    times = np.concatenate((over.times, under.times))
+def overlaid(upper: Painting, lower: Painting) -> Painting:
+    """``upper``, and where it is nothing ``lower``."""
+    if len(upper.times) == 1 or len(lower.times) == 1:
+        return lower if len(upper.times) == 1 else upper
+    times = np.concatenate((upper.times, lower.times))
     order = np.argsort(times, kind="stable")  # in linear time: both are sorted
-    of_over = order < len(over.times)
-    last = np.append(np.diff(times[order]) > 0, True)
-    above, below = over.rows[np.cumsum(of_over)[last] - 1], under.rows[np.cumsum(~of_over)[last] - 1]
-    return Painting(times[order][last], np.where(above >= 0, above, below))
+    times, reached = times[order], np.cumsum(order < len(upper.times), dtype=np.int32)
+    del order
+    last = np.flatnonzero(np.append(times[1:] > times[:-1], True))
+    times, reached = times[last], reached[last]
+    rows = upper.rows[reached - 1]
+    bare = np.flatnonzero(rows < 0)
+    rows[bare] = lower.rows[(last - reached)[bare]]
+    return Painting(times, rows)

@@ -57,10 +57,10 @@ def with_replayed(
         root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
         if root < 0:
             continue
-        found = [event for event in events.tolist() if event in paths]
-        for event in found:
+        placed_events = [event for event in events.tolist() if event in paths]
+        for event in placed_events:
             node[event] = grafts.node(root, paths[event])
-        grafts.occur(int(gpu.step[events[0]]), root, [paths[event] for event in found])
+        grafts.occur(int(gpu.step[events[0]]), root, [paths[event] for event in placed_events])
     if annotated:
         notes.add(ANNOTATED, "kernels of graph replays have the annotations of their graph", len(annotated))
     return replace(calls, table=grafts.table()), node
@@ -71,7 +71,7 @@ def _captured_paths(
 ) -> dict[int, CallPath]:
     """GPU event → its path in the capture of its graph, for those that are in one."""
     paths: dict[int, CallPath] = {}
-    found = Counter[str]()
+    counts_of_methods = Counter[str]()
     matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
     for events in replays:
         keys = _keys(trace, gpu.rows[events])
@@ -79,13 +79,13 @@ def _captured_paths(
             matches[keys] = _best(keys, captures)
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
-        found.update({how: matched, UNMATCHED: len(events) - matched})
+        counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
         paths |= {
             event: capture.paths[place]
             for event, place in zip(events.tolist(), places.tolist(), strict=True)
             if place >= 0
         }
-    for message, count in found.items():
+    for message, count in counts_of_methods.items():
         notes.add(CODE, f"{KERNELS} {message}", count)
     return paths
 
@@ -93,7 +93,7 @@ def _captured_paths(
 def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
     """The GPU events of each graph launch, in order of start."""
     launched = np.flatnonzero(gpu.launch >= 0)
-    launched = launched[trace.named(is_graph_launch, gpu.launch[launched])]
+    launched = launched[trace.name_matches(is_graph_launch, gpu.launch[launched])]
     order = launched[np.lexsort((gpu.start[launched], gpu.launch[launched]))]
     return group_rows(gpu.launch[order], order)
 
@@ -112,8 +112,8 @@ def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
 
 def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
     """(the capture that explains most of a replay, and as `align`)."""
-    found = [(capture, *align(replayed, capture)) for capture in captures]
-    return max(found, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0].names)))
+    alignments = [(capture, *align(replayed, capture)) for capture in captures]
+    return max(alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0].names)))
 
 
 def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
@@ -139,17 +139,17 @@ def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
 
 def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> None:
     """Match what is left of a key in order, where as much is left on both sides: streams that ran side by side."""
-    taken = set(places[places >= 0].tolist())
-    left: dict[Key, list[int]] = defaultdict(list)
+    matched = set(places[places >= 0].tolist())
+    unmatched_theirs: dict[Key, list[int]] = defaultdict(list)
     for place, key in enumerate(theirs):
-        if place not in taken and key[0]:
-            left[key].append(place)
-    unmatched: dict[Key, list[int]] = defaultdict(list)
+        if place not in matched and key[0]:
+            unmatched_theirs[key].append(place)
+    unmatched_ours: dict[Key, list[int]] = defaultdict(list)
     for position in np.flatnonzero(places < 0).tolist():
-        unmatched[ours[position]].append(position)
-    for key, positions in unmatched.items():
-        if len(left.get(key, ())) == len(positions):
-            places[positions] = left[key]
+        unmatched_ours[ours[position]].append(position)
+    for key, positions in unmatched_ours.items():
+        if len(unmatched_theirs.get(key, ())) == len(positions):
+            places[positions] = unmatched_theirs[key]
 
 
 class _Grafts:

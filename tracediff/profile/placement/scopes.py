@@ -75,7 +75,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
     modules = module_lane(trace)
     module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, annotations.rows[trace.named(_is_users)[annotations.rows]], Notes())
+    users = lane_of(trace, annotations.rows[trace.name_matches(_is_users)[annotations.rows]], Notes())
     user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
@@ -95,7 +95,7 @@ def _is_users(annotation: str) -> bool:
 def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
     rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
-    return lane_of(trace, rows[trace.named(MODULE_SCOPE.match, rows)], Notes())
+    return lane_of(trace, rows[trace.name_matches(MODULE_SCOPE.match, rows)], Notes())
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
@@ -134,27 +134,27 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     names: list[int] = []
     name = trace.name[lane.rows].astype(np.int64)
     for positions in by_depth(lane):
-        above = np.append(node, -1)[lane.parent[positions]]
-        code, first = combined(above, name[positions])
+        parent_node = np.append(node, -1)[lane.parent[positions]]
+        code, first = combined(parent_node, name[positions])
         node[positions] = len(parents) + code
-        parents += above[first].tolist()
+        parents += parent_node[first].tolist()
         names += name[positions][first].tolist()
     return node, Paths(parents, names)
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
-    backward = trace.named(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
+    backward = trace.name_matches(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
     phases = np.full(len(ops.rows), -1, np.int8)
     phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
-        around = np.append(nearest(annotations, trace.named(pattern.search, annotations.rows)), -1)[scope]
+        around = np.append(nearest(annotations, trace.name_matches(pattern.search, annotations.rows)), -1)[scope]
         phases[(around >= 0) & (phases < 0)] = phase
-    found = inherited(ops, phases, -1)
-    alone = (found < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
-    found[found < 0] = FORWARD
-    found[alone] = UNKNOWN  # a call that nothing is around
-    return found
+    phase_of_op = inherited(ops, phases, -1)
+    alone = (phase_of_op < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
+    phase_of_op[phase_of_op < 0] = FORWARD
+    phase_of_op[alone] = UNKNOWN  # a call that nothing is around
+    return phase_of_op
 
 
 def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) -> Int64:
@@ -166,13 +166,17 @@ def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) 
     sequence = trace.integer_column("Sequence number", (cat.CPU_OP,))[ops.rows]
     numbered = np.flatnonzero((sequence != MISSING) & (sequence >= 0) & (phase != BACKWARD))
     numbered = numbered[np.lexsort((ops.start[numbered], sequence[numbered]))]
-    known = sequence[numbered]
-    wanted = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
+    forward_sequence = sequence[numbered]
+    backward_sequence = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
     out = np.full(len(ops.rows), -1, np.int64)
-    if len(known):
-        position = np.searchsorted(known, wanted, side="right") - 1
-        found = (position >= 0) & (known[np.maximum(position, 0)] == wanted) & (wanted != MISSING)
-        out[found] = values[numbered[position[found]]]
+    if len(forward_sequence):
+        position = np.searchsorted(forward_sequence, backward_sequence, side="right") - 1
+        has_forward = (
+            (position >= 0)
+            & (forward_sequence[np.maximum(position, 0)] == backward_sequence)
+            & (backward_sequence != MISSING)
+        )
+        out[has_forward] = values[numbered[position[has_forward]]]
     return out
 
 
@@ -184,8 +188,8 @@ def outside_torch(trace: Trace, python: Lane) -> Int64:
     """int64[rows of the trace + 1]: of a Python function the innermost of a Python file outside of torch that is or
     encloses it; else −1.
     """
-    named = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
-    outside = np.array(named, bool)[trace.name[python.rows]]
+    is_outside = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
+    outside = np.array(is_outside, bool)[trace.name[python.rows]]
     rows = np.full(len(trace) + 1, -1, np.int64)
     rows[python.rows] = np.append(python.rows, -1)[nearest(python, outside)]
     return rows
@@ -206,15 +210,15 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
     if len(python.rows):
         around = enclosing(python, ops.thread, ops.start)
         caller = outside_torch(trace, python)[np.where(around >= 0, python.rows[around], -1)]
-        known = np.flatnonzero(caller >= 0)
-        codes, name = np.unique(trace.name[caller[known]], return_inverse=True)
+        with_caller = np.flatnonzero(caller >= 0)
+        codes, name = np.unique(trace.name[caller[with_caller]], return_inverse=True)
         numbers = [lines.setdefault(trace.names[code], len(lines)) for code in codes.tolist()]
-        out[known] = np.array(numbers, np.int64)[name]
+        out[with_caller] = np.array(numbers, np.int64)[name]
     for argument in STACKS:
         stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]
         codes = distinct(stack[stack >= 0])
-        found = [innermost_line(trace.texts[code]) for code in codes.tolist()]
-        numbers = [lines.setdefault(frame, len(lines)) if frame else -1 for frame in found]
+        lines_of_code = [innermost_line(trace.texts[code]) for code in codes.tolist()]
+        numbers = [lines.setdefault(frame, len(lines)) if frame else -1 for frame in lines_of_code]
         own = np.append(np.array(numbers, np.int64), -1)[
             np.where(stack >= 0, np.searchsorted(codes, stack), len(codes))
         ]

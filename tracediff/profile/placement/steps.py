@@ -76,18 +76,18 @@ def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
     Raises:
         TracediffError: the marker is not a regular expression, or matches no annotation.
     """
-    found = _marked(trace, marker) if marker is not None else _profiler_steps(trace, notes)
-    if not len(found):
+    steps = _marked(trace, marker) if marker is not None else _profiler_steps(trace, notes)
+    if not len(steps):
         return whole_file(trace)
-    return _without_empty_last(trace, found, notes)
+    return _without_empty_last(trace, steps, notes)
 
 
 def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
-    found = {code: m[1] for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
+    number_of_name = {code: m[1] for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
     host = [cat.ANNOTATION, cat.CPU_OP] + [trace.categories.index(c) for c in ("unknown",) if c in trace.categories]
-    rows = np.flatnonzero(np.isin(trace.name, list(found)) & trace.is_of(host) & (trace.dur >= 0))
+    rows = np.flatnonzero(np.isin(trace.name, list(number_of_name)) & trace.is_of(host) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
-    number = np.array([int(found[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
+    number = np.array([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
     notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", int((number < 0).sum()))
     rows, number = rows[number >= 0], number[number >= 0]
     _, first = np.unique(number, return_index=True)
@@ -100,7 +100,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
 
     check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
     rows = trace.complete((cat.ANNOTATION,))
-    rows = rows[trace.named(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
+    rows = rows[trace.name_matches(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
@@ -134,9 +134,9 @@ def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     """Only the last step can be empty: the profiler opened it and the loop had ended."""
     start, end = int(steps.start[-1]), int(steps.end[-1])
     inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & trace.is_of(cat.HOST)
-    inside &= ~((trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)) & ~trace.named(
-        PROFILER_STEP.match
-    )
+    inside &= ~(
+        (trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)
+    ) & ~trace.name_matches(PROFILER_STEP.match)
     if inside.any() or len(steps) == 1:
         return steps
     notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) is empty and was dropped")

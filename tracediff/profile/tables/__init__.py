@@ -57,18 +57,18 @@ def table_schema(name: str) -> TableSchema:
 
 
 def _file_table(name: str) -> FileTable:
-    found: FileTable = import_module(f"tracediff.profile.tables.{MODULES[name]}").TABLES[name]
-    return found
+    table: FileTable = import_module(f"tracediff.profile.tables.{MODULES[name]}").TABLES[name]
+    return table
 
 
-def table_names(asked: Collection[str]) -> tuple[str, ...]:
-    """The tables that ``asked`` names, in the order in which they are shown; ``all`` selects every table.
+def table_names(requested: Collection[str]) -> tuple[str, ...]:
+    """The tables that ``requested`` names, in the order in which they are shown; ``all`` selects every table.
 
     Raises:
         TracediffError: an unknown name.
     """
-    wanted = {table_schema(name).name for name in asked if name != ALL}
-    return tuple(name for name in NAMES if name in wanted or ALL in asked)
+    canonical = {table_schema(name).name for name in requested if name != ALL}
+    return tuple(name for name in NAMES if name in canonical or ALL in requested)
 
 
 def file_tables(names: Collection[str]) -> tuple[str, ...]:

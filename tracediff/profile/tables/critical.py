@@ -75,8 +75,8 @@ def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
     size, code = len(texts), {text: k for k, text in enumerate(texts)}
     name = np.array([code[match_name(n)] for n in trace.names], np.int64)[trace.name]
     rows = np.append(_kinds(trace) * size + name, PYTHON * size + code[NOT_RECORDED])
-    called = np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
-    return Labels(rows[gpu.rows], QUEUE * size + called, rows, UNEXPLAINED * size + code[NOT_IN_FILE])
+    launch_label = np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
+    return Labels(rows[gpu.rows], QUEUE * size + launch_label, rows, UNEXPLAINED * size + code[NOT_IN_FILE])
 
 
 def _kinds(trace: Trace) -> Int64:
@@ -90,9 +90,9 @@ def _kinds(trace: Trace) -> Int64:
         (cat.MEMSET, COPY),
     ):
         kind[category] = code
-    found = kind[trace.category]
-    found[(trace.category == cat.KERNEL) & trace.named(is_communication)] = COMM
-    return found
+    kinds = kind[trace.category]
+    kinds[(trace.category == cat.KERNEL) & trace.name_matches(is_communication)] = COMM
+    return kinds
 
 
 def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:

@@ -107,11 +107,11 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
         ([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])
     )  # since when nothing of the stream runs
     waits_from = np.minimum(np.maximum(launched[which], free), start)
-    behind = running.length_before(start) - running.length_before(waits_from)
+    queued_ns = running.length_before(start) - running.length_before(waits_from)
     out = np.zeros((steps, 4), np.int64)
     out[:, 0] = busy_ns(start, end, step, steps)
     in_step = step >= 0
-    for column, values in ((1, end - start), (2, behind), (3, np.ones(len(which), np.int64))):
+    for column, values in ((1, end - start), (2, queued_ns), (3, np.ones(len(which), np.int64))):
         np.add.at(out[:, column], step[in_step], values[in_step])
     return out
 
@@ -166,7 +166,11 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
-    also = [x for among in (queued, collective) for x in (among.clipped(low, high).start, among.clipped(low, high).end)]
+    also = [
+        x
+        for intervals in (queued, collective)
+        for x in (intervals.clipped(low, high).start, intervals.clipped(low, high).end)
+    ]
     edges = edges_of(account.edges, *also)
     start, length = edges[:-1], np.diff(edges)
     state = account.painted[np.searchsorted(account.edges, start, side="right") - 1]
@@ -182,7 +186,7 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     lasting = np.flatnonzero(gpu.end > gpu.start)
     lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
     start, launch = gpu.start[lasting], gpu.launch[lasting]
-    speaks = np.flatnonzero(context.trace.named(is_communication)[gpu.rows[lasting]] & (launch >= 0))
+    speaks = np.flatnonzero(context.trace.name_matches(is_communication)[gpu.rows[lasting]] & (launch >= 0))
     idle_since = np.maximum.accumulate(gpu.end[lasting])[np.searchsorted(start, start[speaks], side="left") - 1]
     idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
     launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
@@ -192,7 +196,7 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
 def _on_host(context: Context) -> Intervals:
     """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
     trace, rows = context.trace, context.lanes["annotations"].rows
-    some = rows[trace.named(is_host_collective)[rows]]
+    some = rows[trace.name_matches(is_host_collective)[rows]]
     return union(*trace.spans(some))
 
 
@@ -307,22 +311,24 @@ COLLECTIVES = TableSchema(
 
 def collective_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
-    found = collectives(context)
-    took, known = found.end - found.start, found.size >= 0
-    ranks = np.array([k.ranks for k in found.kinds], np.int64)[found.kind]
-    bus, has_bus = bus_traffic(found.kinds, found.kind, ranks, found.size)
-    keys = [(found.kind, [getattr(k, name) for k in found.kinds]) for name in ("collective", "group", "dtype")]
+    operations = collectives(context)
+    took, has_size = operations.end - operations.start, operations.size >= 0
+    ranks = np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind]
+    bus, has_bus = bus_traffic(operations.kinds, operations.kind, ranks, operations.size)
+    keys = [
+        (operations.kind, [getattr(k, name) for k in operations.kinds]) for name in ("collective", "group", "dtype")
+    ]
     columns: list[Amounts] = [
         took,
-        found.exposed,
-        took - found.exposed,
+        operations.exposed,
+        took - operations.exposed,
         1,
-        np.where(known, found.size, 0),
-        np.where(known, took, 0),
+        np.where(has_size, operations.size, 0),
+        np.where(has_size, took, 0),
         bus,
         np.where(has_bus, took, 0),
     ]
-    return summed(found.step, [*keys, numbered_texts(size_labels(found.size))], columns)
+    return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
 
 
 TABLES: dict[str, FileTable] = {

@@ -31,7 +31,7 @@ from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
 
-Chosen = np.ndarray[tuple[int], np.dtype[np.bool_]]
+RowMask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
 
 IDLE = TableSchema(
@@ -73,12 +73,12 @@ def idle_rows(context: Context) -> TableRows:
     return summed(step, keys, [high - low])
 
 
-def _on_thread(context: Context, thread: int) -> Chosen:
+def _on_thread(context: Context, thread: int) -> RowMask:
     """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
-    chosen = np.zeros(len(context.trace) + 1, bool)
+    is_on_thread = np.zeros(len(context.trace) + 1, bool)
     for lane in (context.lanes["ops"], context.lanes["python"]):
-        chosen[lane.rows[lane.thread == thread]] = True
-    return chosen
+        is_on_thread[lane.rows[lane.thread == thread]] = True
+    return is_on_thread
 
 
 def _host(context: Context) -> tuple[Painting, Painting, int]:
@@ -91,17 +91,17 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
     host, of_ops = NOTHING, pieces(ops)
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + bounds.IDLE_THREADS]:
-        host = overlaid(host, _innermost_shown(ops, of_ops, ops.thread == thread))
-    functions = _innermost_shown(python, pieces(python), python.thread == own)
+        host = overlaid(host, _innermost_in(ops, of_ops, ops.thread == thread))
+    functions = _innermost_in(python, pieces(python), python.thread == own)
     host = overlaid(host, functions)
-    shown = (annotations.thread == own) & ~is_step
-    return overlaid(host, _innermost_shown(annotations, pieces(annotations), shown)), functions, own
+    is_annotation = (annotations.thread == own) & ~is_step
+    return overlaid(host, _innermost_in(annotations, pieces(annotations), is_annotation)), functions, own
 
 
-def _innermost_shown(lane: Lane, of_lane: Pieces, shown: Chosen) -> Painting:
-    """The innermost of the scopes ``shown`` of ``lane``, which are of one thread; ``of_lane`` are its pieces."""
+def _innermost_in(lane: Lane, of_lane: Pieces, mask: RowMask) -> Painting:
+    """The innermost of the scopes of ``mask`` in ``lane``, which are of one thread; ``of_lane`` are its pieces."""
     begin, end, position = of_lane
-    some = np.flatnonzero(shown[position])
+    some = np.flatnonzero(mask[position])
     return painted(begin[some], end[some], lane.rows[position[some]])
 
 
@@ -129,13 +129,13 @@ def loading_rows(context: Context) -> TableRows:
     in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane, account = context.trace, context.lanes["annotations"], context.account
-    loaders = np.flatnonzero(trace.named(lambda name: "DataLoader" in name, lane.rows))
+    loaders = np.flatnonzero(trace.name_matches(lambda name: "DataLoader" in name, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
     start, end = trace.spans(rows)
-    taken = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
-    held = np.flatnonzero(account.painted == STATES.index("data_loading"))
-    waiting = Intervals(account.edges[held], account.edges[held + 1])
-    which, period, low, high = cut(np.maximum(start, taken), end, context.completions)
+    previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
+    loading = np.flatnonzero(account.painted == STATES.index("data_loading"))
+    waiting = Intervals(account.edges[loading], account.edges[loading + 1])
+    which, period, low, high = cut(np.maximum(start, previous_end), end, context.completions)
     whole, none = np.arange(len(rows) + len(which)) < len(rows), np.zeros(len(rows), np.int64)
     which = np.concatenate((np.arange(len(rows)), which))
     exposed = np.concatenate((none, waiting.length_before(high) - waiting.length_before(low)))
@@ -165,7 +165,7 @@ SYNCHRONISATIONS = TableSchema(
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.lanes["ops"]
-    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.named(is_synchronising)[ops.rows]
+    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising)[ops.rows]
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
     keys: list[Key] = [
@@ -198,13 +198,13 @@ def _innermost_of(
     ``matches``, the texts that the codes index).
     """
     name = np.append(trace.name[lane.rows].astype(np.int64), -1)
-    above = np.append(lane.parent, -1)
-    matching = np.append(nearest(lane, trace.named(matches, lane.rows)), -1)
-    found = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
-    while len(found) < most:
-        found.append(matching[above[found[-1]]])
-    code, first = combined(*(name[f] for f in found))
-    chains = zip(*(name[f][first].tolist() for f in found), strict=True)
+    outer = np.append(lane.parent, -1)
+    matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
+    innermost = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
+    while len(innermost) < most:
+        innermost.append(matching[outer[innermost[-1]]])
+    code, first = combined(*(name[f] for f in innermost))
+    chains = zip(*(name[f][first].tolist() for f in innermost), strict=True)
     return code, [AROUND.join(match_name(trace.names[n]) for n in reversed(chain) if n >= 0) for chain in chains]
 
 
@@ -263,11 +263,11 @@ class HostPaths:
     """Paths of modules, numbered: each a name (a code of the trace) below another path, −1 for none."""
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, int], int] = {}
+        self.numbers: dict[tuple[int, int], int] = {}
 
-    def below(self, parent: int, name: int) -> int:
+    def number_of(self, parent: int, name: int) -> int:
         """The number of ``name`` below the path ``parent``."""
-        return self.known.setdefault((parent, name), len(self.known))
+        return self.numbers.setdefault((parent, name), len(self.numbers))
 
 
 def module_rows(context: Context) -> TableRows:
@@ -280,7 +280,7 @@ def module_rows(context: Context) -> TableRows:
     nodes, recorded = paths_of(context.trace, lane)
     of_call: list[int] = []
     for parent, name in zip(recorded.parent, recorded.name, strict=True):
-        of_call.append(paths.below(of_call[parent] if parent >= 0 else -1, name))
+        of_call.append(paths.number_of(of_call[parent] if parent >= 0 else -1, name))
     step = context.steps.positions_at(ops.start)
     operator_columns = [
         np.where(step >= 0, of_node[context.calls.node], -1),
@@ -289,18 +289,18 @@ def module_rows(context: Context) -> TableRows:
     ]
     (at_step, module), (self_ns, operators) = grouped([step, operator_columns[0]], operator_columns[1:])
     rows = [_row(at_step, module, self_ns, 0, operators, 0)]
-    above = np.array([parent for parent, _ in paths.known], np.int64)
+    parents = np.array([parent for parent, _ in paths.numbers], np.int64)
     while len(at_step):
         rows.append(_row(at_step, module, 0, self_ns, 0, 0))
         inner = np.flatnonzero(module >= 0)
-        inner = inner[above[module[inner]] >= 0]
-        at_step, module, self_ns = at_step[inner], above[module[inner]], self_ns[inner]
+        inner = inner[parents[module[inner]] >= 0]
+        at_step, module, self_ns = at_step[inner], parents[module[inner]], self_ns[inner]
     rows.append(
         _row(
             context.steps.positions_at(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1
         )
     )
-    columns = np.concatenate(rows) if paths.known else np.zeros((0, 6), np.int64)
+    columns = np.concatenate(rows) if paths.numbers else np.zeros((0, 6), np.int64)
     return summed(
         columns[:, 0],
         [(columns[:, 1] + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])],
@@ -319,15 +319,15 @@ def _modules_of(calls: CallTable, paths: HostPaths) -> Int64:
         zip(calls.parent.tolist(), calls.kind.tolist(), calls.name.tolist(), strict=True)
     ):
         around = int(out[parent]) if parent >= 0 else -1
-        out[node] = paths.below(around, name) if kind == MODULE else around
+        out[node] = paths.number_of(around, name) if kind == MODULE else around
     return out
 
 
 def _module_texts(names: list[str], paths: HostPaths) -> list[str]:
     """The text of each path, labelled as in the other tables."""
-    labels = module_labels((path, parent, names[name]) for path, (parent, name) in enumerate(paths.known))
+    labels = module_labels((path, parent, names[name]) for path, (parent, name) in enumerate(paths.numbers))
     texts: list[str] = []
-    for path, (parent, _) in enumerate(paths.known):
+    for path, (parent, _) in enumerate(paths.numbers):
         texts.append(f"{texts[parent]}/{labels[path]}" if parent >= 0 else labels[path])
     return texts
 

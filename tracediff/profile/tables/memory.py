@@ -47,13 +47,16 @@ MEMORY = TableSchema(
 
 def memory_rows(context: Context) -> TableRows:
     """Rows by device; a step without allocations and frees keeps the memory of the steps before it."""
-    found = allocations(context.trace)
+    devices_of_file = allocations(context.trace)
     step, device = (
-        np.tile(np.arange(len(context.steps)), len(found)),
-        np.repeat(np.arange(len(found)), len(context.steps)),
+        np.tile(np.arange(len(context.steps)), len(devices_of_file)),
+        np.repeat(np.arange(len(devices_of_file)), len(context.steps)),
     )
-    values = [np.empty((0, len(MEMORY.columns)), np.int64), *(_values(allocated, context.steps) for allocated in found)]
-    return TableRows(tuple((name,) for name in devices(found)), step, device, np.concatenate(values))
+    values = [
+        np.empty((0, len(MEMORY.columns)), np.int64),
+        *(_values(allocated, context.steps) for allocated in devices_of_file),
+    ]
+    return TableRows(tuple((name,) for name in devices(devices_of_file)), step, device, np.concatenate(values))
 
 
 def _values(device: Allocations, steps: Steps) -> Int64:
@@ -96,10 +99,10 @@ ALLOCATES = re.compile(r"^aten::(?:new_)?(?:empty\w*|resize_)$")
 
 def holder_rows(context: Context) -> TableRows:
     """Rows by device and place of the allocation."""
-    found = allocations(context.trace)
+    devices_of_file = allocations(context.trace)
     keys, parts = [], [np.empty((len(context.steps), 0, len(MEMORY_HOLDERS.columns)), np.int64)]
-    for name, device in zip(devices(found), found, strict=True):
-        places, amounts = _held(context, device)
+    for name, device in zip(devices(devices_of_file), devices_of_file, strict=True):
+        places, amounts = _held_by_place(context, device)
         keys += [(name, *place) for place in places]
         parts.append(amounts)
     values = np.concatenate(parts, axis=1)
@@ -108,7 +111,7 @@ def holder_rows(context: Context) -> TableRows:
     return TableRows(tuple(keys[k] for k in used.tolist()), step, code, values[step, key])
 
 
-def _held(context: Context, device: Allocations) -> tuple[list[Place], Int64]:
+def _held_by_place(context: Context, device: Allocations) -> tuple[list[Place], Int64]:
     """(K places of allocations on one device, int64[s, K, columns])."""
     place, places = _places(context, device)
     before, no_event, unknown = range(len(places), len(places) + 3)
@@ -134,35 +137,35 @@ def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size
     moved = np.zeros((len(peaks) + 1, size, 2), np.int64)
     ours = device_blocks.event >= 0
     where = place[device_blocks.event[ours]]
-    first, behind = (
+    first, last = (
         np.searchsorted(peaks, device_blocks.first),
         np.searchsorted(peaks, device_blocks.last, side="right"),
     )
-    for peak, sign in ((first, 1), (behind, -1)):
+    for peak, sign in ((first, 1), (last, -1)):
         np.add.at(moved[..., 0], (peak[ours], where), sign * device_blocks.size[ours])
         np.add.at(moved[..., 1], (peak[ours], where), sign)
         if sign < 0:
             np.add.at(moved[:, before, 0], peak[~ours], -device_blocks.size[~ours])
     moved[0, before, 0] += device.allocated[0]
-    held: Int64 = np.cumsum(moved, axis=0)[:-1]
-    held[:, before, 0] = np.maximum(held[:, before, 0], 0)
-    return held
+    amounts: Int64 = np.cumsum(moved, axis=0)[:-1]
+    amounts[:, before, 0] = np.maximum(amounts[:, before, 0], 0)
+    return amounts
 
 
 def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     """(int64[m] place of each event, the places' phase, operator and module)."""
     position, names = _operators(context, device), context.trace.names
     node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
-    known = position >= 0
-    node[known] = context.calls.node[position[known]]
-    name[known] = context.trace.name[context.lanes["ops"].rows[position[known]]]
+    with_operator = position >= 0
+    node[with_operator] = context.calls.node[position[with_operator]]
+    name[with_operator] = context.trace.name[context.lanes["ops"].rows[position[with_operator]]]
     code, first = combined(node, name)
     scopes = _scopes(context, set(node[first].tolist()))
     number: dict[Place, int] = {}
     of_code = []
-    for scope_node, called in zip(node[first].tolist(), name[first].tolist(), strict=True):
+    for scope_node, name_code in zip(node[first].tolist(), name[first].tolist(), strict=True):
         phase, module = scopes[scope_node]
-        of_code.append(number.setdefault((phase, names[called] if called >= 0 else NOWHERE, module), len(number)))
+        of_code.append(number.setdefault((phase, names[name_code] if name_code >= 0 else NOWHERE, module), len(number)))
     return np.array(of_code, np.int64)[code], list(number)
 
 
@@ -174,7 +177,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
     if not len(ops.rows):
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
-    is_caller = context.calls.operator & ~trace.named(ALLOCATES.match)[ops.rows]
+    is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match)[ops.rows]
     position = np.append(nearest(ops, is_caller), -1)[innermost]
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))
@@ -190,9 +193,9 @@ def _threads(context: Context, device: Allocations) -> Int64:
     def text(code: int) -> tuple[str, str]:
         return str(trace.ids[code // base]), str(trace.ids[code % base])
 
-    known = {text(code): code for code in np.unique(ops.thread).tolist()}
+    thread_of_text = {text(code): code for code in np.unique(ops.thread).tolist()}
     codes, inverse = np.unique(trace.thread[device.rows], return_inverse=True)
-    return np.array([known.get(text(code), -1) for code in codes.tolist()], np.int64)[inverse]
+    return np.array([thread_of_text.get(text(code), -1) for code in codes.tolist()], np.int64)[inverse]
 
 
 def _scopes(context: Context, nodes: set[int]) -> dict[int, tuple[str, str]]:
@@ -200,7 +203,7 @@ def _scopes(context: Context, nodes: set[int]) -> dict[int, tuple[str, str]]:
     calls, names = context.calls.table, context.trace.names
     modules = np.flatnonzero(calls.kind == MODULE).tolist()
     labels = module_labels((k, int(calls.parent[k]), names[calls.name[k]]) for k in modules)
-    found = {}
+    scopes = {}
     for node in nodes:
         path: list[str] = []
         current, phase = node, PHASES[-1]
@@ -208,8 +211,8 @@ def _scopes(context: Context, nodes: set[int]) -> dict[int, tuple[str, str]]:
             path += [labels[current]] if current in labels else []
             phase = PHASES[calls.name[current]] if calls.parent[current] < 0 else phase
             current = int(calls.parent[current])
-        found[node] = (phase, "/".join(reversed(path)))
-    return found
+        scopes[node] = (phase, "/".join(reversed(path)))
+    return scopes
 
 
 LARGEST = 2.0**61
@@ -243,9 +246,9 @@ def counter_rows(context: Context) -> TableRows:
     start, end = trace.ts[rows[follows]], trace.ts[rows[follows + 1]]
     fits = np.abs(value[follows]) < LARGEST / max(int(borders[-1] - borders[0]), 1)
     which, period, low, high = cut(start[fits], end[fits], borders)
-    held = follows[fits][which]
-    integral = np.rint(value[held] * (high - low)).astype(np.int64)
-    sample = np.concatenate((held, np.arange(len(rows))))
+    lasting = follows[fits][which]
+    integral = np.rint(value[lasting] * (high - low)).astype(np.int64)
+    sample = np.concatenate((lasting, np.arange(len(rows))))
     step = np.concatenate(
         (period, np.where(trace.ts[rows] < borders[-1], np.searchsorted(borders, trace.ts[rows], side="right") - 1, -1))
     )
@@ -253,7 +256,7 @@ def counter_rows(context: Context) -> TableRows:
     columns = [
         np.concatenate((high - low, nothing)),
         np.concatenate((integral, nothing)),
-        np.arange(len(sample)) >= len(held),
+        np.arange(len(sample)) >= len(lasting),
     ]
     return summed(step, [(trace.name[rows[sample]], trace.names), (series[sample], names)], columns)
 

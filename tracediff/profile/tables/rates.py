@@ -96,8 +96,8 @@ def attained(dtype: str, values: Sequence[float], device: DevicePeaks | None) ->
     units = None if 2 * known_time < value["flop_time"] or not known_time else value["matrix"] >= value["vector"]
     compute = _part(tflop_s, device.peak(dtype, units) if device else None)
     memory = _part(gb_s, device.memory if device else None)
-    known = [part for part in (compute, memory) if part is not None]
-    return Attained(compute, memory, max(known, default=None) if compute is not None or tflop_s is None else None)
+    shares = [part for part in (compute, memory) if part is not None]
+    return Attained(compute, memory, max(shares, default=None) if compute is not None or tflop_s is None else None)
 
 
 def _part(rate: float | None, peak: float | None) -> float | None:
@@ -114,7 +114,7 @@ def rate_rows(context: Context) -> TableRows:
     charged = np.append(nearest(ops, _charged(context)), -1)[position]
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
-        charged[copied[trace.named(has_traffic)[ops.rows[charged[copied]]]]] = -1
+        charged[copied[trace.name_matches(has_traffic)[ops.rows[charged[copied]]]]] = -1
     operator = np.append(nearest(ops, context.calls.operator), -1)[position]
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
@@ -122,27 +122,27 @@ def rate_rows(context: Context) -> TableRows:
         np.array([-1 if amount is None else amount for amount in column], np.int64)[work]
         for column in ([w.flop for w in works], [w.bytes for w in works])
     )
-    known, moved = flop >= 0, size >= 0
+    has_flop, moved = flop >= 0, size >= 0
     units = _units(trace, name, charged) if on_gpu else np.zeros(len(position), np.int64)
     columns = [
         ns,
         first,
-        np.where(first & known, flop, 0),
-        np.where(known, ns, 0),
+        np.where(first & has_flop, flop, 0),
+        np.where(has_flop, ns, 0),
         np.where(first & moved, size, 0),
         np.where(moved, ns, 0),
-        np.where(known & (units == MATRIX), ns, 0),
-        np.where(known & (units == VECTOR), ns, 0),
+        np.where(has_flop & (units == MATRIX), ns, 0),
+        np.where(has_flop & (units == VECTOR), ns, 0),
     ]
-    below = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
+    operator_name = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
     kinds, names = len(works), len(trace.names)
-    label = np.where(work > 0, work, np.where(below >= 0, kinds + below, kinds + names + name))
+    label = np.where(work > 0, work, np.where(operator_name >= 0, kinds + operator_name, kinds + names + name))
 
     def key(code: int) -> tuple[str, str, str]:
         if code < kinds:
             return works[code].kind, works[code].shapes or NOT_RECORDED, works[code].dtype
-        called = trace.names[(code - kinds) % names]
-        return called if code < kinds + names else f"no operator: {context.families.of_kernel(called, None)}", "", ""
+        label = trace.names[(code - kinds) % names]
+        return label if code < kinds + names else f"no operator: {context.families.of_kernel(label, None)}", "", ""
 
     keys: list[Key] = [
         (label, lambda code: key(code)[0]),
@@ -177,9 +177,9 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     """
     trace, ops = context.trace, context.lanes["ops"]
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
-    heavy, light = (cpu_op & trace.named(has_formula)[ops.rows] for has_formula in (has_flop, has_traffic))
-    known: dict[str, int] = {}
-    base = np.array([known.setdefault(base_of(name), len(known)) for name in trace.names], np.int64)[
+    heavy, light = (cpu_op & trace.name_matches(has_formula)[ops.rows] for has_formula in (has_flop, has_traffic))
+    code_of_base: dict[str, int] = {}
+    base = np.array([code_of_base.setdefault(base_of(name), len(code_of_base)) for name in trace.names], np.int64)[
         trace.name[ops.rows]
     ]
     out: NDArray[np.bool_] = heavy | light
@@ -198,8 +198,8 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     none = int(len(owners) > 0 and owners[0] < 0)
     owners = owners[none:]
     rows, outer = ops.rows[owners], ops.parent[owners]
-    partial = trace.named(lambda name: name in PARTS)[rows] & (outer >= 0)
-    partial[partial] = trace.named(lambda name: name == WHOLE)[ops.rows[outer[partial]]]
+    partial = trace.name_matches(lambda name: name in PARTS)[rows] & (outer >= 0)
+    partial[partial] = trace.name_matches(lambda name: name == WHOLE)[ops.rows[outer[partial]]]
     described = np.where(partial, ops.rows[outer], rows)
     texts = [
         trace.text_column(a, cat.CPU_OP)[described].astype(np.int64)

@@ -67,21 +67,21 @@ def page_charts(subject: Comparison | Analysis, names: Iterable[str]) -> PageCha
     return charts_within(chart(name, partial(getattr(charts, name), subject)) for name in names)
 
 
-def charts_within(found: Iterable[Chart]) -> PageCharts:
+def charts_within(charts: Iterable[Chart]) -> PageCharts:
     """The charts; one whose data would take more than is left of CHART_BYTES is marked as too large."""
-    shown: dict[str, Chart] = {}
+    charts_by_name: dict[str, Chart] = {}
     data: dict[str, Any] = {}
     size = 0
-    for one in found:
-        shown[one.name] = one
+    for one in charts:
+        charts_by_name[one.name] = one
         if one.figure is None:
             continue
         length = len(encoded(one.data))
         if size + length > bounds.CHART_BYTES:
-            shown[one.name] = replace(one, is_too_large=True)
+            charts_by_name[one.name] = replace(one, is_too_large=True)
         else:
             data[one.name], size = one.data, size + length
-    return PageCharts(shown, data, size)
+    return PageCharts(charts_by_name, data, size)
 
 
 def chart(name: str, draw: Callable[..., go.Figure]) -> Chart:

@@ -185,8 +185,8 @@ def explanation(comparison: Comparison) -> ExplanationTable | None:
 
 def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
     """The changed lines that changed work runs for, each with what it is called."""
-    found = comparison.changed_code
-    return [(place, where(place)) for place in found.touching] if found else []
+    code = comparison.changed_code
+    return [(place, where(place)) for place in code.touching] if code else []
 
 
 def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
@@ -210,8 +210,8 @@ def _devices(side: Side) -> str:
 
 
 def _files(side: Side) -> str:
-    shown = ", ".join(side.files[:8])
-    return shown if len(side.files) <= 8 else f"{shown} and {len(side.files) - 8:,} more"
+    names = ", ".join(side.files[:8])
+    return names if len(side.files) <= 8 else f"{names} and {len(side.files) - 8:,} more"
 
 
 OTHERS = re.compile(r" → | \+ ")

@@ -90,8 +90,8 @@ def _marks(comparison: Comparison) -> Iterator[tuple[int, int, str]]:
     for side, traces in enumerate((comparison.control, comparison.test)):
         if traces.typical is not None:
             marks = traces.typical.timeline.marks
-            shown = zip(marks.event.tolist(), marks.name, strict=True)
-            yield from ((side, event, match_name(name)) for event, name in shown if event >= 0)
+            events = zip(marks.event.tolist(), marks.name, strict=True)
+            yield from ((side, event, match_name(name)) for event, name in events if event >= 0)
 
 
 def _size(rows: list[list[Any]]) -> int:
@@ -101,23 +101,25 @@ def _size(rows: list[list[Any]]) -> int:
 def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[Any]]:
     """The first SEARCHED_ROWS of ``rows``, as many as fit into ``room`` bytes with the names that they add."""
     before, size = names.size, 0
-    kept: list[list[Any]] = []
+    fitting: list[list[Any]] = []
     for row in islice(rows, bounds.SEARCHED_ROWS):
         size += len(encoded(row))
         if size + names.size - before > room:
             break
-        kept.append(row)
-    return kept
+        fitting.append(row)
+    return fitting
 
 
 def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names: Names, room: int) -> dict[str, Any]:
     """The first of ``rows``; the columns that the script shows, and those whose words it searches."""
     columns = schema.of[PAGE]
     every = ([_cell(value, names) for value in schema.values(PAGE, comparison, row)] for row in rows)
-    shown = [c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"]  # counts share a column
+    displayed = [
+        c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"
+    ]  # counts share a column
     return {
         "columns": [column.name for column in columns],
-        "shown": [[c.name.replace("control_count", "count"), c.head.split(",")[0], c.width, c.help] for c in shown],
+        "shown": [[c.name.replace("control_count", "count"), c.head.split(",")[0], c.width, c.help] for c in displayed],
         "words": [column.name for column in columns if column.kind == TEXT and not column.type],
         "rows": _fitting(every, names, room),
         "all": len(rows),
@@ -206,17 +208,17 @@ def _graph(
 
 def _columns(frames: list[Frame], names: Names, sides: int, scale: int) -> dict[str, Any]:
     """The frames that are shown, and how small those are that are not."""
-    shown, least = pruned(frames)
+    displayed, least = pruned(frames)
     columns = {
-        "parent": [k - frame.parent for k, frame in enumerate(shown)],
-        "kind": [KINDS.index(frame.kind) for frame in shown],
-        "name": [names.code(frame.name) for frame in shown],
-        "instance": [-1 if frame.instance is None else frame.instance for frame in shown],
-        "shapes": [names.code(frame.shapes) for frame in shown],
-        "left_out": [frame.left_out for frame in shown],
-        "work": [[_scaled(frame.work[k], scale) for frame in shown] for k in range(sides)],
-        "host": [[_scaled(frame.host[k], scale) for frame in shown] for k in range(sides)],
-        "count": [[_scaled(frame.count[k], scale) for frame in shown] for k in range(sides)],
+        "parent": [k - frame.parent for k, frame in enumerate(displayed)],
+        "kind": [KINDS.index(frame.kind) for frame in displayed],
+        "name": [names.code(frame.name) for frame in displayed],
+        "instance": [-1 if frame.instance is None else frame.instance for frame in displayed],
+        "shapes": [names.code(frame.shapes) for frame in displayed],
+        "left_out": [frame.left_out for frame in displayed],
+        "work": [[_scaled(frame.work[k], scale) for frame in displayed] for k in range(sides)],
+        "host": [[_scaled(frame.host[k], scale) for frame in displayed] for k in range(sides)],
+        "count": [[_scaled(frame.count[k], scale) for frame in displayed] for k in range(sides)],
     }
     return {"least": least, "frames": columns}
 
