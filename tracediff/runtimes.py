@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from tracediff.patterns import NAMES_KEPT
+from tracediff.patterns import NAMES_KEPT, late
 
 KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of the work on a device, whatever a vendor calls them."""
@@ -277,7 +277,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 def _any_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """One pattern for all non-empty patterns; matches nothing if all are empty."""
-    return re.compile("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
+    return late("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
 
 
 CALL_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.calls)
@@ -338,11 +338,11 @@ _ALLOCATIONS = _any_of(r.allocations for r in SUPPORTED)
 _CAPTURE_BEGIN = _any_of(r.capture_begins for r in SUPPORTED)
 _CAPTURED_COPY = _any_of(r.captured_copies for r in SUPPORTED)
 _STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
-_COPIES = tuple(re.compile(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
-_CALLS = tuple((r, re.compile(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
+_COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
+_CALLS = tuple((r, late(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
 _ROLES = {
     r.name: tuple(
-        (role, re.compile(f"^(?:{pattern or '(?!)'})"))
+        (role, late(f"^(?:{pattern or '(?!)'})"))
         for role, pattern in (("GraphLaunch", r.graph_launches), ("LaunchKernel", r.launches), ("Memcpy", r.copy_calls))
     )
     for r in SUPPORTED
@@ -354,10 +354,10 @@ _COMMUNICATION = _any_of(_distinct(p for r in RUNTIMES for p in r.communication)
 _SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
 _PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)
 _DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "HPU"))
-_DEVICE = re.compile(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
+_DEVICE = late(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
 """What labels the processes of devices: ``GPU 0``, ``NPU``, ``/device:TPU:1``."""
 _HOST = frozenset(("CPU", "/host:CPU"))
-_COMPILED = re.compile(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
+_COMPILED = late(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 """torch.compile names a kernel after its operators, among them a collective whose buffers it only fills."""
 
 
@@ -430,9 +430,10 @@ def call_role(call: str) -> str:
 
 def vendors_of(calls: Iterable[str]) -> frozenset[str]:
     """The vendors whose runtimes have ``calls``."""
-    return frozenset(vendor.name for call in calls if (vendor := _vendor(call)))
+    return frozenset(vendor.name for call in set(calls) if (vendor := _vendor(call)))
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def _vendor(call: str) -> Runtime | None:
     return next((r for r, prefix in _CALLS if prefix.match(call)), None)
 

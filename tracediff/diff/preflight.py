@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -14,6 +13,7 @@ from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
@@ -37,7 +37,7 @@ ANY_SIDE = (
     "warm-up",
 )
 """Codes of problems of one side, which need no difference between the sides."""
-COMPILING = re.compile(
+COMPILING = late(
     r"^(?:_?compile|entire_|bytecode_tracing|build_guards|backend_compile|call_user_compiler|create_aot|aot_"
     r"|fx_codegen|inductor_co|GraphLowering|Scheduler|code_gen|codegen|joint_graph|_?recursive_|post_grad|pre_grad"
     r"|pass\.|additional_fake|fake_tensor|TritonTemplate|async_compile|benchmark_|cudagraphify|min_cut|dynamo|inductor"

@@ -28,7 +28,6 @@ from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
 from tracediff.present.setting import heading, side_names
-from tracediff.present.tables import comparison_tables
 from tracediff.report.table_terminal import SumsTable, WorkRows, print_screen, to_rich
 
 BESIDE_NAMES = 64
@@ -158,6 +157,8 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     """The tables of what changed."""
     most = screen.top if screen.top is not None else bounds.TABLE_ROWS
     if screen.tables:
+        from tracediff.present.tables import comparison_tables
+
         missing = sections.health_lines(comparison, [MISSING])
         return [
             *(to_rich(table) for table in comparison_tables(comparison, most)),
