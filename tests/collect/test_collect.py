@@ -236,7 +236,7 @@ def flags_and_names(out):
 
 
 def test_modules_have_scopes_and_detail_chooses_the_profiler_options(tmp_path):
-    options = ["--repeats", "1", "--annotate", "modules", "--detail", "all"]
+    options = ["--repeats", "1", "--annotate", "modules", "--detail", "all", "--overwrite"]  # of nothing
     result = collect(tmp_path, "train.py", "-o", "out", *options, *ONCE)
     assert result.returncode == 0, result.stderr
     flags, names = flags_and_names(tmp_path / "out")
