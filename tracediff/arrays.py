@@ -76,6 +76,8 @@ def cut(start: Int64, end: Int64, borders: Int64) -> tuple[Int64, Int64, Int64, 
     place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + first[which]
     low, high = np.maximum(start[which], borders[place]), np.minimum(end[which], borders[place + 1])
     lasting = low < high
+    if lasting.all():
+        return which, place, low, high
     return which[lasting], place[lasting], low[lasting], high[lasting]
 
 

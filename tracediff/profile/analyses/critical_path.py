@@ -147,8 +147,8 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     def _layered(self, operators: list[Painting]) -> Painting:
         """``operators`` of each of `layers`; where they are nothing, what is beneath."""
         whole = NOTHING
-        for layer in operators:
-            whole = overlaid(whole, layer)
+        while operators:  # each is as large as the lane, and needed no more once it is laid
+            whole = overlaid(whole, operators.pop(0))
         return overlaid(whole, self._beneath)
 
     @cached_property
@@ -253,15 +253,13 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
     unknown_step, unknown, awaited_until = np.array(path.unknown, np.int64).reshape(-1, 3).T
     waits = np.where(before >= 0, BETWEEN, QUEUED)
-    parts: list[tuple[Int64, Int64 | int, Int64, Int64, Int64]] = [
-        (step, EVENT, event, start[k], departure),
+    parts = [
+        (step, np.full(len(step), EVENT), event, start[k], departure),
         (step, waits, event, ready, start[k]),
-        (host_step, HOST, thread, since, until),
+        (host_step, np.full(len(host_step), HOST), thread, since, until),
+        (unknown_step, np.full(len(unknown_step), UNKNOWN), np.full(len(unknown_step), -1), unknown, awaited_until),
     ]
-    parts.append((unknown_step, UNKNOWN, np.full(len(unknown_step), -1), unknown, awaited_until))
-    steps, what, owner, begin, stop = (
-        np.concatenate([np.broadcast_to(part[i], len(part[0])) for part in parts]) for i in range(5)
-    )
+    steps, what, owner, begin, stop = (np.concatenate(column) for column in zip(*parts, strict=True))
     begin = np.maximum(begin, completions[steps])
     lasting = np.flatnonzero(stop > begin)
     what, owner, begin, stop = what[lasting], owner[lasting], begin[lasting], stop[lasting]
@@ -330,9 +328,8 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
     """The innermost scope of ``lane`` on a thread."""
-    start, end, position = pieces(lane)
-    on_thread = np.flatnonzero(lane.thread[position] == thread)
-    return painted(start[on_thread], end[on_thread], lane.rows[position[on_thread]])
+    start, end, position = pieces(lane, lane.thread == thread)
+    return painted(start, end, lane.rows[position])
 
 
 def _outlines(lane: Lane, outermost: Int64) -> Painting:

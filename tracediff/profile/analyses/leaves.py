@@ -16,7 +16,7 @@ from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
 from tracediff.profile.model.profile import LeafTable
-from tracediff.profile.placement.nesting import ALWAYS, overlaid, pieces
+from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid, pieces
 from tracediff.profile.placement.steps import Steps
 
 
@@ -99,16 +99,21 @@ def of_steps(sources: Sources, path: CriticalPath) -> list[Totals]:
     gpu, edges = sources.context.gpu, _host_edges(sources.context.steps)
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
-    whole = overlaid(sources.scopes[0], path.outside_ops)
+    return [
+        *_of_operators(sources, edges),
+        _outside_ops(sources, path.outside_ops, edges),
+        Totals(step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)),
+        _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True),
+    ]
+
+
+def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Totals:
+    """Of Python and scopes of the host as one thread."""
+    whole = overlaid(sources.scopes[0], painting)
     begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
     times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
     aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
-    return [
-        Totals(step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)),
-        _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True),
-        _cut(times[aside], times[aside + 1], source[aside], edges, counted=True),
-        *_of_operators(sources, edges),
-    ]
+    return _cut(times[aside], times[aside + 1], source[aside], edges, counted=True)
 
 
 def _host_edges(steps: Steps) -> Int64:
@@ -151,23 +156,28 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
     position in the lane.
     """
-    path = critical_path(context)
-    sources = Sources(context, path.blocked)
-    parts, waiting = on_path(sources, path)
-    totals = [*waiting, *of_steps(sources, path)]
+    sources, parts, totals = _charged(context)
     leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
     leaves = len(keys["kind"])
-    cell_of = [parts.step * leaves + leaf_of[parts.source], *(t.step * leaves + leaf_of[t.source] for t in totals)]
-    cells = np.arange(len(context.steps) * leaves)
-    if len(cells) > bounds.EMPTY_CELLS * sum(map(len, cell_of)):  # many steps with leaves of their own
-        cells = distinct(np.concatenate(cell_of))
-        cell_of = [np.searchsorted(cells, cell) for cell in cell_of]
-    cell = cell_of[0]
+
+    def cell_of(some: PathParts | Totals) -> Int64:
+        cell: Int64 = some.step * leaves + leaf_of[some.source]
+        return np.searchsorted(cells, cell) if is_sparse else cell
+
+    is_sparse, cells = False, np.arange(len(context.steps) * leaves)
+    every: list[PathParts | Totals] = [parts, *totals]
+    if len(cells) > bounds.EMPTY_CELLS * sum(len(some.step) for some in every):  # many steps with leaves of their own
+        cells, is_sparse = distinct(np.concatenate([cell_of(some) for some in every])), True
     path_ns, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))
-    np.add.at(path_ns, cell, parts.ns)
-    for mine, some in zip(cell_of[1:], totals, strict=True):
+    del every
+    while totals:  # each is as large as the lane of operators, and needed no more once it is added
+        some = totals.pop()
+        mine = cell_of(some)
         np.add.at(total, mine, some.ns)
         np.add.at(count, mine, some.count)
+        del some, mine
+    cell = cell_of(parts)
+    np.add.at(path_ns, cell, parts.ns)
     rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
     step, leaf = np.divmod(cells[rows], max(leaves, 1))
     longest = _longest(parts, cell, len(cells))
@@ -181,6 +191,14 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
         longest_at=longest[1][rows],
         following=_following(context, longest[2][rows]),
     )
+
+
+def _charged(context: Context) -> tuple[Sources, PathParts, list[Totals]]:
+    """What time is charged to: (the sources, the parts of the path, and all time of what is on it or off it)."""
+    path = critical_path(context)
+    sources = Sources(context, path.blocked)
+    parts, waiting = on_path(sources, path)
+    return sources, parts, [*waiting, *of_steps(sources, path)]
 
 
 def _others(sources: Sources, columns: list[Int64]) -> Int64:

@@ -40,6 +40,9 @@ class Lane(Struct, frozen=True, kw_only=True):
     self_ns: Int64
 
 
+EMPTY = Lane(**{name: np.zeros(0, np.int64) for name in Lane.__struct_fields__})
+
+
 def thread_number(identity: int | str | None) -> int | None:
     """The number that the id of a process or thread is or spells; None for any other."""
     if isinstance(identity, str):
@@ -54,6 +57,8 @@ def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
 
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     """The lane made of the complete events ``rows``."""
+    if not len(rows):
+        return EMPTY
     rows, thread = _outer_first(trace, rows, trace.thread[rows])
     start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
@@ -83,11 +88,11 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
 
 def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     """The scopes of ``lane`` that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending
-    and disjoint); what they hold at other times is missing.
+    and disjoint); what they hold at other times may be missing.
     """
     following = np.searchsorted(end, lane.start, side="right")
     is_open = np.append(start, np.iinfo(np.int64).max)[following] < lane.end
-    if is_open.all():
+    if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
         return lane
     place = np.cumsum(is_open) - 1
     columns = {name: getattr(lane, name)[is_open] for name in Lane.__struct_fields__}
@@ -239,10 +244,19 @@ def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
     """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
     of its children: per scope they add up to its self time.
     """
+    if not len(lane.rows):
+        return lane.start, lane.end, lane.rows
     inner = np.flatnonzero(lane.parent >= 0)
     scopes = np.arange(len(lane.rows))
     if mask is not None:
         inner, scopes = inner[mask[lane.parent[inner]]], np.flatnonzero(mask)
+    before, after = _before(lane, inner), _after(lane, inner, scopes)
+    start, end, position = (np.concatenate(c) for c in zip(before, after, strict=True))
+    return start, end, position
+
+
+def _before(lane: Lane, inner: Int64) -> Pieces:
+    """The parts of scopes before each of their children ``inner``."""
     siblings = inner[np.argsort(lane.parent[inner], kind="stable")]
     parent = lane.parent[siblings]
     first = np.ones(len(siblings), bool)
@@ -250,22 +264,34 @@ def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
     since = np.empty(len(siblings), np.int64)
     since[1:] = lane.end[siblings[:-1]]
     since[first] = lane.start[parent[first]]
-    tail = lane.start.copy()
-    np.maximum.at(tail, lane.parent[inner], lane.end[inner])
-    start, end = np.concatenate((since, tail[scopes])), np.concatenate((lane.start[siblings], lane.end[scopes]))
+    return _lasting(since, lane.start[siblings], parent)
+
+
+def _after(lane: Lane, inner: Int64, scopes: Int64) -> Pieces:
+    """The parts of ``scopes`` after all their children, which are among ``inner``."""
+    since = lane.start.copy()
+    np.maximum.at(since, lane.parent[inner], lane.end[inner])
+    return _lasting(since[scopes], lane.end[scopes], scopes)
+
+
+def _lasting(start: Int64, end: Int64, position: Int64) -> Pieces:
     lasting = np.flatnonzero(end > start)
-    return start[lasting], end[lasting], np.concatenate((parent, scopes))[lasting]
+    return start[lasting], end[lasting], position[lasting]
 
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:
     """The painting of disjoint pieces."""
+    if not len(start):
+        return NOTHING
     order = np.argsort(start, kind="stable")
     start, end, rows = start[order], end[order], rows[order]
-    over = end[np.append(start[1:] > end[:-1], True)] if len(end) else end  # where nothing follows at once
-    times = np.concatenate((NOTHING.times, start, over))
-    then = np.concatenate((NOTHING.rows, rows, np.full(len(over), -1, np.int64)))
-    order = np.argsort(times, kind="stable")
-    return Painting(times[order], then[order])
+    is_last = np.append(start[1:] > end[:-1], True)  # where nothing follows at once
+    place = np.arange(1, len(start) + 1) + np.cumsum(is_last) - is_last
+    size = 1 + len(start) + np.count_nonzero(is_last)
+    times, then = np.full(size, ALWAYS), np.full(size, -1)
+    times[place], then[place] = start, rows
+    times[place[is_last] + 1] = end[is_last]
+    return Painting(times, then)
 
 
 def overlaid(upper: Painting, lower: Painting) -> Painting:
@@ -274,7 +300,11 @@ def overlaid(upper: Painting, lower: Painting) -> Painting:
         return lower if len(upper.times) == 1 else upper
     times = np.concatenate((upper.times, lower.times))
     order = np.argsort(times, kind="stable")  # in linear time: both are sorted
-    of_upper = order < len(upper.times)
-    last = np.append(np.diff(times[order]) > 0, True)
-    upper_rows, lower_rows = upper.rows[np.cumsum(of_upper)[last] - 1], lower.rows[np.cumsum(~of_upper)[last] - 1]
-    return Painting(times[order][last], np.where(upper_rows >= 0, upper_rows, lower_rows))
+    times, reached = times[order], np.cumsum(order < len(upper.times), dtype=np.int32)
+    del order
+    last = np.flatnonzero(np.append(times[1:] > times[:-1], True))
+    times, reached = times[last], reached[last]
+    rows = upper.rows[reached - 1]
+    bare = np.flatnonzero(rows < 0)
+    rows[bare] = lower.rows[(last - reached)[bare]]
+    return Painting(times, rows)
