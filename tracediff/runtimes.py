@@ -368,7 +368,7 @@ def is_unread_work(category: str) -> bool:
 
 def device_of_process(labels: Iterable[str]) -> str | None:
     """What the device is called whose events are filed below a process of these names and labels; empty for the host,
-    None if they do not tell.
+    None if they name no device.
     """
     labels = tuple(labels)
     if process := next((label for label in labels if label in _PROCESSES), None):

@@ -41,8 +41,8 @@ def test_what_is_missing_has_a_remedy(monkeypatch):
     monkeypatch.delenv("BROWSER_PATH", raising=False)
     parts = {part.name: part for part in installed_parts()}
     for name in EXTRAS:
-        assert parts[name].found is None
+        assert parts[name].version is None
         assert parts[name].remedy == f"pip install 'torch-tracediff[{name}]'"
     assert parts["native reader"].remedy == "it is turned off: unset TRACEDIFF_NATIVE"
     assert "Chromium" in parts["browser"].remedy
-    assert parts["torch"].found is None
+    assert parts["torch"].version is None

@@ -39,10 +39,9 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
     clock), in any order.
 
     Of two ranks, the difference of their clocks is the median difference of their ends: they end together but for the
-    last of the transfer. The
-    uncertainty is what nine in ten collectives agree within, and no more than what is possible: neither rank can end
-    before the other has come. Ranks that share no collective are led to each other through those they do share one
-    with, the uncertainties added.
+    last of the transfer. The uncertainty is the range within which nine in ten collectives agree, and at most what is
+    possible: neither rank can end before the other has arrived. Clocks of ranks that share no collective are joined
+    through ranks that share one with each, and their uncertainties added.
 
     A constant added to all times of a rank is added to its offset, and nothing else changes. A drift of clocks shows as
     uncertainty.

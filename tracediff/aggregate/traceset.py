@@ -64,7 +64,7 @@ class TraceSet(Struct, kw_only=True):
         notes: health notes of the set and of all its files.
         manifest: what the collector wrote of it, None for traces from elsewhere.
         torch_log: what logs of torch.compile say of its compiled kernels, None without logs.
-        families: rules that tell what kind of work a name is.
+        families: rules that map a name to its kind of work.
         tables: names of the further tables that it was loaded with; ``all`` for those that its files have.
         recorded: of what, in a history; None for other sets.
     """

@@ -58,7 +58,7 @@ def load(
             those in ``capture_traces/`` beside each trace.
         torch_trace: a log of torch.compile, or the folder that TORCH_TRACE named (docs/how-to/recipes.md); by
             default ``torch_trace/`` beside each trace.
-        families: a TOML file of rules of your own that tell what kind of work a name is (docs/families.md).
+        families: a TOML file of your own rules that map a name to its kind of work (docs/families.md).
         tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
         jobs: processes to read with; by default the number of cores for large files.
         executor: reads the files instead: a `concurrent.futures.Executor` or a Dask ``Client`` (docs/scale.md).

@@ -1,4 +1,4 @@
-"""`LoopRecorder` records steps of a loop that a framework runs; the callbacks tell it where a step ends."""
+"""`LoopRecorder` records steps of a loop that a framework runs; the callbacks call it where a step ends."""
 
 from __future__ import annotations
 
@@ -57,6 +57,6 @@ class LoopRecorder:
 
     def _give_up(self, error: Exception) -> None:
         self._recorder = None
-        with suppress(Exception):  # the error that ended the recording is the one to tell
+        with suppress(Exception):  # the error that ended the recording is the one to report
             self._open.close()
         say(f"warning: nothing is recorded: {error}")

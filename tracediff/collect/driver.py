@@ -309,7 +309,7 @@ class Collection:
 
 def _lost_time(runs: list[dict[str, Any]], i: int) -> float:
     """The part of run ``i`` in which it waited for a processor, in the pass in which it is larger. Where the system
-    does not tell, the part by which its occupancy is below the median of ``runs``.
+    does not report it, the part by which its occupancy is below the median of ``runs``.
     """
     waits = [runs[i][key] for key in ("waiting", "profiled_waiting")]
     if None not in waits:

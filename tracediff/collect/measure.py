@@ -107,7 +107,7 @@ def occupancy(samples: list[dict[str, Any]], threads: int) -> float:
 
 def waiting_ns() -> int | None:
     """Nanoseconds that all threads of this process were ready to run and had no processor; None where the system does
-    not tell (it is Linux that does).
+    not report it (only Linux does).
     """
     try:
         return sum(int((task / "schedstat").read_text().split()[1]) for task in Path("/proc/self/task").iterdir())
@@ -381,7 +381,7 @@ def _handle(nvml: Any) -> Any:
 
 
 def _driver() -> str | None:
-    """The version of the driver, or why NVML does not tell; None without nvidia-ml-py."""
+    """The version of the driver, or why NVML does not report it; None without nvidia-ml-py."""
     try:
         version = _nvml().nvmlSystemGetDriverVersion()
     except ImportError:

@@ -108,7 +108,7 @@ def losing_format(step: Callable[[], Any]) -> dict[str, int]:
 
 
 def _images(value: Any) -> Iterator[Any]:
-    """Tensors of four dimensions whose strides tell their format: with one channel or one pixel, both are the same."""
+    """Tensors of four dimensions whose strides determine their format; with one channel or one pixel both are equal."""
     if isinstance(value, list | tuple):
         for inner in value:
             yield from _images(inner)

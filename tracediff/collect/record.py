@@ -39,7 +39,7 @@ class Recorder:
         recorded: numbers of the steps that are recorded, from 0 as in the trace.
         steps: number of calls of `step`.
         waiting: the part of the recorded steps in which the process's threads waited for a processor that others had,
-            per thread of torch; None before their end, and where the system does not tell.
+            per thread of torch; None before their end, and where the system does not report it.
         device: ``cuda`` if GPU events were recorded, else ``cpu``.
         used_gpu: whether the recorded steps allocated memory of a GPU.
     """

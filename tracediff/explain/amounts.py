@@ -22,7 +22,7 @@ Amount = tuple[float, str]
 """(test / control, unit)."""
 
 HEAVY = ("gemm", "conv", "attention")
-"""Families whose work is FLOPs, where the shapes tell them."""
+"""Families whose work is FLOPs, where the shapes are recorded."""
 NUMBER = late(r"\d+")
 BLOCK_TILE = late(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""

@@ -103,7 +103,7 @@ class Cause(Struct, frozen=True, kw_only=True):
         delta_us: what of the step's change it accounts for.
         effect: the effect that is most of it: presence, amount, speed, time; what happened, in words.
         what: what happened, in words.
-        amount: None where the trace does not tell. reasons: what its data says of why.
+        amount: None where the trace does not record it. reasons: why its work changed, as far as recorded.
         significance: from the runs. first: (side, where) of its longest instance, of a single event.
         node: its place in the tree.
     """

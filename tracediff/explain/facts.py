@@ -207,7 +207,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
 
 
 def _unknown(leaves: Leaves) -> list[Fact]:
-    """unknown-work: no operators tell whether it is the same work, nor do amounts of enough of it."""
+    """unknown-work: neither operators nor amounts decide whether it is the same work."""
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():

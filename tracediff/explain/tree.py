@@ -16,7 +16,7 @@ from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import PYTHON, QUEUE, Chain, Leaves, Step
 
 LAUNCHED = ("threads", "tiles")
-"""Units that do not tell how long a thread runs (K of a product, keys of attention)."""
+"""Units that do not determine how long a thread runs (K of a product, keys of attention)."""
 
 
 class Effects(Struct, frozen=True):
@@ -89,7 +89,7 @@ Ints = NDArray[np.int64]
 
 
 def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats) -> list[Ints]:
-    """The leaves, each alone or with others that the tree need not tell apart: small ones of one parent with work on
+    """The leaves, each alone or with others that the tree need not separate: small ones of one parent with work on
     the same sides, whose work and times change in the same direction. What is together changes by a tenth of what a
     line needs at most, so sums over a parent's children, without regard to sign or not, stay as they are.
 

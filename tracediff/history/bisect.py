@@ -284,7 +284,7 @@ class Bisection(Struct, frozen=True):
         return low, high, ""
 
     def _decide(self, site: Site, ends: tuple[Site, Site], recorded: Sequence[TraceSet], start: Difference) -> Decision:
-        """Whether the commit at ``site`` is bad: by its counts if these tell ``ends`` from each other, else by its step
+        """Whether the commit at ``site`` is bad: by its counts if these differ between ``ends``, else by its step
         times, recorded beside both in the order ABCCBA…
         """
         (traces,) = self._round((site,), 0)
@@ -311,8 +311,8 @@ class Bisection(Struct, frozen=True):
         return Bisected((commit,), f"not confirmed against the commit before it: {evidence.sentence}")
 
     def _interleaved_rounds(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
-        """Rounds of two commits in the order ABBA…, until step times tell them apart, there are enough, or the
-        machine disturbs all and counts tell them apart.
+        """Rounds of two commits in the order ABBA…, until step times differ significantly, there are enough, or the
+        machine disturbs all and counts differ.
         """
         rounds: list[Round] = []
         while True:

@@ -186,8 +186,8 @@ def _tested(
 
 
 def _explained(means: Floats, counts: Floats) -> Floats:
-    """float64[series, commits − 1] sum of squares that a change after each commit explains; 0 where a side has too few
-    runs.
+    """float64[series, commits − 1] sum of squares that a change after each commit explains; 0 where one side has too
+    few runs.
 
     Args:
         means: float64[series, commits]. counts: float64[commits] runs.

@@ -58,8 +58,8 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     Attributes:
         comparison: of all rounds. other_counts: see `other_counts`.
-        slower: whether the second is slower, None if step times do not tell. why: what that rests on, in words.
-        share: part of the step's change that the operators with other counts take; None if step times do not tell.
+        slower: whether the second is slower, None if step times do not decide. why: the evidence, in words.
+        share: part of the step's change that the operators with other counts take; None if step times do not decide.
         stopping: codes of why the two are not comparable; may be empty.
     """
 
@@ -87,7 +87,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 def difference(rounds: Sequence[Round], criterion: Criterion) -> Difference:
-    """How the two sides of ``rounds`` differ. With too few undisturbed ones, step times do not tell."""
+    """How the two sides of ``rounds`` differ. With too few undisturbed ones, step times do not decide."""
     limit, undisturbed = criterion.max_regression or 0.0, quiet(rounds)
     control, test = sides(rounds)
     gate = criterion.check(control, test, limit)

@@ -76,8 +76,8 @@ class Series(Struct, frozen=True, dict=True):
     noise: Noise | None
 
     def interval_us(self, point: Point) -> tuple[float, float] | None:
-        """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where too few runs tell
-        it.
+        """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where there are
+        too few runs.
         """
         if self.noise is None or self.noise.freedom < thresholds.NOISE_FREEDOM:
             return None
@@ -167,7 +167,7 @@ class ExplainedChange(Struct, frozen=True):
 
     Attributes:
         change: where it is. before, after: the last commit before it for certain, the first after it for certain.
-        commits: how many commits are after ``before``, up to ``after``; None if the repository does not tell.
+        commits: how many commits are after ``before``, up to ``after``; None if the repository does not have them.
         comparison: of the runs before with those after.
         operators: the matched work that changed most, in the direction of the step.
     """

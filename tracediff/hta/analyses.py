@@ -48,8 +48,8 @@ def analysis(where: Where | TraceSet | LabeledTrace, include_last_profiler_step:
 
     Args:
         where: folder, file, glob, archive, URL or list of these; or a loaded set, whose files are read again, since
-            profiles hold no events. HTA takes
-            one run and one file per rank: the first run, and its first file of each rank, are used.
+            profiles hold no events. HTA takes one run and one file per rank: the first run, and its first file of each
+            rank, are used.
         include_last_profiler_step: as in HTA: also what starts in the last step, which is left out of files with
             several.
 

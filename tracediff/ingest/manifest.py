@@ -87,7 +87,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         occupancy, profiled_occupancy: process time / (wall × threads) of the unprofiled and of the profiled steps;
             the latter is None where it was not measured.
         waiting, profiled_waiting: part of the same steps in which threads were ready to run and had no processor; None
-            where the system does not tell.
+            where the system does not report it.
         clocks_error: why the clocks of the GPU could not be read; None if they were, and without a GPU.
         results: None in manifests of versions that did not check them.
     """

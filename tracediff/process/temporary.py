@@ -1,5 +1,5 @@
-"""Temporary files and folders. Their names tell which process they belong to, so that a later run removes what a killed
-one has left.
+"""Temporary files and folders. Their names contain the process that they belong to, so that a later run removes the
+files of a killed one.
 """
 
 from __future__ import annotations

@@ -250,7 +250,7 @@ def _operator_width(rows: list[ReportRow], width: int) -> int:
 
 
 def _place(row: ReportRow, alike: list[ReportRow]) -> str:
-    """The module of ``row``, or its shapes where these tell it from rows that look ``alike``."""
+    """The module of ``row``, or its shapes where these distinguish it from rows that look ``alike``."""
     same_module = sum(other.module == row.module for other in alike) > 1
     return row.shapes or row.module if same_module else row.module or row.shapes
 

@@ -70,7 +70,7 @@ def _items(comparison: Comparison, tab: str) -> Iterable[Op | Sum | WorkChange]:
 
 
 def _identity(item: Op | Sum | WorkChange, tab: str) -> tuple[object, ...]:
-    """What tells a row from the others of its tab, whatever its position."""
+    """The identity of a row in its tab, independent of its position."""
     if isinstance(item, Op):
         return item.category, item.raw_name
     if isinstance(item, Sum):

@@ -99,7 +99,7 @@ def is_malformed(text: bytes) -> bool:
 
 
 def begins_with_value(text: memoryview) -> bool | None:
-    """Whether ``text`` begins with a JSON value, whatever follows; None where it ends before one can tell."""
+    """Whether ``text`` begins with a JSON value, whatever follows; None where it ends too early to decide."""
     try:
         msgspec.json.decode(text, type=msgspec.Raw)
     except msgspec.DecodeError as error:

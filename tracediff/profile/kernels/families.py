@@ -430,7 +430,7 @@ USES_NOT = late(
 
 @lru_cache(maxsize=NAMES_KEPT)
 def uses_tensor_cores(name: str) -> bool | None:
-    """Whether a kernel uses matrix units, by its name; None if the name does not tell (Triton, elementwise loops)."""
+    """Whether a kernel uses matrix units, by its name; None if the name does not say so (Triton, elementwise loops)."""
     if USES.search(name):
         return True
     return False if USES_NOT.search(name) else None

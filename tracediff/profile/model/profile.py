@@ -377,7 +377,7 @@ class Accounts(Struct, frozen=True, kw_only=True):
 
 
 class Profile(Accounts, frozen=True, kw_only=True):
-    """The accounts of one file, and what only its events tell: None if read from a snapshot.
+    """The accounts of one file, and what needs its events: None if read from a snapshot.
 
     Attributes:
         collectives: its collective operations one by one, to be matched with those of other ranks; None if the table

@@ -28,10 +28,10 @@ class OperatorWork(Struct, frozen=True):
     """The work of one call.
 
     Attributes:
-        kind: the operation, whatever operator does it. shapes: sizes that tell equal work. dtype: of its operands,
+        kind: the operation, whatever operator does it. shapes: sizes that identify equal work. dtype: of its operands,
             empty where not recorded.
-        flop: None where the trace does not tell. bytes: read and written if each operand is moved once, None where the
-            trace does not tell.
+        flop: None where the trace does not record it. bytes: read and written if each operand is moved once, None where
+            the trace does not record it.
     """
 
     kind: str

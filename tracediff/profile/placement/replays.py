@@ -182,7 +182,7 @@ class _Grafts:
         return self._known[parent, own]
 
     def occur(self, step: int, root: int, paths: Iterable[CallPath]) -> None:
-        """Count the nodes of ``paths`` below ``root`` once each in ``step``; they took the host no time."""
+        """Count the nodes of ``paths`` below ``root`` once each in ``step``, without host time."""
         first = len(self._table.parent)
         nodes = set()
         for path in paths:
