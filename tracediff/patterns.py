@@ -8,11 +8,31 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any, AnyStr, cast
 
 from tracediff import bounds
 
 NAMES_KEPT = 1 << 18
 """Names whose answers a function keeps: more than a pair of traces has, or each table would search them anew."""
+
+
+class Late:
+    """A pattern that is compiled when one of its methods is first called; see `late`."""
+
+    def __init__(self, pattern: str | bytes, flags: int) -> None:
+        self.pattern, self.given_flags = pattern, flags
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(re.compile(self.pattern, self.given_flags), name)
+        setattr(self, name, value)  # found at once from now on
+        return value
+
+
+def late(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """A pattern that is compiled when it is first used: a comparison needs few of them, and all take as long as it does
+    to read a small trace.
+    """
+    return cast("re.Pattern[AnyStr]", Late(pattern, flags))
 
 
 def followed(first: str, second: str, gap: str = r"\w") -> str:
@@ -22,7 +42,7 @@ def followed(first: str, second: str, gap: str = r"\w") -> str:
     return rf"(?:{first})(?:(?!{first}){gap})*?(?:{second})"
 
 
-BREAK_AT = re.compile(r"in user code at (?P<file>(?:(?!in user code at ).)+?):(?P<line>\d{1,9})")
+BREAK_AT = late(r"in user code at (?P<file>(?:(?!in user code at ).)+?):(?P<line>\d{1,9})")
 
 
 def graph_break(text: str) -> tuple[str, int, str] | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from tracediff.patterns import NAMES_KEPT
+from tracediff.patterns import NAMES_KEPT, late
 
 KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of the work on a device, whatever a vendor calls them."""
@@ -61,7 +61,7 @@ class Runtime(Struct, frozen=True):
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
-        capture_begins: calls that begin to capture a graph.
+        allocations: calls that get memory from the driver. capture_begins: calls that begin to capture a graph.
         captured_copies: calls that copy or set memory, in a graph, too.
         synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
         copy_calls: copy calls that may wait, since copies of pageable memory do.
@@ -93,6 +93,7 @@ class Runtime(Struct, frozen=True):
     counters: str = ""
     launches: str = ""
     graph_launches: str = ""
+    allocations: str = ""
     capture_begins: str = ""
     captured_copies: str = ""
     synchronising: str = ""
@@ -142,6 +143,7 @@ CUDA = Runtime(
     counters="cuda_profiler_range",
     launches=r"cu(?:da)?Launch",
     graph_launches=r"cu(?:da)?GraphLaunch",
+    allocations=r"cudaMalloc(?:Managed)?$|cuMem(?:Alloc|Create)",
     capture_begins=r"cu(?:da)?StreamBeginCapture",
     captured_copies=r"cu(?:da)?Mem(?:cpy|set)",
     synchronising=r"cu\w*Synchronize",
@@ -173,6 +175,7 @@ HIP = Runtime(
     memsets=(MEMSET,),
     launches=r"hip\w*Launch",
     graph_launches=r"hipGraphLaunch",
+    allocations=r"hipMalloc(?:Managed)?$|hipMemCreate",
     capture_begins=r"hipStreamBeginCapture",
     captured_copies=r"hipMem(?:cpy|set)",
     synchronising=r"hip\w*Synchronize",
@@ -274,7 +277,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 def _any_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
     """One pattern for all non-empty patterns; matches nothing if all are empty."""
-    return re.compile("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
+    return late("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
 
 
 CALL_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.calls)
@@ -331,14 +334,15 @@ _LAUNCH = _any_of(p for r in SUPPORTED for p in (r.launches, r.graph_launches))
 _GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
 _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
 _MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
+_ALLOCATIONS = _any_of(r.allocations for r in SUPPORTED)
 _CAPTURE_BEGIN = _any_of(r.capture_begins for r in SUPPORTED)
 _CAPTURED_COPY = _any_of(r.captured_copies for r in SUPPORTED)
 _STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
-_COPIES = tuple(re.compile(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
-_CALLS = tuple((r, re.compile(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
+_COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
+_CALLS = tuple((r, late(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
 _ROLES = {
     r.name: tuple(
-        (role, re.compile(f"^(?:{pattern or '(?!)'})"))
+        (role, late(f"^(?:{pattern or '(?!)'})"))
         for role, pattern in (("GraphLaunch", r.graph_launches), ("LaunchKernel", r.launches), ("Memcpy", r.copy_calls))
     )
     for r in SUPPORTED
@@ -350,10 +354,10 @@ _COMMUNICATION = _any_of(_distinct(p for r in RUNTIMES for p in r.communication)
 _SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
 _PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)
 _DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "HPU"))
-_DEVICE = re.compile(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
+_DEVICE = late(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
 """What labels the processes of devices: ``GPU 0``, ``NPU``, ``/device:TPU:1``."""
 _HOST = frozenset(("CPU", "/host:CPU"))
-_COMPILED = re.compile(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
+_COMPILED = late(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 """torch.compile names a kernel after its operators, among them a collective whose buffers it only fills."""
 
 
@@ -426,9 +430,10 @@ def call_role(call: str) -> str:
 
 def vendors_of(calls: Iterable[str]) -> frozenset[str]:
     """The vendors whose runtimes have ``calls``."""
-    return frozenset(vendor.name for call in calls if (vendor := _vendor(call)))
+    return frozenset(vendor.name for call in set(calls) if (vendor := _vendor(call)))
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def _vendor(call: str) -> Runtime | None:
     return next((r for r, prefix in _CALLS if prefix.match(call)), None)
 
@@ -442,6 +447,11 @@ def _role(call: str, vendor: Runtime) -> str:
 def is_graph_launch(call: str) -> bool:
     """Whether a call of this name replays a graph."""
     return _GRAPH_LAUNCH.match(call) is not None
+
+
+def is_allocation(call: str) -> bool:
+    """Whether a call of this name gets memory from the driver, which a caching allocator does while it grows."""
+    return _ALLOCATIONS.match(call) is not None
 
 
 def is_capture_begin(call: str) -> bool:

@@ -42,10 +42,13 @@ def collecting_progress() -> Iterator[Callable[[RunProgress], None] | None]:
 @contextmanager
 def _bar() -> Iterator[Bar | None]:
     """A bar that appears when it is first drawn and leaves nothing behind; None if there is no terminal."""
+    if not sys.stderr.isatty():  # rich takes a pipe for a terminal if FORCE_COLOR is set
+        yield None
+        return
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not sys.stderr.isatty() or console.is_dumb_terminal:  # rich takes a pipe for a terminal if FORCE_COLOR is set
+    if console.is_dumb_terminal:
         yield None
         return
     from rich.progress import BarColumn, Progress, TextColumn

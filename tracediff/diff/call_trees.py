@@ -7,7 +7,6 @@ close whatever is merged, inverted or left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -19,6 +18,7 @@ from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
 from tracediff.pair import NONE, Pair, total
+from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
@@ -143,7 +143,7 @@ def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int,
 
 
 CALL_UNKNOWN = "(call unknown)"
-INSTANCE = re.compile(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
+INSTANCE = late(r"^(?P<cls>.+)\[(?P<k>\d{1,18})\]$")
 
 
 class Frame(Struct, frozen=True, kw_only=True):

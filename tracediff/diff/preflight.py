@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -14,6 +13,7 @@ from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
@@ -37,7 +37,7 @@ ANY_SIDE = (
     "warm-up",
 )
 """Codes of problems of one side, which need no difference between the sides."""
-COMPILING = re.compile(
+COMPILING = late(
     r"^(?:_?compile|entire_|bytecode_tracing|build_guards|backend_compile|call_user_compiler|create_aot|aot_"
     r"|fx_codegen|inductor_co|GraphLowering|Scheduler|code_gen|codegen|joint_graph|_?recursive_|post_grad|pre_grad"
     r"|pass\.|additional_fake|fake_tensor|TritonTemplate|async_compile|benchmark_|cudagraphify|min_cut|dynamo|inductor"
@@ -51,7 +51,7 @@ SHORT = {
     "gpu-not-recorded": "GPU activity was not recorded",
     "same-set": "both sides read the same file",
     "operators": "other program (operators differ)",
-    "gpu": "other GPU",
+    "gpu": "GPU",
     "gpu-count": "GPUs per file",
     "world-size": "world size",
     "ranks": "rank",
@@ -74,7 +74,18 @@ SHORT = {
     "slowest-rank": "slowest rank",
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
-WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
+WITH_VALUES = (
+    "gpu",
+    "slowest-rank",
+    "gpu-count",
+    "world-size",
+    "ranks",
+    "driver",
+    "torch",
+    "dtype",
+    "threads",
+    "steps",
+)
 
 
 class Reason(Struct, frozen=True):
@@ -103,8 +114,8 @@ class Reason(Struct, frozen=True):
         """A few words that say what differs, with the values where these are short."""
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
-            unequal = {*self.control.split(", ")} ^ {*self.test.split(", ")}
-            return f"{words} (one side: {', '.join(sorted(unequal - {NO_FLAGS}))})"
+            control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
+            return f"{words} {_joined(control - test) or NO_FLAGS} → {_joined(test - control) or NO_FLAGS}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 

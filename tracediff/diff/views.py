@@ -5,7 +5,6 @@ work as one row for an operator with its kernels on both sides.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -20,10 +19,11 @@ from tracediff.diff.matching.items import PLACED, Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import NONE, Pair, total
+from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 
-NUMBER = re.compile(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
+NUMBER = late(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
 """What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import nan, prod
@@ -12,6 +11,7 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Leaves
+from tracediff.patterns import late
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.operator_costs import flop_work, has_flop
@@ -23,10 +23,10 @@ Amount = tuple[float, str]
 
 HEAVY = ("gemm", "conv", "attention")
 """Families whose work is FLOPs, where the shapes tell them."""
-NUMBER = re.compile(r"\d+")
-BLOCK_TILE = re.compile(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
+NUMBER = late(r"\d+")
+BLOCK_TILE = late(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
-LOOKUP = re.compile(r"(?i)embedding|lookup|index|gather|scatter|take")
+LOOKUP = late(r"(?i)embedding|lookup|index|gather|scatter|take")
 """Operators that read or write some rows of a tensor, whose size is not work."""
 LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 """Of these, those whose inputs begin with the rows and the indices."""

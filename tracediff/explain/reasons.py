@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
@@ -18,6 +17,7 @@ from tracediff.explain.tree import Node
 from tracediff.formatting import count as counted
 from tracediff.formatting import counts, percents, time
 from tracediff.pair import Pair, total
+from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.kernels.match_names import match_name
@@ -25,7 +25,7 @@ from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""
-MEMORY_KIND = re.compile(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
+MEMORY_KIND = late(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
 class Reason(Struct, frozen=True):

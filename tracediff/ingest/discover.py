@@ -14,16 +14,17 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, display_path, kind_of_file, open_file, open_trace, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes
+from tracediff.patterns import late
 
 NOT_TRACES = ("manifest.json", "collection.json", ".onnxruntime.json")
 """Name endings of files in a folder that are not read as traces. onnxruntime's profile is a trace of the same run: it
 is read only if named.
 """
-RANK = re.compile(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d{1,18})(?!\d)", re.IGNORECASE)
-RUN = re.compile(r"^run[-_]?(\d{1,18})$", re.IGNORECASE)
+RANK = late(r"(?:^|[^a-zA-Z])(?:rank|worker|tp|kineto)[-_. ]?(\d{1,18})(?!\d)", re.IGNORECASE)
+RUN = late(r"^run[-_]?(\d{1,18})$", re.IGNORECASE)
 SNAPSHOT_SUFFIX = ".tdprof.gz"
-SNAPSHOT_OPENING = re.compile(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
-STAMP = re.compile(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
+SNAPSHOT_OPENING = late(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
+STAMP = late(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 
 def find_traces(
@@ -249,8 +250,8 @@ def captures_beside(file: TraceFile) -> tuple[TraceFile, ...]:
 
 LOGS = "torch_trace"
 """Name of the folder beside the traces whose logs of torch.compile are read unasked."""
-LOG_NAME = re.compile(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
-CODE_NAME = re.compile(r"\boutput_code\.py$")
+LOG_NAME = late(r"\.(?:log|txt)(?:\.gz|\.zst)?$")
+CODE_NAME = late(r"\boutput_code\.py$")
 
 
 def find_logs(path: str) -> list[TraceFile]:

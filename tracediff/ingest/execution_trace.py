@@ -5,7 +5,6 @@ in the same way (record function id).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,10 +20,11 @@ from tracediff.ingest.json.chunks import EventStream
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
+from tracediff.patterns import late
 
 EXECUTION_TRACE = "execution-trace"
 """Code of the health notes on execution traces."""
-HEAD = re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
+HEAD = late(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
 LINK = "Record function id"
 COLUMNS = ("Input Dims", "Input type", "Input Strides")
 NO_TENSOR = ("", "Scalar", "ScalarList")

@@ -12,7 +12,6 @@ from tracediff.arrays import Int64, busy_ns, distinct, grouped
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
-from tracediff.profile.analyses.collective_ops import first_collectives
 from tracediff.profile.analyses.leaves import leaf_table
 from tracediff.profile.events.compiled_calls import compiled_calls
 from tracediff.profile.events.context import Context, build_context
@@ -72,7 +71,11 @@ def build_profile(
     further = build_tables(context, tables)
     on_host = host_work(context, keys, texts)
     compiled = compiled_calls(context, texts)
-    communication = first_collectives(context, notes) if "collectives" in tables else None
+    communication = None
+    if "collectives" in tables:
+        from tracediff.profile.analyses.collective_ops import first_collectives
+
+        communication = first_collectives(context, notes)
     profile = Profile(
         origin=_origin(trace, context.gpu),
         notes=tuple(notes.list()),

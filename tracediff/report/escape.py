@@ -10,8 +10,9 @@ from typing import Any
 from unicodedata import normalize
 
 from tracediff.errors import printable
+from tracediff.patterns import late
 
-ACTIVE = re.compile(
+ACTIVE = late(
     r"[\\`*_\[\]<>#~$&@]"  # markup, HTML, formulas; links to users, whom GitHub notifies, and to issues
     r"|::|:(?=[\w+-]+:)"  # names of C++; emoji
     r"|//|(?<=www)\.|(?<=\w)\.(?=[^\W\d])"  # addresses
@@ -19,20 +20,20 @@ ACTIVE = re.compile(
     re.IGNORECASE,
 )
 """What Markdown, GitHub or Slack would read as more than text, in a word."""
-MARKER = re.compile(r"[-+=]+|\d+[.)]")
+MARKER = late(r"[-+=]+|\d+[.)]")
 """A first word that would begin a list, or underline a heading."""
-QUOTATION = re.compile(r"\(?`[^`]+`\)?[.,;:]?(?= |\Z)")
+QUOTATION = late(r"\(?`[^`]+`\)?[.,;:]?(?= |\Z)")
 """Code in backticks, as our sentences contain it: it is code in Markdown, too."""
-TOKEN = re.compile(rf"{QUOTATION.pattern}|[^ ]+")
-BACKTICKS = re.compile(r"`+")
-READ_IN_CODE = re.compile(r"<(?=[!@#])|#(?=#[\w.-]*\[)")
+TOKEN = late(rf"{QUOTATION.pattern}|[^ ]+")
+BACKTICKS = late(r"`+")
+READ_IN_CODE = late(r"<(?=[!@#])|#(?=#[\w.-]*\[)")
 """What is read in code, too: Slack's mentions, which may notify a whole channel, and commands in logs (`COMMAND`)."""
 BREAK = "\u200b"
 """A space without width."""
-COMMAND = re.compile(r"##(?=[\w.-]*\[)")
+COMMAND = late(r"##(?=[\w.-]*\[)")
 """How commands in the logs of Azure Pipelines, TeamCity and older GitHub Actions begin, anywhere in a line."""
 FORMULA = ("=", "+", "-", "@")
-NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+NUMBER = late(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 def escaped(text: str) -> str:

@@ -19,6 +19,7 @@ import click
 from msgspec import Struct
 
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.patterns import late
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,7 +30,7 @@ OUTPUT = "Output"
 OTHER = "Other"
 
 
-SIZE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?) ?(?P<unit>[MGT])B?", re.IGNORECASE)
+SIZE = late(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,3})?) ?(?P<unit>[MGT])B?", re.IGNORECASE)
 UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 
 

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
+from tracediff.patterns import late
 from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, former, option
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tracediff.diff.verdict import Judging
 
 
-PERCENT = re.compile(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
+PERCENT = late(r"(\d{1,6}(?:\.\d{0,15})?|\.\d{1,15})\s*(%?)", re.ASCII)
 
 
 def percent(value: str | float) -> float:

@@ -15,14 +15,15 @@ from msgspec.structs import replace
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.ingest.manifest import CompiledGraph, Manifest
 from tracediff.ingest.model.names import as_one
+from tracediff.patterns import late
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
 
 if TYPE_CHECKING:
     from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 
-GRAPH_OF_NAME = re.compile(r"^graph_\d+_")
-VIEWS = re.compile(
+GRAPH_OF_NAME = late(r"^graph_\d+_")
+VIEWS = late(
     r"^(?:_?unsafe_view|view|reshape|permute|transpose|t|expand|expand_as|squeeze|unsqueeze|slice|select|alias|detach|as_strided|split\w*|unbind"
     r"|narrow|contiguous|empty\w*|_reshape_alias|resize_|resolve_conj|getitem)$"
 )
@@ -123,7 +124,7 @@ def _shared_module(modules: set[str]) -> str | None:
 FamilyOf = Callable[[str, str | None], str]
 """(name of the work, its operator) → family."""
 
-FUSED_LIST = re.compile(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
+FUSED_LIST = late(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
 
 
 class Item(Struct, eq=False, kw_only=True):

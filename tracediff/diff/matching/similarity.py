@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
@@ -13,9 +12,10 @@ from numpy.typing import NDArray
 from tracediff import bounds, thresholds
 from tracediff.arrays import Floats, Int64, distinct
 from tracediff.diff.matching.items import Item
+from tracediff.patterns import late
 from tracediff.profile.kernels.families import OTHER
 
-WORD = re.compile(r"[a-z0-9]+")
+WORD = late(r"[a-z0-9]+")
 
 
 class FusedWords:

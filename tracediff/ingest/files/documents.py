@@ -17,24 +17,25 @@ import msgspec
 from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import without_waiting
+from tracediff.patterns import late
 
 STRING = rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)'
 """A string, or the start of one where the text is cut off in it."""
 
-NEXT_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+(?:([{\[])|[}\]])", re.DOTALL)
+NEXT_BRACKET = late(rb'(?:[^"{}\[\]]++|' + STRING + rb")*+(?:([{\[])|[}\]])", re.DOTALL)
 """Everything up to a bracket outside of strings, and the bracket; its group is an opening one. To be matched, not
 searched: where no bracket follows, a search would try again from every byte."""
 
-NEXT_RUN = re.compile(rb'(?:[^"{}\[\]]++|' + STRING + rb"|\{\s*+\}|\[\s*+\])*+(?:([{\[]++)|([}\]]++))", re.DOTALL)
+NEXT_RUN = late(rb'(?:[^"{}\[\]]++|' + STRING + rb"|\{\s*+\}|\[\s*+\])*+(?:([{\[]++)|([}\]]++))", re.DOTALL)
 """The same up to a run of brackets, its groups the run of opening and of closing ones; over empty values, too."""
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """The errors of decoding: bad syntax or types, invalid UTF-8, nesting too deep."""
 
-STRING_OR_NUMBER = re.compile(STRING + rb"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+", re.DOTALL | re.IGNORECASE)
-AT_BYTE = re.compile(r"\(byte (\d+)\)$")
-CONTROL = re.compile(rb"[\x00-\x1f]")
-ESCAPE = re.compile(
+STRING_OR_NUMBER = late(STRING + rb"|-?(?:nan|inf(?:inity)?)\b(?:\(\w*\))?|-?1\.#\w+", re.DOTALL | re.IGNORECASE)
+AT_BYTE = late(r"\(byte (\d+)\)$")
+CONTROL = late(rb"[\x00-\x1f]")
+ESCAPE = late(
     rb"\\(?:(?P<fine>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[\"\\/bfnrt])"
     rb"|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|)",
 )

@@ -8,7 +8,6 @@ dictionary-coded, so that none is lost. Of the inputs of operators later stages 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
@@ -23,11 +22,12 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Codes
+from tracediff.patterns import late
 from tracediff.runtimes import ARGUMENT, RENAMED_ARGUMENTS, TEXT_ARGUMENTS
 
 BETWEEN = ";\r\n"
 """Separates inputs that are written as text."""
-TYPE_NAME = re.compile(r"(?!(?:null|true|false)$)[A-Za-z][A-Za-z0-9_:<> ]*|")
+TYPE_NAME = late(r"(?!(?:null|true|false)$)[A-Za-z][A-Za-z0-9_:<> ]*|")
 SIZES = frozenset("0123456789,")
 LARGEST = 1 << 62
 """Limit of sizes, strides and the elements of a tensor."""
@@ -162,7 +162,7 @@ OTHER_SPELLINGS = {"external id": "External id"} | RENAMED_ARGUMENTS
 FLOW_ID = "flow id"
 """Column that holds the ids of arrows, which are not arguments in the JSON."""
 
-UNFIT_NAME = re.compile(r'["\\\x00-\x1f]')
+UNFIT_NAME = late(r'["\\\x00-\x1f]')
 """Characters that a column's name must not contain."""
 
 ABSENT = msgspec.Raw(b"")

@@ -22,6 +22,7 @@ from tracediff.ingest.files.documents import NOT_JSON, brackets, is_malformed, i
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.json.irregular import PHASE_KEY, Salvage, events_in
 from tracediff.ingest.model.health import REPAIRED, UNREADABLE, Notes
+from tracediff.patterns import late
 
 CHUNK = 1 << 18
 LARGEST_EVENT = 64 << 20
@@ -31,11 +32,11 @@ MOST_DAMAGE = 32 << 20
 """Skipped bytes, after which reading the file fails."""
 
 BLANK = b"\xef\xbb\xbf \t\r\n"
-LISTS = {key: re.compile(rb'"(?<!\\.)%s"\s*+:\s*+\[' % key) for key in (b"traceEvents", b"nodes")}
+LISTS = {key: late(rb'"(?<!\\.)%s"\s*+:\s*+\[' % key) for key in (b"traceEvents", b"nodes")}
 """Where the list of events of a trace, and of an execution trace, may begin."""
-NEXT_ITEM = re.compile(rb"\s*,\s*(?=\S)")
-END_IN_OBJECT = re.compile(rb'\]\s*+(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
-END_OF_ROOT = re.compile(rb"\]\s*+(?![,}\]])")
+NEXT_ITEM = late(rb"\s*,\s*(?=\S)")
+END_IN_OBJECT = late(rb'\]\s*+(?:\}\s*+(?![,}\]])|,\s*"|,?\s*\Z)')
+END_OF_ROOT = late(rb"\]\s*+(?![,}\]])")
 """The end of the list of events if it is a value of the root object, and if it is the root. A stray ``]`` between
 events is neither.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, cast
@@ -20,9 +19,10 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import PROCESS_LABELS
 from tracediff.ingest.model.times import LONGEST_US, MISSING, Inexact, from_numbers, from_text
 from tracediff.ingest.model.trace import ABSENT_OF, Arguments
+from tracediff.patterns import late
 from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
 
-NEXT_EVENT = re.compile(rb"\s*+,\s*+(?=\{)|\s*+\]\s*+\Z")
+NEXT_EVENT = late(rb"\s*+,\s*+(?=\{)|\s*+\]\s*+\Z")
 """Behind an event: up to the next one, or to the end of the list."""
 
 

@@ -27,6 +27,7 @@ from tracediff.ingest.files.documents import (
 from tracediff.ingest.json.arguments import ABSENT
 from tracediff.ingest.model.health import REPAIRED, UNREADABLE, Notes
 from tracediff.ingest.model.times import MISSING, number
+from tracediff.patterns import late
 
 
 class Event(msgspec.Struct, gc=False):
@@ -140,10 +141,10 @@ def _converted(text: bytes, kind: type[Event]) -> Event:
     )
 
 
-BETWEEN_EVENTS = re.compile(rb"[\s,]*")
-OBJECT_START = re.compile(rb'\{\s*"')
-PHASE_KEY = re.compile(rb'"ph"\s*:')
-SIMPLE = re.compile(STRING + rb'|[^\s,\[\]{}"]++', re.DOTALL)
+BETWEEN_EVENTS = late(rb"[\s,]*")
+OBJECT_START = late(rb'\{\s*"')
+PHASE_KEY = late(rb'"ph"\s*:')
+SIMPLE = late(STRING + rb'|[^\s,\[\]{}"]++', re.DOTALL)
 """A value that is neither an object nor a list."""
 
 LOOK = 1 << 20

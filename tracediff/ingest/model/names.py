@@ -12,17 +12,18 @@ import numpy as np
 from tracediff import bounds
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Trace
+from tracediff.patterns import late
 
 FRAMES = (
-    re.compile(r"^(?P<file>.*\.py)\((?P<line>\d{1,9})\): (?P<function>.+)"),
-    re.compile(r"^File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9}), in (?P<function>.+)"),
+    late(r"^(?P<file>.*\.py)\((?P<line>\d{1,9})\): (?P<function>.+)"),
+    late(r"^File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9}), in (?P<function>.+)"),
 )
 """One frame, as torch's profiler and as Python writes it."""
-TORCH_FOLDER = re.compile(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
+TORCH_FOLDER = late(r"(^|-packages[/\\])torch[/\\]|(^|[/\\])tracediff[/\\]collect[/\\]")
 """Of torch, and of the recorder, which is not part of what is recorded."""
-GENERATED = re.compile(r"[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{49}\.py\b")
+GENERATED = late(r"[/\\]([a-z2-7]{2})[/\\]c\1[a-z2-7]{49}\.py\b")
 """Of Inductor, in whatever folder it keeps its code: a hash, in a folder of two of its letters."""
-LINE_OF_CODE = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
+LINE_OF_CODE = late(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.+)", re.DOTALL)
 """``model.py(12): forward``."""
 OUTERMOST = "<module>"
 

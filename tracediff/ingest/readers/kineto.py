@@ -28,11 +28,12 @@ from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceM
 from tracediff.ingest.model.unread import note_unread
 from tracediff.ingest.readers import Reader
 from tracediff.ingest.vendors import translate
+from tracediff.patterns import late
 from tracediff.runtimes import ARGUMENT, VERSIONS
 
 LARGEST_SUM_NS = 2.0**62
 """Limit of the sum of durations, so that sums fit int64."""
-PYTHON_NAME = re.compile(r"^.*[/\\](?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
+PYTHON_NAME = late(r"^.*[/\\](?P<rest>[^/\\]*\(\d+\): .*)$", re.DOTALL)
 
 
 def recognises(first: bytes) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from tracediff.arrays import Int64, combined, ordinals
 from tracediff.ingest.model.health import Notes
+from tracediff.patterns import late
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import CompiledCalls, no_compiled_calls
 from tracediff.profile.placement.calls import OP
 from tracediff.profile.placement.nesting import lane_of
 from tracediff.profile.placement.scopes import enclosing
 
-CALL_OF_GRAPH = re.compile(r"## Call CompiledFxGraph (\w+) ##")
+CALL_OF_GRAPH = late(r"## Call CompiledFxGraph (\w+) ##")
 """The scope around a run of a compiled graph's code; its key in inductor's cache."""
 
 

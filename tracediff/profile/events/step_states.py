@@ -31,6 +31,8 @@ STATES = (
 """The states in order of precedence: an instant has the first state that applies."""
 
 GPU_STATES = STATES[:4]
+BUSY_STATES = STATES[:3]
+"""In which a GPU works."""
 LABELS = {
     "gpu_compute": "GPU compute",
     "gpu_comm": "GPU communication",

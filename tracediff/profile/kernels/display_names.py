@@ -7,15 +7,15 @@ from functools import lru_cache
 
 from tracediff import bounds
 from tracediff.errors import printable
-from tracediff.patterns import NAMES_KEPT
+from tracediff.patterns import NAMES_KEPT, late
 from tracediff.profile.kernels.match_names import COPY, MEMSET, match_name
 from tracediff.runtimes import is_communication
 
 OVERLOADED = ("cudnn::",)
 """Libraries in which two templates of equal arguments differ in parameters only."""
-SIGNATURE = re.compile(r"(?:void |[A-Za-z_][\w:]*[<(]|(?:[\w:]+::)?\(anonymous namespace\)::).*(?:[)>\]]|\bconst)$")
+SIGNATURE = late(r"(?:void |[A-Za-z_][\w:]*[<(]|(?:[\w:]+::)?\(anonymous namespace\)::).*(?:[)>\]]|\bconst)$")
 """What C++ kernels look like: a name, template arguments or parameters, and nothing after them."""
-PYTHON = re.compile(rf"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|{COPY}|{MEMSET})")
+PYTHON = late(rf"\(\d+\): |^nn\.Module|^(?:autograd::engine|ProfilerStep|{COPY}|{MEMSET})")
 SHORT_TYPES = {
     "c10::BFloat16": "bf16",
     "c10::Half": "half",
@@ -71,9 +71,9 @@ ACCESS: dict[tuple[str, ...], list[str]] = {
     (STRIDED, TRIVIAL, "LoadWithCast", "StoreWithCast"): ["strided in", "cast"],
 }
 """Offset calculators of inputs and outputs, loader and storer of an unrolled loop → notes."""
-LITERAL = re.compile(r"^(?:\([\w: ()]+\))?(-?\d+)(?:u|l|ul|ull|ll)?$")
-LAMBDA = re.compile(r"^\{lambda\((?P<parameters>.*)\)#(?P<ordinal>\d+)\}$")
-TILE = re.compile(r".*?(?:_MT\d+x\d+x\d+(?:_MI[\dx]+)?|(?<=tilesize)\d+x\d+x\d+)(?=_)")
+LITERAL = late(r"^(?:\([\w: ()]+\))?(-?\d+)(?:u|l|ul|ull|ll)?$")
+LAMBDA = late(r"^\{lambda\((?P<parameters>.*)\)#(?P<ordinal>\d+)\}$")
+TILE = late(r".*?(?:_MT\d+x\d+x\d+(?:_MI[\dx]+)?|(?<=tilesize)\d+x\d+x\d+)(?=_)")
 """The part of a generated GEMM's or convolution's name up to its tile; what follows are dozens of tuning knobs."""
 BUILTIN = {
     "f": "float",
@@ -87,27 +87,27 @@ BUILTIN = {
     "h": "uint8",
     "a": "int8",
 }
-SIMPLE_ARGUMENT = re.compile(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
-LENGTH = re.compile(r"[1-9]\d{0,3}")
+SIMPLE_ARGUMENT = late(r"L[a-z](n?\d+)E|(DF16b)|(DF16_)|([fdijlmxbha])")
+LENGTH = late(r"[1-9]\d{0,3}")
 """Before each identifier in a mangled name."""
-IDENTIFIER = re.compile(r"^[\w.]+$")
-BEFORE_BRACKETS = re.compile(r"[^<(]*")
-OWN_PARAMETERS = re.compile(r"(?:Params|Args|Storage<\w+>)$")
+IDENTIFIER = late(r"^[\w.]+$")
+BEFORE_BRACKETS = late(r"[^<(]*")
+OWN_PARAMETERS = late(r"(?:Params|Args|Storage<\w+>)$")
 CLOSED_BY = {"<": ">", "(": ")", "{": "}", "[": "]"}
-BRACKET = re.compile(r"[<({\[\]})>]")
+BRACKET = late(r"[<({\[\]})>]")
 SEPARATORS = {
-    " ": re.compile(r"[<({\[\]})> ]"),
-    ",": re.compile(r"[<({\[\]})>,]"),
-    "::": re.compile(r"[<({\[\]})>]|::"),
+    " ": late(r"[<({\[\]})> ]"),
+    ",": late(r"[<({\[\]})>,]"),
+    "::": late(r"[<({\[\]})>]|::"),
 }
 """Brackets or the separator."""
-BREAK = re.compile(r"[,<(:]+")
-QUALIFIERS = re.compile(r"(?<![*&\s])(?<!\bconst)(?:\bconst\b|[*&\s])++$")
+BREAK = late(r"[,<(:]+")
+QUALIFIERS = late(r"(?<![*&\s])(?<!\bconst)(?:\bconst\b|[*&\s])++$")
 """What a type ends in; begins only where none of these comes before, so that each is read once."""
-CUTLASS_NAME = re.compile(r"^cutlass\w+$")
-CUDA_FUNCTOR = re.compile(r"^CUDAFunctor(?:On(Self|Other))?_(\w+)")
-FUNCTOR = re.compile(r"^(\w+)Functor\b")
-ARRAY_OF_POINTERS = re.compile(r"^(?:std::array|at::detail::Array)<char\*")
+CUTLASS_NAME = late(r"^cutlass\w+$")
+CUDA_FUNCTOR = late(r"^CUDAFunctor(?:On(Self|Other))?_(\w+)")
+FUNCTOR = late(r"^(\w+)Functor\b")
+ARRAY_OF_POINTERS = late(r"^(?:std::array|at::detail::Array)<char\*")
 
 
 @lru_cache(maxsize=NAMES_KEPT)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.documents import read_toml
-from tracediff.patterns import NAMES_KEPT, followed
+from tracediff.patterns import NAMES_KEPT, followed, late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_direction, is_communication, is_memset
 
@@ -183,17 +183,25 @@ The communication rule is for operators: `tracediff.runtimes` recognises communi
 agree.
 """
 
-AUTOGRAD_NODE = re.compile(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
+AUTOGRAD_NODE = late(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
 ESCAPE_OR_CAPITALS = re.compile(r"\\.|[A-Z]+")
 NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-NO_WORK = re.compile(
+NO_WORK = late(
     r"flashinfer|fbgemm|^kernel_cutlass_(?:kernel_)?|_object_at_.*"  # libraries; what the CuTe DSL writes around a name
     r"|cutlass::\w+_t\b|__(?:nv|hip)_fp8\w*|Fp8KVCacheDataType",  # types of arguments
     re.IGNORECASE | re.DOTALL,
 )
 """Parts of a name that say nothing of what the kernel does, though they hold words that do."""
-MANGLED = re.compile(r"L[a-z]n?\d+E|S[0-9A-Z]?_|T\d?_|DF16|([1-9]\d{0,3})(?=[A-Za-z_])|.", re.DOTALL)
+MANGLED = late(r"L[a-z]n?\d+E|S[0-9A-Z]?_|T\d?_|DF16|([1-9]\d{0,3})(?=[A-Za-z_])|.", re.DOTALL)
 """An argument, a reference back, or the length of the identifier that follows."""
+
+
+PLAIN = re.compile(r"[a-z0-9_:]+")
+ANY_OR_NONE = re.compile(r"\\.|\[[^\[\]]*\]|[\w:][?*]")
+"""Parts of a pattern that match one of several characters, or none."""
+GROUP = re.compile(r"\((\?(?:[=!:]|<[=!]))([^()]*)\)([?*]?)")
+BREAK, CHOICE = " ", 0xE000
+"""What stands for such a part, and from which character on those stand that are for groups."""
 
 
 class Families(Struct, frozen=True):
@@ -294,7 +302,7 @@ def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool)
 
 def _built_in(name: str, on_device: bool) -> str | None:
     rules, words = _ON_DEVICE if on_device else _BUILT_IN, _words(name)
-    return next((family for family, pattern in rules if pattern.search(words)), None)
+    return next((rule.family for rule in rules if rule.is_found(words)), None)
 
 
 def _words(name: str) -> str:
@@ -329,8 +337,69 @@ def _in_words(pattern: str) -> str:
     )
 
 
-_BUILT_IN = tuple((family, re.compile(_in_words("|".join(patterns.split())))) for family, patterns in RULES)
-_ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule[0] != COMMUNICATION)
+def contained(pattern: str) -> tuple[str, ...]:
+    """Texts one of which each match of ``pattern`` contains, the longest there are; ``pattern`` has no alternatives but
+    in groups.
+    """
+    choices: list[tuple[str, ...]] = []
+
+    def flat(group: re.Match[str]) -> str:
+        opening, body, quantifier = group.groups()
+        if opening != "?:" or quantifier:  # matches nothing itself, or need not match
+            return BREAK
+        alternatives = body.split("|")
+        if len(alternatives) == 1:
+            return str(body)
+        choices.append(tuple(max(PLAIN.findall(text), key=len, default="") for text in alternatives))
+        return chr(CHOICE + len(choices))
+
+    left, groups = ANY_OR_NONE.sub(BREAK, pattern), 1
+    while groups:
+        left, groups = GROUP.subn(flat, left)
+    found = [texts for k, texts in enumerate(choices, 1) if chr(CHOICE + k) in left]
+    found += [(text,) for text in PLAIN.findall(left) if not text.endswith("::")]  # what all names of a library have
+    return max(found, key=lambda texts: min(map(len, texts)), default=("",))
+
+
+class Rule(Struct, frozen=True):
+    """A family and what its names contain. Most patterns are plain text, or need a text that few names have; so few of
+    them are compiled, which takes longer than to read a small trace.
+
+    Attributes:
+        plain: texts, each of which is enough.
+        patterns: (texts one of which it needs, pattern).
+    """
+
+    family: str
+    plain: tuple[str, ...]
+    patterns: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
+
+    def is_found(self, words: str) -> bool:
+        """Whether the rule is for a name of these words."""
+        for text in self.plain:
+            if text in words:
+                return True
+        for texts, pattern in self.patterns:
+            for text in texts:
+                if text in words:
+                    if pattern.search(words):
+                        return True
+                    break
+        return False
+
+
+def _rule(family: str, patterns: str) -> Rule:
+    written = _in_words(patterns).split()
+    searched = [pattern for pattern in written if not PLAIN.fullmatch(pattern)]
+    return Rule(
+        family,
+        tuple(pattern for pattern in written if PLAIN.fullmatch(pattern)),
+        tuple((contained(pattern), late(pattern)) for pattern in searched),
+    )
+
+
+_BUILT_IN = tuple(_rule(family, patterns) for family, patterns in RULES)
+_ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule.family != COMMUNICATION)
 
 
 ATTENTION = r"flash_(?:fwd|bwd)|fmha_cutlass"
@@ -338,7 +407,7 @@ SGEMM = r"(?<![a-z])(?:fp16_)?[sdcz]gemm"
 MATRIX_TYPE = r"bf16|(?<!b)f16|tf32|e4m3|e5m2|i8|tensor\d"
 IGEMM = r"igemm_\w"
 
-USES = re.compile(
+USES = late(
     r"(?<!sub)tensorop|wmma|tcgen\d|nvjet"
     # the shape of one instruction: s16816gemm, h884gemm, i8816cudnn
     r"|(?<![a-z])[shidcz]\d{3,6}_?(?:gemm|cudnn|fprop|dgrad|wgrad)"
@@ -349,7 +418,7 @@ USES = re.compile(
     rf"|{followed(ATTENTION, '_b?f16_')}|{followed(followed(ATTENTION, '<'), '(?:bfloat16|half)_t', gap='.')}",
     re.IGNORECASE,
 )
-USES_NOT = re.compile(
+USES_NOT = late(
     r"simt|ffma"
     rf"|{SGEMM}(?!\w*?(?:{SGEMM}|tensor))|convolve_sgemm|sgemmEx|sgemm_"  # the last of a word is not followed by tensor
     r"|scudnn|alg0_engine<float|dgrad_engine<float"

@@ -9,29 +9,29 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from tracediff.ingest.model.times import MISSING
-from tracediff.patterns import NAMES_KEPT
+from tracediff.patterns import NAMES_KEPT, late
 from tracediff.runtimes import copy_direction, is_memset
 
-GENERATED = re.compile(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
-COMPILED_CALL = re.compile(
+GENERATED = late(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
+COMPILED_CALL = late(
     r"^(CompiledFunction|Torch-Compiled Region|TorchDynamo|Pregraph bytecode|AOTDispatcher"
     r"|## Call CompiledFxGraph|CompiledFxGraph|inductor|torch::dynamo)"
 )
 AUTOGRAD_ENGINE = "autograd::engine::"
 COPY, MEMSET = "Memcpy", "Memset"
 """Match names of copies, before the direction, and of memsets."""
-ADDRESS = re.compile(r"(?<!\d)0x[0-9a-fA-F]+")
+ADDRESS = late(r"(?<!\d)0x[0-9a-fA-F]+")
 """An address, but not the `0x` in a tile such as 160x128."""
-COUNTER = re.compile(r"^((?>(?:.*\W)?)\w*?)_\d+(?:d\w*)?$", re.DOTALL)
+COUNTER = late(r"^((?>(?:.*\W)?)\w*?)_\d+(?:d\w*)?$", re.DOTALL)
 """From the first counter in the last word on: the end of a generated name, such as `_0` or `_0d1d2`."""
-GRAPH = re.compile(r"^graph_\d+_")
-HASH = re.compile(r"(?<![A-Za-z0-9])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{40,}(?![A-Za-z0-9])")
-INSTRUCTION = re.compile(r"^%(?P<name>[^ ]+)(?P<kind>.*)$", re.DOTALL)
+GRAPH = late(r"^graph_\d+_")
+HASH = late(r"(?<![A-Za-z0-9])(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{40,}(?![A-Za-z0-9])")
+INSTRUCTION = late(r"^%(?P<name>[^ ]+)(?P<kind>.*)$", re.DOTALL)
 """An instruction of XLA: ``%fusion.12 (loop fusion)``."""
-INSTRUCTION_NUMBER = re.compile(r"\.(?:\d+|remat\d*|clone)(?![^.])")
-FINGERPRINT = re.compile(r"^([\w.]+)\(\d{9,20}\)$")
+INSTRUCTION_NUMBER = late(r"\.(?:\d+|remat\d*|clone)(?![^.])")
+FINGERPRINT = late(r"^([\w.]+)\(\d{9,20}\)$")
 """A program of XLA: ``jit_step(5120112285394406626)``."""
-STEP = re.compile(r"^ProfilerStep\s*#\s*\d+$")
+STEP = late(r"^ProfilerStep\s*#\s*\d+$")
 
 
 def matched(names: Sequence[str]) -> Callable[[int], str]:

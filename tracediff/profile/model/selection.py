@@ -9,9 +9,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff.errors import TracediffError, quoted
+from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
 
-RANGE = re.compile(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$", re.ASCII)
+RANGE = late(r"^\s*(\d{1,18})\s*(?:\.\.\s*(\d{1,18})\s*)?$", re.ASCII)
 
 
 class Selection(Struct, frozen=True):

@@ -8,12 +8,12 @@ and may seem faster than the device.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from math import prod
 
 from msgspec import Struct
 
+from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.recorded_sizes import Dims, Inputs, Tensor, times
 
@@ -335,7 +335,7 @@ ARITY = {
 HALF_TO_FLOAT = 2
 """Position of softmax's flag that its result is float32."""
 WRITTEN_ONLY = ("fill", "zero")
-POINTWISE_KERNEL = re.compile(r"^triton_poi_")
+POINTWISE_KERNEL = late(r"^triton_poi_")
 CATEGORIES = ("bool", "int", "float", "complex")
 """Kinds of dtypes; the result of two has the later."""
 

@@ -7,7 +7,6 @@ operator that launched them, or below the scope if no operator did (graph replay
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
@@ -21,13 +20,14 @@ from tracediff.arrays import Int64, combined, grouped, ordinals
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
+from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
 from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 
-INSTANCE = re.compile(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
+INSTANCE = late(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
 
 
 @lru_cache(maxsize=1 << 16)

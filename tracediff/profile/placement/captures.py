@@ -9,7 +9,6 @@ left, the inner.
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 from msgspec import Struct
@@ -20,6 +19,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
+from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, build_calls
 from tracediff.profile.placement.nesting import LANES, build_lane
@@ -153,7 +153,7 @@ QUALIFIED_NAME, AUTOGRAD_PHASE = "module_fqn", "autograd_phase"
 BACKWARD = "backward"
 """The only value of `PHASE`: work that autograd did for what was annotated."""
 GRAPH_ANNOTATIONS = (*TEXTS, QUALIFIED_NAME, AUTOGRAD_PHASE)
-PART = re.compile(r"[^.]+(?:\.\d+)*")
+PART = late(r"[^.]+(?:\.\d+)*")
 """A module in a qualified name, with the number of the instance: ``layers.3`` of ``layers.3.attention``."""
 
 

@@ -4,7 +4,6 @@ code.
 
 from __future__ import annotations
 
-import re
 from typing import TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
+from tracediff.patterns import late
 from tracediff.profile.placement.nesting import Lane, by_depth, lane_of, nearest
 from tracediff.runtimes import collective_of_scope
 
@@ -25,11 +25,11 @@ Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
 PHASES = ("forward", "backward", "optimizer", "other", "unknown")
 FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
 
-BACKWARD_OP = re.compile(r"^autograd::engine::evaluate_function|^torch::autograd::|^[\w:]*Backward\d*$")
-OPTIMIZER_SCOPE = re.compile(r"^Optimizer\.")
-LOADER_SCOPE = re.compile(r"DataLoader")
-MODULE_SCOPE = re.compile(r"^(?:nn\.Module: |module:|fx:)")
-NO_SCOPE = re.compile(
+BACKWARD_OP = late(r"^autograd::engine::evaluate_function|^torch::autograd::|^[\w:]*Backward\d*$")
+OPTIMIZER_SCOPE = late(r"^Optimizer\.")
+LOADER_SCOPE = late(r"DataLoader")
+MODULE_SCOPE = late(r"^(?:nn\.Module: |module:|fx:)")
+NO_SCOPE = late(
     r"^(?:ProfilerStep|Optimizer\.|## Call CompiledFxGraph|CompiledFxGraph|module:|fx:|PyTorch Profiler|Iteration)"
     r"|DataLoader"
 )
@@ -180,7 +180,7 @@ def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) 
     return out
 
 
-CODE = re.compile(r"\.py\(\d+\)")
+CODE = late(r"\.py\(\d+\)")
 """Names of functions that are in a Python file."""
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from msgspec import Struct
 
@@ -13,8 +11,9 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.patterns import late
 
-PROFILER_STEP = re.compile(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
+PROFILER_STEP = late(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
 """Its group is the step's number, None for one that needs more than 64 bits."""
 NO_STEP = -1
 """Step position of an event outside every step."""
