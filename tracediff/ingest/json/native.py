@@ -125,7 +125,8 @@ def _in_order(numbers: Codes) -> Codes:
     first[numbers[::-1] + 1] = np.arange(len(numbers))[::-1]
     first = first[first < len(numbers)]
     first.sort()
-    return numbers[first]
+    ordered: Codes = numbers[first]
+    return ordered
 
 
 def _value(what: int, piece: bytes) -> Any:
