@@ -86,11 +86,11 @@ class LoadOptions(Struct, frozen=True):
 
 Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Files = tuple[TraceFile, ...]
-Wanted = tuple[TraceFile, Selection | None, Files, Files]
+ReadTask = tuple[TraceFile, Selection | None, Files, Files]
 """A file, the steps that its timeline may show, the execution traces beside it, and the captures of its graphs."""
-Found = list[Profile] | TracediffError
+Outcome = list[Profile] | TracediffError
 """The profiles of the ranks in a file, or why there are none."""
-Attempt = Callable[[Wanted, OnRead | None], Found]
+Attempt = Callable[[ReadTask, OnRead | None], Outcome]
 
 TRACE_NAME = ".pt.trace.json"
 """In the names that torch.profiler gives its files: such a file that is not a trace is damaged."""
@@ -107,11 +107,11 @@ def profile_ranks(
     families: Families = DEFAULT,
     selection: Selection | None = None,
     tables: Sequence[str] = (),
-    beside: Sequence[TraceFile] = (),
+    execution_traces: Sequence[TraceFile] = (),
     captures: Sequence[TraceFile] = (),
     on_read: OnRead | None = None,
 ) -> list[Profile]:
-    """The profile of each rank in a file, with operator inputs from the execution traces ``beside`` it if it has none,
+    """The profile of each rank in a file, with operator inputs from ``execution_traces`` if it has none,
     and the operators of graph replays from ``captures``; see `build_profile`, `with_inputs`, and `read_traces` for
     ``on_read``.
 
@@ -119,10 +119,10 @@ def profile_ranks(
         TracediffError: the file cannot be read, or is not a trace.
     """
     needed = file_tables(tables)
-    read = ARGUMENTS | arguments_of(needed) | ({LINK} if beside else set())
+    read = ARGUMENTS | arguments_of(needed) | ({LINK} if execution_traces else set())
     graphs = [graph for capture in captures for graph in read_captures(capture)]
     return [
-        build_profile(with_inputs(trace, beside), step_marker, families, selection, needed, graphs)
+        build_profile(with_inputs(trace, execution_traces), step_marker, families, selection, needed, graphs)
         for trace in read_traces(file, only=read, on_read=on_read)
     ]
 
@@ -152,11 +152,11 @@ def read_captures(file: TraceFile) -> tuple[Capture, ...]:
 
 @lru_cache(maxsize=8)
 def _captures(file: TraceFile, _state: tuple[int, ...]) -> tuple[Capture, ...]:
-    found = [graph for trace in read_traces(file, only=CAPTURE_ARGUMENTS) for graph in captures_of(trace)]
-    if not found:
+    graphs = [graph for trace in read_traces(file, only=CAPTURE_ARGUMENTS) for graph in captures_of(trace)]
+    if not graphs:
         reason = "contains no launch that a graph captured"
         raise TracediffError(str(file), reason, "give the trace that the engine wrote while it captured its graphs")
-    return tuple(found)
+    return tuple(graphs)
 
 
 def read_context(file: TraceFile, step_marker: str | None = None, families: Families = DEFAULT) -> Context:
@@ -191,78 +191,62 @@ def load_sets(
     tables = table_names(options.tables)
     notes_of_sets = [Notes() for _ in wheres]
     files = [find_traces(where, notes) for where, notes in zip(wheres, notes_of_sets, strict=True)]
-    chosen = options.sets or (SetOptions(),) * len(wheres)
+    set_options = options.sets or (SetOptions(),) * len(wheres)
     snapshots = [_snapshots(listed) for listed in files]
     logs = [
         find_logs(of_set.torch_trace) if of_set.torch_trace is not None else logs_beside([] if snapshot else listed)
-        for of_set, listed, snapshot in zip(chosen, files, snapshots, strict=True)
+        for of_set, listed, snapshot in zip(set_options, files, snapshots, strict=True)
     ]
+    labels = labels_for(wheres)
     restored = [
-        _restored(snapshot, chosen_set, options.families) if snapshot else None
-        for snapshot, chosen_set in zip(snapshots, chosen, strict=True)
+        _restored(snapshot, where, of_set, label, options) if snapshot else None
+        for snapshot, where, of_set, label in zip(snapshots, wheres, set_options, labels, strict=True)
     ]
     to_read = [
-        [] if snapshot else _to_read(listed, chosen_set, timelines)
-        for listed, snapshot, chosen_set in zip(files, snapshots, chosen, strict=True)
+        [] if snapshot else _to_read(listed, of_set, timelines, notes)
+        for listed, snapshot, of_set, notes in zip(files, snapshots, set_options, notes_of_sets, strict=True)
     ]
-    found = _profiles(
-        list(dict.fromkeys(wanted for of_set in to_read for wanted in of_set)),
+    outcomes = _profiles(
+        list(dict.fromkeys(task for tasks in to_read for task in tasks)),
         partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables),
         options,
         progress,
     )
-    labels = labels_for(wheres)
     sets = []
-    for where, listed, traces, chosen_set, label, snapshot_set, notes in zip(
-        wheres, files, to_read, chosen, labels, restored, notes_of_sets, strict=True
+    for where, tasks, of_set, label, traces, notes in zip(
+        wheres, to_read, set_options, labels, restored, notes_of_sets, strict=True
     ):
-        if snapshot_set:
-            snapshot_set.label = chosen_set.label or (snapshot_set.label if len(listed) == 1 else label)
-            if len(listed) > 1:
-                check_one_program(snapshot_set, where)
-            snapshot_set.tables = (ALL, *options.tables)
-            sets.append(snapshot_set)
-            continue
-        notes.add(
-            EXECUTION_TRACE,
-            "execution traces were found beside the traces: they give the shapes that a trace lacks",
-            sum(not is_capture(file) for file in listed) - len(traces) if traces else 0,
-        )
-        profiles = _usable([found[wanted] for wanted in traces], notes, where, options.keep_going)
-        arranged = arrange(chosen_set.label or label, profiles, chosen_set.selection, chosen_set.ranks, notes.list())
-        check_one_program(arranged, where)
-        arranged.manifest = _manifest(where)
-        arranged.families = options.families
-        arranged.tables = options.tables
-        sets.append(arranged)
+        if traces is None:
+            profiles = _usable([outcomes[task] for task in tasks], notes, where, options.keep_going)
+            traces = _arranged(profiles, where, of_set, label, notes, options)
+        sets.append(traces)
     if any(logs):
         from tracediff.aggregate.compiled import add_torch_logs
 
         for traces_of_set, logs_of_set in zip(sets, logs, strict=True):
             add_torch_logs(traces_of_set, logs_of_set)
-    _make_labels_distinct(
-        sets,
-        [
-            label if snapshot and not chosen_set.label else None
-            for snapshot, chosen_set, label in zip(snapshots, chosen, labels, strict=True)
-        ],
-    )
+    has_stored_label = [
+        bool(snapshot) and not of_set.label for snapshot, of_set in zip(snapshots, set_options, strict=True)
+    ]
+    _make_labels_distinct(sets, labels, has_stored_label)
     return sets
 
 
-def _to_read(files: list[TraceFile], chosen: SetOptions, timelines: bool) -> list[Wanted]:
+def _to_read(files: list[TraceFile], set_options: SetOptions, timelines: bool, notes: Notes) -> list[ReadTask]:
     """The traces among ``files``, each with the execution traces of its folder, and the captures of its graphs: those
     given, else those beside it.
     """
     files = [f for f in files if not is_capture(f)] or files
-    given = tuple(file for where in chosen.captures for file in find_traces(where))
+    captures = tuple(file for where in set_options.captures for file in find_traces(where))
     others = {f for f in files if is_execution_trace(f)}
-    beside: dict[tuple[str, ...], list[TraceFile]] = {}
+    by_folder: dict[tuple[str, ...], list[TraceFile]] = {}
     for other in sorted(others):
-        beside.setdefault(other.folders, []).append(other)
+        by_folder.setdefault(other.folders, []).append(other)
     traces = [f for f in files if f not in others] or files
-    shown = chosen.selection if timelines else None
-    return [(f, shown, tuple(beside.get(f.folders, ())), given or captures_beside(f)) for f in traces]
+    text = "execution traces were found beside the traces: they give the shapes that a trace lacks"
+    notes.add(EXECUTION_TRACE, text, len(files) - len(traces))
+    drawn_steps = set_options.selection if timelines else None
+    return [(f, drawn_steps, tuple(by_folder.get(f.folders, ())), captures or captures_beside(f)) for f in traces]
 
 
 def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
@@ -273,23 +257,42 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
     """
     if len(files) == 1:
         return files if is_snapshot(files[0]) else []
-    found = [file for file in files if file.name.endswith(SNAPSHOT_SUFFIX)]
-    if found and len(found) < len(files):
-        raise TracediffError(str(found[0]), "a snapshot cannot be combined with traces", "give it as a set of its own")
-    return found
+    snapshots = [file for file in files if file.name.endswith(SNAPSHOT_SUFFIX)]
+    if snapshots and len(snapshots) < len(files):
+        raise TracediffError(
+            str(snapshots[0]), "a snapshot cannot be combined with traces", "give it as a set of its own"
+        )
+    return snapshots
 
 
-def _restored(snapshot: list[TraceFile], chosen: SetOptions, families: Families) -> TraceSet:
+def _restored(
+    snapshot: list[TraceFile], where: Where, set_options: SetOptions, label: str, options: LoadOptions
+) -> TraceSet:
     from tracediff.aggregate.snapshot import read_snapshot  # and the types of its columns, for snapshots only
 
-    return read_snapshot(snapshot, chosen.selection, chosen.ranks, families)
+    traces = read_snapshot(snapshot, set_options.selection, set_options.ranks, options.families)
+    traces.label = set_options.label or (traces.label if len(snapshot) == 1 else label)
+    traces.tables = (ALL, *options.tables)
+    if len(snapshot) > 1:
+        check_one_program(traces, where)
+    return traces
 
 
-def _make_labels_distinct(sets: list[TraceSet], names: list[str | None]) -> None:
+def _arranged(
+    profiles: list[Profile], where: Where, set_options: SetOptions, label: str, notes: Notes, options: LoadOptions
+) -> TraceSet:
+    """The set of ``profiles``, which were read from ``where``."""
+    traces = arrange(set_options.label or label, profiles, set_options.selection, set_options.ranks, notes.list())
+    check_one_program(traces, where)
+    traces.manifest, traces.families, traces.tables = _manifest(where), options.families, options.tables
+    return traces
+
+
+def _make_labels_distinct(sets: list[TraceSet], names: list[str], has_stored_label: list[bool]) -> None:
     """Label a snapshot by its file name if another set has the label stored in it."""
     labels = [traces.label for traces in sets]
-    for traces, name in zip(sets, names, strict=True):
-        if name and labels.count(traces.label) > 1:
+    for traces, name, is_stored in zip(sets, names, has_stored_label, strict=True):
+        if is_stored and labels.count(traces.label) > 1:
             traces.label = name.removesuffix(SNAPSHOT_SUFFIX)
 
 
@@ -300,12 +303,12 @@ def _manifest(where: Where) -> Manifest | None:
     return None
 
 
-def _usable(results: Iterable[Found], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
+def _usable(results: Iterable[Outcome], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
     """The profiles. Of several files those that are not traces, nor named as traces, are skipped with a note; any other
     error is raised, or with ``keep_going`` noted.
     """
     results = list(results)
-    profiles = [profile for found in results if not isinstance(found, TracediffError) for profile in found]
+    profiles = [profile for outcome in results if not isinstance(outcome, TracediffError) for profile in outcome]
     for fault in results:
         if isinstance(fault, TracediffError):
             is_other = isinstance(fault, NotATrace) and TRACE_NAME not in fault.subject
@@ -323,8 +326,8 @@ def _usable(results: Iterable[Found], notes: Notes, where: Where, keep_going: bo
 
 
 def _profiles(
-    files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
-) -> dict[Wanted, Found]:
+    files: list[ReadTask], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
+) -> dict[ReadTask, Outcome]:
     shared = SharedColumns()
     return {
         files[k]: result if isinstance(result, TracediffError) else [shared.of(profile) for profile in result]
@@ -333,10 +336,10 @@ def _profiles(
 
 
 def _as_they_come(
-    files: list[Wanted], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
-) -> Iterator[tuple[int, Found]]:
+    files: list[ReadTask], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
+) -> Iterator[tuple[int, Outcome]]:
     """(position, result) of each file."""
-    sizes = stored_sizes([wanted[0] for wanted in files])
+    sizes = stored_sizes([task[0] for task in files])
     if options.executor is not None:
         from tracediff.process.workers import in_executor
 
@@ -347,16 +350,16 @@ def _as_they_come(
         yield from Processes(files, sizes, attempt, progress).run(jobs)
     else:
         meter = Meter(sizes, [0] * len(files), progress) if progress else None
-        for k, wanted in enumerate(files):
-            yield k, attempt(wanted, partial(meter.read, k) if meter else None)
+        for k, task in enumerate(files):
+            yield k, attempt(task, partial(meter.read, k) if meter else None)
             if meter:
                 meter.finish(k)
 
 
 def _attempt(
-    wanted: Wanted, on_read: OnRead | None, *, step_marker: str | None, families: Families, tables: Sequence[str]
-) -> Found:
-    file, selection, beside, captures = wanted
+    task: ReadTask, on_read: OnRead | None, *, step_marker: str | None, families: Families, tables: Sequence[str]
+) -> Outcome:
+    file, selection, execution_traces, captures = task
     try:
         return profile_ranks(
             file,
@@ -364,7 +367,7 @@ def _attempt(
             families=families,
             selection=selection,
             tables=tables,
-            beside=beside,
+            execution_traces=execution_traces,
             captures=captures,
             on_read=on_read,
         )
@@ -373,7 +376,7 @@ def _attempt(
         return error.with_traceback(None)
 
 
-def _jobs(files: Sequence[Wanted], sizes: Sequence[int], options: LoadOptions) -> int:
+def _jobs(files: Sequence[ReadTask], sizes: Sequence[int], options: LoadOptions) -> int:
     """The number of processes that read."""
     jobs = options.jobs if options.jobs is not None else _default_jobs(sizes)
     if options.max_memory is not None:
@@ -382,9 +385,9 @@ def _jobs(files: Sequence[Wanted], sizes: Sequence[int], options: LoadOptions) -
     return min(jobs, len(files))
 
 
-def _memory_of(wanted: Wanted, size: int) -> int:
+def _memory_of(task: ReadTask, size: int) -> int:
     """Bytes that reading a file takes at most, by its size on disk."""
-    is_packed = wanted[0].name.endswith((".gz", ".zst"))
+    is_packed = task[0].name.endswith((".gz", ".zst"))
     return PROCESS_BYTES + int(PART_OF_JSON * size * (UNPACKED if is_packed else 1))
 
 

@@ -61,7 +61,7 @@ class Runtime(Struct, frozen=True):
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
-        capture_begins: calls that begin to capture a graph.
+        allocations: calls that get memory from the driver. capture_begins: calls that begin to capture a graph.
         captured_copies: calls that copy or set memory, in a graph, too.
         synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
         copy_calls: copy calls that may wait, since copies of pageable memory do.
@@ -93,6 +93,7 @@ class Runtime(Struct, frozen=True):
     counters: str = ""
     launches: str = ""
     graph_launches: str = ""
+    allocations: str = ""
     capture_begins: str = ""
     captured_copies: str = ""
     synchronising: str = ""
@@ -142,6 +143,7 @@ CUDA = Runtime(
     counters="cuda_profiler_range",
     launches=r"cu(?:da)?Launch",
     graph_launches=r"cu(?:da)?GraphLaunch",
+    allocations=r"cudaMalloc(?:Managed)?$|cuMem(?:Alloc|Create)",
     capture_begins=r"cu(?:da)?StreamBeginCapture",
     captured_copies=r"cu(?:da)?Mem(?:cpy|set)",
     synchronising=r"cu\w*Synchronize",
@@ -173,6 +175,7 @@ HIP = Runtime(
     memsets=(MEMSET,),
     launches=r"hip\w*Launch",
     graph_launches=r"hipGraphLaunch",
+    allocations=r"hipMalloc(?:Managed)?$|hipMemCreate",
     capture_begins=r"hipStreamBeginCapture",
     captured_copies=r"hipMem(?:cpy|set)",
     synchronising=r"hip\w*Synchronize",
@@ -331,6 +334,7 @@ _LAUNCH = _any_of(p for r in SUPPORTED for p in (r.launches, r.graph_launches))
 _GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
 _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
 _MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
+_ALLOCATIONS = _any_of(r.allocations for r in SUPPORTED)
 _CAPTURE_BEGIN = _any_of(r.capture_begins for r in SUPPORTED)
 _CAPTURED_COPY = _any_of(r.captured_copies for r in SUPPORTED)
 _STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
@@ -380,11 +384,13 @@ def is_communication(kernel: str) -> bool:
     return _COMMUNICATION.search(kernel.lower()) is not None and not _COMPILED.match(kernel)
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def is_synchronising(call: str) -> bool:
     """Whether the host always waits for the device in a call of this name."""
     return _WAITS.match(call) is not None
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def may_wait(call: str) -> bool:
     """Whether the host may wait for the device in a call of this name. Includes copies: copies of pageable memory
     wait.
@@ -441,6 +447,11 @@ def _role(call: str, vendor: Runtime) -> str:
 def is_graph_launch(call: str) -> bool:
     """Whether a call of this name replays a graph."""
     return _GRAPH_LAUNCH.match(call) is not None
+
+
+def is_allocation(call: str) -> bool:
+    """Whether a call of this name gets memory from the driver, which a caching allocator does while it grows."""
+    return _ALLOCATIONS.match(call) is not None
 
 
 def is_capture_begin(call: str) -> bool:

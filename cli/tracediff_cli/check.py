@@ -16,6 +16,7 @@ from tracediff_cli.options.groups import GroupedCommand, Input, command_line, do
 from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
 
 if TYPE_CHECKING:
+    from tracediff.diff.gate.judge import Gate
     from tracediff.diff.gate.limits import GateSettings
 
 LIMITS = "Limits"
@@ -108,6 +109,23 @@ def check(
     settings = _settings(config, max_regression, limits, allow)
     gate = judge(code.explain(pair.compared()), settings, date.today())
 
+    _write_documents(gate, json_file, markdown_file, junit_file, html_file)
+    prints = "-" not in (json_file, markdown_file, html_file, junit_file)
+    if prints:
+        from tracediff.report.check import show
+        from tracediff.report.table_terminal import screen_console
+
+        show(gate, screen_console())
+    if github:
+        from tracediff.report.check import to_github
+
+        click.echo(to_github(gate), nl=False, err=not prints)  # nothing else beside a document on standard output
+    return gate.exit_code
+
+
+def _write_documents(
+    gate: Gate, json_file: str | None, markdown_file: str | None, junit_file: str | None, html_file: str | None
+) -> None:
     from tracediff.write import write_text
 
     if json_file:
@@ -126,17 +144,6 @@ def check(
         from tracediff.report.page.html import to_html
 
         write_text(html_file, to_html(gate.comparison, command=command_line()))
-    prints = "-" not in (json_file, markdown_file, html_file, junit_file)
-    if prints:
-        from tracediff.report.check import show
-        from tracediff.report.table_terminal import screen_console
-
-        show(gate, screen_console())
-    if github:
-        from tracediff.report.check import to_github
-
-        click.echo(to_github(gate), nl=False, err=not prints)  # nothing else beside a document on standard output
-    return gate.exit_code
 
 
 def _settings(

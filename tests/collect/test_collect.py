@@ -5,6 +5,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -220,10 +221,11 @@ def test_a_missing_cuda_device_is_reported(tmp_path):
     assert "no CUDA or ROCm device" in result.stdout
 
 
-def test_overwrite_replaces_a_collection(tmp_path):
-    for _ in range(2):
-        result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--overwrite", *ONCE)
-        assert result.returncode == 0, result.stderr
+def test_overwrite_replaces_a_collection(collected, tmp_path):
+    shutil.copytree(collected[0], tmp_path / "out")
+    assert len(list((tmp_path / "out").rglob("*.gz"))) == 6
+    result = collect(tmp_path, "train.py", "-o", "out", "--repeats", "1", "--overwrite", *ONCE)
+    assert result.returncode == 0, result.stderr
     assert len(list((tmp_path / "out").rglob("*.gz"))) == 1
 
 

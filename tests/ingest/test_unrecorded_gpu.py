@@ -7,7 +7,7 @@ from build_trace import call, document, kernel, op, step, write
 
 import tracediff
 from tracediff.analysis import analyze_set
-from tracediff.present.answer import facts
+from tracediff.present.setting import facts
 from tracediff.report.analysis import head
 
 LAUNCHES = [

@@ -51,7 +51,7 @@ SHORT = {
     "gpu-not-recorded": "GPU activity was not recorded",
     "same-set": "both sides read the same file",
     "operators": "other program (operators differ)",
-    "gpu": "other GPU",
+    "gpu": "GPU",
     "gpu-count": "GPUs per file",
     "world-size": "world size",
     "ranks": "rank",
@@ -74,7 +74,18 @@ SHORT = {
     "slowest-rank": "slowest rank",
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
-WITH_VALUES = ("slowest-rank", "gpu-count", "world-size", "ranks", "driver", "torch", "dtype", "threads", "steps")
+WITH_VALUES = (
+    "gpu",
+    "slowest-rank",
+    "gpu-count",
+    "world-size",
+    "ranks",
+    "driver",
+    "torch",
+    "dtype",
+    "threads",
+    "steps",
+)
 
 
 class Reason(Struct, frozen=True):
@@ -103,8 +114,8 @@ class Reason(Struct, frozen=True):
         """A few words that say what differs, with the values where these are short."""
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
-            unequal = {*self.control.split(", ")} ^ {*self.test.split(", ")}
-            return f"{words} (one side: {', '.join(sorted(unequal - {NO_FLAGS}))})"
+            control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
+            return f"{words} {_joined(control - test) or NO_FLAGS} → {_joined(test - control) or NO_FLAGS}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 

@@ -19,12 +19,12 @@ from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import change, counts, percent, plural
 from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
-from tracediff.runtimes import is_communication, is_graph_launch
+from tracediff.runtimes import is_allocation, is_communication, is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
-OTHER_RANKS = "other-ranks"
+OTHER_RANKS, FIRST_CALLS = "other-ranks", "first-calls"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -64,7 +64,13 @@ def facts_of(
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     amounts = [] if is_other else _amounts(leaves, scale)
     of_compilers = *_graph_replays(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
-    return (*_not_steady(leaves), *program, *amounts, *_other_ranks(leaves, sides), *of_compilers)
+    return (
+        *(_not_steady(leaves) or _first_calls(leaves)),
+        *program,
+        *amounts,
+        *_other_ranks(leaves, sides),
+        *of_compilers,
+    )
 
 
 def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
@@ -269,3 +275,19 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     control, test = percent(float(parts[0])), percent(float(parts[1]))
     text = f"not steady state: torch.compile takes {control} → {test} of the measured time"
     return [Fact(NOT_STEADY, text, control, test)]
+
+
+def _first_calls(leaves: Leaves) -> list[Fact]:
+    """first-calls: memory is still got from the driver, at least once per step: the caching allocator grows."""
+    counted: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
+    for side, (names, numbers) in enumerate(zip(leaves.names, leaves.count, strict=True)):
+        for name, number in zip(names, numbers.tolist(), strict=True):
+            if is_allocation(name):
+                counted[side][name] += number
+    calls = [sum(side.values()) for side in counted]
+    if max(calls) < 1:
+        return []
+    called = " and ".join(sorted(counted[0].keys() | counted[1].keys()))
+    how_often = f"{called} {counts(calls[0], calls[1])} ×"
+    text = f"not steady state: memory is still allocated from the driver ({how_often}), as in first calls"
+    return [Fact(FIRST_CALLS, text, f"{calls[0]:g} calls", f"{calls[1]:g} calls")]

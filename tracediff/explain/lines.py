@@ -98,11 +98,7 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         and _stands_for(node, counting)
     ):
         return [Line(trail, node)]
-    out = [line for child in counting for line in _cut(child, scale, inner)]
-    others = _together([child for child in children if child not in counting], node)
-    if abs(others.work) >= thresholds.WORTH_A_LINE * scale:
-        out.append(Line(inner, others))
-    return out
+    return [line for child in counting for line in _cut(child, scale, inner)]
 
 
 def _stands_for(node: Node, counting: list[Node]) -> bool:
@@ -127,15 +123,6 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
     return largest < thresholds.LARGEST_CHILD * movement
 
 
-def _together(nodes: list[Node], parent: Node) -> Node:
-    """One node for what is too small for lines of its own."""
-    label = f"other {SINGLES}" if parent.label == SINGLES else f"rest of {parent.label}" if parent.depth else "rest"
-    out = Node(label, parent.depth + 1)
-    for node in nodes:
-        out.take(node)
-    return out
-
-
 def label_of(line: Line) -> str:
     """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
@@ -150,9 +137,9 @@ def label_of(line: Line) -> str:
             PYTHON: CODE,
         }.get(label, label)
     if trail[1] == PYTHON:
-        return {NOT_RECORDED: CODE, f"rest of {PYTHON}": f"rest of the {CODE}"}.get(label, label)
+        return {NOT_RECORDED: CODE}.get(label, label)
     if trail[1] == OPERATORS:
-        has_place = len(trail) > 2 and trail[2] not in label and not label.startswith("rest of ")
+        has_place = len(trail) > 2 and trail[2] not in label
         return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, QUEUE, WAITING) else label
 
@@ -160,8 +147,6 @@ def label_of(line: Line) -> str:
 def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
-    if label.startswith("rest of"):
-        return label
     if len(trail) == 1:
         return f"{noun} {label}" if label == UNPAIRED else f"{label} {noun}"
     if trail[1] == UNPAIRED:

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group
 from tracediff.diff.verdict import Verdict, change_text
-from tracediff.diff.views import kernels_of
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import NOT_STEADY
-from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.lines import UNKNOWN
-from tracediff.explain.tree import SINGLE
-from tracediff.formatting import Unit, change, percent, percents, plural, ranges, time_unit
-from tracediff.ingest.model.unread import unread_devices
+from tracediff.formatting import Unit, change, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import is_visible, sentence, unit_of, visible_causes
+from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
+from tracediff.present.setting import facts, spread
 from tracediff.profile.kernels.match_names import is_generated
-from tracediff.runtimes import call_role
 
 if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
@@ -45,13 +38,14 @@ class Answer(Struct, frozen=True, kw_only=True):
     code: Annotated[str, Meta(description="the changed lines that the changed work runs for")] = ""
     unlike: Annotated[tuple[str, ...], Meta(description="facts and cautions to read the comparison with")] = ()
     notes: Annotated[tuple[str, ...], Meta(description="further sentences on the verdict")] = ()
+    limits: Annotated[str, Meta(description="what of the critical path and of the step the GPU and the host are")] = ""
     interval: Annotated[str, Meta(description="the 95 % interval of the change of the median step")] = ""
     setting: Annotated[str, Meta(description="what was compared: devices, runs, ranks, steps")]
 
     @property
     def below(self) -> tuple[str, ...]:
         """The sentences below the verdict, in their order."""
-        return tuple(filter(None, (self.why, self.code, *self.unlike, *self.notes)))
+        return tuple(filter(None, (self.why, self.limits, self.code, *self.unlike, *self.notes)))
 
     @property
     def why(self) -> str:
@@ -71,6 +65,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         code=_code(comparison),
         unlike=_unlike(comparison),
         notes=tuple(map(sentence, asides(comparison))),
+        limits=limits_sentence(comparison),
         interval=interval(comparison.verdict),
         setting=facts(comparison),
     )
@@ -126,59 +121,12 @@ def _part(label: str, cause: Cause, unit: Unit) -> str:
 
 
 def _unlike(comparison: Comparison) -> tuple[str, ...]:
-    """Facts of the explanation, then the cautions that no fact states, in a line."""
+    """Facts of the explanation, then the cautions that no fact states, a line each."""
     explanation = comparison.explanation
     stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
-    short = dict.fromkeys(reason.short for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS)
-    name = UNLIKE if any(reason.is_unlike for reason in cautions(comparison)) else DOUBTFUL
-    return (*stated, *([f"{name}: {'; '.join(short)}"] if short else []))
-
-
-def facts(comparison: Comparison) -> str:
-    """One line on what was compared: devices, runs, ranks, steps."""
-    c, t = comparison.control, comparison.test
-    parts = [_same(hardware(c), hardware(t)), _same(plural(c.runs, "run"), plural(t.runs, "run"))]
-    parts[-1] += " per side" if c.runs == t.runs else ""
-    if max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks:
-        parts.append(_same(_ranks(c), _ranks(t)))
-    parts.append(_same(steps_used(c), steps_used(t)))
-    return " · ".join(parts)
-
-
-def _same(control: str, test: str) -> str:
-    return control if control == test else f"{control} → {test}"
-
-
-def hardware(side: Side) -> str:
-    """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
-    gpus = ", ".join(filter(None, side.devices))
-    if side.has_gpu:
-        return gpus or "GPU unknown"
-    if side.unrecorded_launches:
-        return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
-    if unread_devices(side.notes):
-        return "host only"
-    return f"{gpus}, no GPU events" if gpus else "CPU"
-
-
-def not_recorded(side: Side) -> str:
-    """``GPU activity was not recorded (420 launches)``."""
-    launches = side.unrecorded_launches
-    return f"GPU activity was not recorded ({launches:,} {'launch' if launches == 1 else 'launches'})"
-
-
-def _ranks(side: Side) -> str:
-    listed = ranges(side.ranks)
-    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (step: the slowest, work: the mean)"
-
-
-def steps_used(side: Side) -> str:
-    """``steps 3–6 (recorded: 2–6)``."""
-    if side.whole_file:
-        return "the whole file as one step"
-    used = ranges(side.steps_used)
-    recorded = "" if side.steps_used == side.steps_recorded else f" (recorded: {ranges(side.steps_recorded)})"
-    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
+    reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
+    lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.short}" for reason in reasons)
+    return (*stated, *dict.fromkeys(lines))
 
 
 def other_step_time(comparison: Comparison) -> str | None:
@@ -242,7 +190,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     medians = change(verdict.median_control_us, verdict.median_test_us)
     if figures != medians:
         figures = f"mean {figures} (median {medians})"
-    return f"{verdict.difference}: {figures}; {verdict.conclusion}"
+    parts = verdict.conclusion, "" if verdict.ci95_us else spread(comparison)
+    return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 
 
 def interval(verdict: Verdict) -> str:
@@ -321,52 +270,3 @@ def _otherwise(comparison: Comparison) -> list[str]:
             anew = f", which compiles {plural(compiled, 'kernel')} anew" if compiled and name in COMPILERS else ""
             out.append(f"{name} {before[name]} → {after[name]}{anew}")
     return [f"what else differs: {', '.join(out)}"] if out else ["nothing else that was recorded differs"]
-
-
-TABLES = {LOADING: "loading", WAITING: "synchronisations", QUEUE: "launches"}
-"""What of the host changed → the table that has its parts; of all else the critical path has."""
-AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
-WITH_STEPS = "record after the warm-up, with p.step() after each step"
-MORE_RUNS = "record more runs per side"
-
-
-def next_command(comparison: Comparison, command: str) -> str | None:
-    """``command``, which compared the sides, with what looks closer at its first line: the events of a name, a table of
-    the host, or the work that changed most; None if nothing changed.
-    """
-    explanation = comparison.explanation
-    if explanation is None:
-        return None
-    if any(fact.code == NOT_STEADY for fact in explanation.facts):
-        whole_file = comparison.control.whole_file or comparison.test.whole_file
-        return WITH_STEPS if whole_file else AFTER_WARM_UP
-    if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
-        return MORE_RUNS
-    explain = command.replace(" compare ", " explain ", 1)
-    first = next(iter(explanation.causes), None)
-    rows = [row for row in comparison.work_changes if row.delta]
-    if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
-        if name := _event(comparison, first):
-            return f"{explain} {shlex.quote(name)}{' --events' if first.node.note == SINGLE else ''}"
-        return f"{command} --table {TABLES.get(''.join((*first.trail, first.node.label)[1:2]), 'critical')}"
-    if not rows:
-        return None
-    inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
-    groups = [comparison.work.groups[position] for position in inside] or rows[0].groups
-    return f"{explain} {shlex.quote(_largest(groups))}"
-
-
-def _event(comparison: Comparison, cause: Cause) -> str:
-    """What a line of one operator or call of the host, or of a single event, is called; empty for other lines."""
-    if cause.node.note != SINGLE and OPERATORS not in cause.trail:
-        return ""
-    name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
-    ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
-    return max(ops, key=lambda op: abs(op.delta)).name if ops else ""
-
-
-def _largest(groups: Sequence[Group]) -> str:
-    """The operator, or else the family or the only kernel, of the largest of ``groups``."""
-    largest = max(groups, key=lambda g: (abs(g.delta), g.name))
-    member = (largest.members.control or largest.members.test)[0]
-    return member.op or (largest.name if len(groups) == 1 else kernels_of(largest.family))

@@ -8,10 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.explanation import ARROW, Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
 from tracediff.explain.lines import exposure_label
-from tracediff.formatting import Unit, plural, time_unit, with_digits
+from tracediff.formatting import Unit, time_unit, with_digits
+from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -67,18 +68,17 @@ def direction(delta_us: float) -> str:
     return "slower" if delta_us > 0 else "faster" if delta_us < 0 else ""
 
 
-def explanation_table(explanation: Explanation, most: int | None = None) -> ExplanationTable:
-    """The causes in their order, exposure and rest, and the step, without lines of 0; of more than ``most`` causes the
-    smallest are one line.
+def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
+    """The causes in their order, exposure, all others in one line, and the step, without lines of 0: others are what is
+    in no line and, of more than ``most`` causes, the smallest. ``names`` are those of the sides.
     """
     unit = unit_of(explanation)
     listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
     exposure = exposure_label(explanation.exposure_us, explanation.scale_us), sum(explanation.exposure_us.values())
     others = (
-        (plural(len(small), "smaller line"), sum(cause.delta_us for cause in small)),
         *([exposure] if exposure[0] else []),
-        ("rest", explanation.rest_us + (0 if exposure[0] else exposure[1])),
+        ("others", explanation.rest_us + sum(cause.delta_us for cause in small) + (0 if exposure[0] else exposure[1])),
     )
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
@@ -93,7 +93,7 @@ def explanation_table(explanation: Explanation, most: int | None = None) -> Expl
         delta_us=change,
         because=CLOSED,
     )
-    heads = "Why", f"its time ({unit.name})", f"{explanation.period} change"
+    heads = "Why", f"{ARROW.join(names)} ({unit.name})", f"{explanation.period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -157,8 +157,7 @@ def _place(cause: Cause) -> tuple[str, str]:
     """(table, name there) of the work of a line: its operator, else its family; of the host its operator."""
     chain = (*cause.trail, cause.node.label)
     if chain[0] in (GPU, OPERATORS, MIXED):
-        operators = [label for label in chain[1:3] if not label.startswith("rest of ")]
-        return (IN_WORK, operators[-1]) if operators else (IN_WORK, "")
+        return IN_WORK, "".join(chain[1:3][-1:])
     if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:
         return ON_HOST, chain[2]
     return "", ""

@@ -18,9 +18,9 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import printable
 from tracediff.formatting import PERCENT, count, percent, plural, ranges, time, time_unit
 from tracediff.ingest.model.unread import shortened, unread_devices
-from tracediff.present.answer import hardware, not_recorded, steps_used
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
+from tracediff.present.setting import hardware, not_recorded, steps_used
 from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped

@@ -21,7 +21,7 @@ from tracediff.diff.gate.limits import FACTORS, Waiver
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.errors import printable
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, facts, headline
+from tracediff.present.answer import answer_of, headline
 from tracediff.present.check import (
     bound,
     change,
@@ -34,6 +34,7 @@ from tracediff.present.check import (
     sentence,
     subject,
 )
+from tracediff.present.setting import facts
 from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of

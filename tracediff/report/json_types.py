@@ -16,6 +16,7 @@ from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
 from tracediff.present.answer import Answer
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
+from tracediff.present.limits import Limit
 from tracediff.report.json_text import JsonObject, one_of
 from tracediff.source.changed_code import ChangedCode
 
@@ -134,11 +135,23 @@ class DiffUnprofiled(JsonObject):
     """
 
 
+StepRange = Annotated[
+    tuple[float, float] | None, Meta(description="the shortest and the longest used step, in µs; null without steps")
+]
+
+
 class BothSides(JsonObject):
     """A time of both sides, in µs."""
 
     control: float
     test: float
+
+
+class Limits(JsonObject):
+    """What limits both sides."""
+
+    control: Limit
+    test: Limit
 
 
 class DiffStepTime(JsonObject):
@@ -152,6 +165,10 @@ class DiffStepTime(JsonObject):
     """states in order of precedence"""
     foreign_gpu_us: BothSides
     """part of the GPU states in which all work was launched outside the used steps, µs per step"""
+    range_control_us: StepRange
+    range_test_us: StepRange
+    limits: Limits | None
+    """the larger part of the critical path of both sides, and how long their GPUs are busy; null where it is unknown"""
     draining_us: BothSides
     """how long the GPU ran earlier work before the first used step, per run; in no period"""
     residual_us: float

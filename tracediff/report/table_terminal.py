@@ -17,6 +17,7 @@ from tracediff import bounds
 from tracediff.environment import LARGEST_SIZE
 from tracediff.errors import printable
 from tracediff.formatting import Unit, time_unit
+from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
 from tracediff.present.sections import ReportRow, Sums
 from tracediff.report.escape import log_line
@@ -153,11 +154,12 @@ class SumsTable(Struct, frozen=True):
     """The work by operator: rows that add up to all of it."""
 
     work: Sums
+    names: Pair[str] = SIDES
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, for rich."""
         rows = [*self.work.rows, self.work.whole]
-        heads, cells, room = _numbers(rows, self.work.unit, options.max_width)
+        heads, cells, room = _numbers(rows, self.work.unit, options.max_width, self.names)
         *names, whole = shortened([printable(row.name) for row in rows], room)
         grid = _grid(self.work.title, heads)
         for name, texts in zip(names, cells, strict=False):
@@ -172,11 +174,12 @@ class WorkRows(Struct, frozen=True):
 
     title: str
     rows: list[ReportRow]
+    names: Pair[str] = SIDES
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, for rich."""
         unit = time_unit([r.control_us for r in self.rows] + [r.test_us for r in self.rows])
-        heads, cells, room = _numbers(self.rows, unit, options.max_width)
+        heads, cells, room = _numbers(self.rows, unit, options.max_width, self.names)
         has_bars = room - BAR - GAP >= LEAST_WORK
         column, names = work_names(self.rows, room - (BAR + GAP if has_bars else 0))
         grid = _grid(_heading(self.title, column, max(map(len, names))), heads)
@@ -188,10 +191,18 @@ class WorkRows(Struct, frozen=True):
         yield grid
 
 
-def _numbers(rows: Sequence[ReportRow], unit: Unit, width: int) -> tuple[list[str], list[list[str]], int]:
+def _numbers(
+    rows: Sequence[ReportRow], unit: Unit, width: int, names: Pair[str]
+) -> tuple[list[str], list[list[str]], int]:
     """(heads of the numbers, their cells in each row, what they leave of ``width`` to names)."""
     is_tested = any(row.time_change for row in rows)
-    heads = ["count", f"control {unit.name}", "test", "change", *([SIGNIFICANCE] if is_tested else [])]
+    heads = [
+        "count",
+        f"{printable(names.control)} {unit.name}",
+        printable(names.test),
+        "change",
+        *([SIGNIFICANCE] if is_tested else []),
+    ]
     cells = [[*row.cells(unit), *([row.time_change] if is_tested else [])] for row in rows]
     number_width = sum(max(map(len, column)) + GAP for column in zip(heads, *cells, strict=True))
     return heads, cells, width - INDENT - number_width

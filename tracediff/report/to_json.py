@@ -15,9 +15,11 @@ from tracediff.diff.groups import WorkTime
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
-from tracediff.pair import SIDES
+from tracediff.pair import SIDES, Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
+from tracediff.present.limits import limits_of
+from tracediff.present.setting import spans_us
 from tracediff.present.tables import row_object, sides_of
 from tracediff.report import json_types
 from tracediff.report.json_text import both, filled, json_text, per_step
@@ -65,7 +67,7 @@ def plain(document: msgspec.Struct) -> dict[str, Any]:
 
 
 def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
-    step, us = comparison.step_time, comparison.us
+    step, us, limits = comparison.step_time, comparison.us, limits_of(comparison)
     return per_step(
         json_types.DiffStepTime,
         step,
@@ -73,6 +75,8 @@ def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
         **both("*_us", step.period.map(us)),
         states=STATES.json(comparison, step.states),
         foreign_gpu_us=json_types.BothSides(*step.foreign.map(us)),
+        **both("range_*_us", spans_us(comparison) or Pair(None, None)),
+        limits=json_types.Limits(*limits) if limits else None,
         draining_us=json_types.BothSides(*map(us, step.draining)),
     )
 

@@ -8,11 +8,13 @@ from urllib.parse import quote
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, time_unit
+from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.plain_text import Table, bars, no_rows_shown
 from tracediff.present.sections import ReportRow
+from tracediff.present.setting import heading, side_names
 from tracediff.present.tables import comparison_tables
 from tracediff.report.escape import escaped
 
@@ -34,8 +36,8 @@ def to_markdown(
         device, sort, top: as for the terminal: with a device or another order kernels, else the work by operator.
         images: chart → (address, title) of images to show.
     """
-    answer = answer_of(comparison)
-    title = escaped(f"{comparison.control.label} → {comparison.test.label}")
+    answer, names = answer_of(comparison), side_names(comparison)
+    title = escaped(heading(comparison))
     verdict = escaped(answer.verdict)
     lines = [f"## {title}", "", verdict if comparison.verdict.other_work else f"**{verdict}**", ""]
     lines += [text for sentence in (*answer.below, answer.setting) for text in (escaped(sentence), "")]
@@ -44,12 +46,12 @@ def to_markdown(
         lines += _explanation(comparison)
         lines += ["### Where the step went", "", *step_lines(comparison), ""]
         if device is None and sort == "change":
-            lines += _changed_work(sections.changed_work(comparison, top))
+            lines += _changed_work(sections.changed_work(comparison, top), names)
         else:
             changes = sections.changes(comparison, device, sort, top)
-            lines += [line for table in changes if table.rows for line in _changes(table)]
+            lines += [line for table in changes if table.rows for line in _changes(table, names)]
         if sections.shows_causes(comparison):
-            lines += _changes(sections.work_by(comparison, "cause", len(comparison.work.groups)), "work")
+            lines += _changes(sections.work_by(comparison, "cause", len(comparison.work.groups)), names, "work")
         lines += [line for table in comparison_tables(comparison, top) for line in section_lines(table)]
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
@@ -57,12 +59,12 @@ def to_markdown(
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _changed_work(work: sections.Sums) -> list[str]:
-    return [f"### {work.title}", "", *rows_table("name", [*work.rows, work.whole], work.unit), ""]
+def _changed_work(work: sections.Sums, names: Pair[str]) -> list[str]:
+    return [f"### {work.title}", "", *rows_table("name", [*work.rows, work.whole], work.unit, names), ""]
 
 
-def _changes(table: sections.Changes, heading: str = "name") -> list[str]:
-    lines = [f"### {table.title}", "", *rows_table(heading, table.rows), ""]
+def _changes(table: sections.Changes, names: Pair[str], first: str = "name") -> list[str]:
+    lines = [f"### {table.title}", "", *rows_table(first, table.rows, names=names), ""]
     return [*lines, f"{table.more:,} more rows are not shown.", ""] if table.more else lines
 
 
@@ -70,12 +72,12 @@ def _explanation(comparison: Comparison) -> list[str]:
     """A table that adds up to the step's change."""
     if comparison.explanation is None:
         return []
-    causes = explanation_table(comparison.explanation)
+    causes = explanation_table(comparison.explanation, names=side_names(comparison))
     lines = [
         [escaped(line.label), line.times, line.step, escaped(line.because)] for line in (*causes.lines, causes.total)
     ]
     _, *table = table_lines([""] * 4, "lrrl", lines)
-    return ["### Why", "", f"| {' | '.join(causes.heads)} ({causes.unit}) | |", *table, ""]
+    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
 
 
 def _remarks(title: str, remarks: list[str]) -> list[str]:
@@ -97,7 +99,7 @@ def step_lines(comparison: Comparison) -> list[str]:
     for row in step.rows:
         less, more = (change_bars.blocks(row.delta_us) if side else "" for side in (row.delta_us < 0, row.delta_us > 0))
         rows.append([escaped(row.name), *row.times(step.unit), less, more])
-    heads = ["state", *time_heads(step.unit), "less", "more"]
+    heads = ["state", *time_heads(step.unit, side_names(comparison)), "less", "more"]
     table = table_lines(heads, "lrrrrl", [*rows, ["**step**", *step.whole.times(step.unit), "", ""]])
     return [*table, "", f"The states add up to the step: {sections.unexplained_ns(comparison)} ns unexplained."]
 
@@ -120,14 +122,14 @@ def table_lines(heads: Sequence[str], aligned: str, rows: Iterable[Sequence[str]
     return [head, f"|{sides}|", *lines]
 
 
-def time_heads(unit: Unit) -> list[str]:
+def time_heads(unit: Unit, names: Pair[str] = SIDES) -> list[str]:
     """The heads of the columns of times."""
-    return [f"{name} ({unit.name})" for name in ("control", "test", "change")]
+    return [f"{name} ({unit.name})" for name in (*map(escaped, names), "change")]
 
 
-def rows_table(title: str, rows: Sequence[ReportRow], unit: Unit | None = None) -> list[str]:
+def rows_table(title: str, rows: Sequence[ReportRow], unit: Unit | None = None, names: Pair[str] = SIDES) -> list[str]:
     """``rows`` below ``title``, without one in the unit of their largest time."""
     unit = unit or time_unit([us for row in rows for us in (row.control_us, row.test_us)])
     return table_lines(
-        [title, "count", *time_heads(unit)], "lrrrr", [[escaped(row.name), *row.cells(unit)] for row in rows]
+        [title, "count", *time_heads(unit, names)], "lrrrr", [[escaped(row.name), *row.cells(unit)] for row in rows]
     )

@@ -20,21 +20,24 @@ from tracediff.diff.views import Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.formatting import change, counts, time_unit
+from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, is_tested, next_command
+from tracediff.present.answer import answer_of, is_tested
 from tracediff.present.explanation_lines import ExplanationLine, explanation_table
+from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
+from tracediff.present.setting import heading, side_names
 from tracediff.report.table_terminal import SumsTable, WorkRows, print_screen, to_rich
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
-ROWS, LEAST_ROWS = 8, 5
+ROWS, LEAST_ROWS = 8, 3
 """Rows of changed work: as many of these as fit on the screen."""
 LINES, LEAST_LINES = 10, 3
 """Lines of causes: as many as fit."""
-SCREEN = 30
-"""Lines of a screen."""
+SHORT, SCREEN = 24, 30
+"""Lines of a screen: rows give way to the first, all else to the second."""
 CLOSING = "0 ns unexplained"
 
 
@@ -75,10 +78,10 @@ USUAL = Screen()
 
 def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     """The answer as rich renderables."""
-    c, t, answer = comparison.control, comparison.test, answer_of(comparison)
+    answer = answer_of(comparison)
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
     parts: list[RenderableType] = [
-        Text.assemble((printable(f"{c.label} → {t.label}"), "bold"), (printable(f" · {answer.setting}"), "dim")),
+        Text.assemble((printable(heading(comparison)), "bold"), (printable(f" · {answer.setting}"), "dim")),
         Text(printable(answer.verdict), style=style),
         *(Text(printable(sentence)) for sentence in answer.below),
         Text(),
@@ -107,12 +110,13 @@ def show(
     usual = screen.is_usual and not comparison.was_refused
     following = next_command(comparison, command) if usual else None
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
-    room = SCREEN - ceil(len(last.rstrip()) / console.width)
+    taken = ceil(len(last.rstrip()) / console.width)
     answer = render(comparison, screen)
     for shorter in _shorter(screen) if usual else ():
-        if len(console.render_lines(answer)) <= room:
+        most = SHORT if screen.rows > LEAST_ROWS else SCREEN
+        if len(console.render_lines(answer)) + taken <= most:
             break
-        answer = render(comparison, shorter)
+        screen, answer = shorter, render(comparison, shorter)
     print_screen(console, answer)
     console.file.write(last)
 
@@ -139,11 +143,11 @@ class WhyTable(Struct, frozen=True):
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The lines, for rich."""
         if self.comparison.explanation is not None:
-            tested = is_tested(self.comparison)
             yield from explanation(
                 self.comparison.explanation,
                 options.max_width,
-                is_tested=tested,
+                side_names(self.comparison),
+                is_tested=is_tested(self.comparison),
                 most=self.lines,
                 detailed=self.detailed,
             )
@@ -164,7 +168,7 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows
     if screen.device is None and screen.sort == "change" and not screen.verbose:
-        return [SumsTable(sections.changed_work(comparison, rows))]
+        return [SumsTable(sections.changed_work(comparison, rows), side_names(comparison))]
     tables = sections.changes(comparison, screen.device or "all", screen.sort, rows)
     return [_changes(comparison, table) for table in tables]
 
@@ -176,7 +180,7 @@ def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
     remarks = [_gpu_account(comparison)] if is_matched and comparison.gpu_time.groups else []
     remarks += [line for line in (sections.common_line(comparison),) if line]
     remarks += [f"{table.more:,} more rows (--top)"] if table.more else []
-    return Group(WorkRows(table.title, table.rows), *_dim("; ".join(remarks)), Text())
+    return Group(WorkRows(table.title, table.rows, side_names(comparison)), *_dim("; ".join(remarks)), Text())
 
 
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
@@ -189,7 +193,7 @@ def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> Rend
         f"{table.more:,} more (--top)" if table.more else None,
     ]
     notes = [note for remark in remarks for note in _dim(remark)]
-    return Group(WorkRows(table.title, table.rows), *notes, Text())
+    return Group(WorkRows(table.title, table.rows, side_names(comparison)), *notes, Text())
 
 
 def _no_rows(table: sections.Changes) -> RenderableType:
@@ -205,7 +209,8 @@ def _step_table(comparison: Comparison) -> RenderableType:
     unit, whole = step.unit, step.whole
     table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
     table.add_column(step.title, ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in (f"control {unit.name}", "test", "change"):
+    control, test = side_names(comparison)
+    for name in (f"{control} {unit.name}", test, "change"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
     longest = max(whole.control_us, whole.test_us)
@@ -250,7 +255,9 @@ def _remarks(title: str, lines: list[str]) -> list[RenderableType]:
 
 WIDE = 110
 """Columns from which what happened is beside the line."""
-FIGURES = 36
+NAMED = 100
+"""Columns from which times have long names of the sides above them."""
+FIGURES, MARGINS = 36, 4
 """Columns that the times and the margins need."""
 LABEL_PART = 0.5
 """Part of the other columns that labels get beside what happened."""
@@ -260,16 +267,22 @@ UNTESTED = "untested: fewer than 3 runs per side"
 
 
 def explanation(
-    explanation: Explanation, width: int, *, is_tested: bool, most: int | None = None, detailed: int | None = None
+    found: Explanation,
+    width: int,
+    names: Pair[str] = SIDES,
+    *,
+    is_tested: bool,
+    most: int | None = None,
+    detailed: int | None = None,
 ) -> list[RenderableType]:
     """Why the step changed, in a table that adds up.
 
     Args:
-        width: columns; where they are few, what happened is below the line.
+        names: of the sides. width: columns; where they are few, what happened is below the line.
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
-    table_of_causes = explanation_table(explanation, most)
+    table_of_causes = explanation_table(found, most, names)
     if not table_of_causes.lines:
         return []
     labels = [printable(line.label) for line in table_of_causes.lines]
@@ -277,6 +290,8 @@ def explanation(
     label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if is_wide else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
     why, its_time, its_part = table_of_causes.heads
+    if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
+        its_time = f"its time ({table_of_causes.unit})"
     table.add_column(
         why,
         width=max(min(label_room, FOLDED), len(why)) + 2 if is_wide else None,
@@ -289,8 +304,8 @@ def explanation(
         table.add_column("" if is_tested else UNTESTED, overflow="fold", header_style="dim")
     reason_room = room - label_room if is_wide else room - 2
     by_size = sorted(range(len(labels)), key=lambda k: -abs(table_of_causes.lines[k].delta_us))[:detailed]
-    names = labels if most is None else shortened_pairs(labels, label_room)
-    for k, (line, label) in enumerate(zip(table_of_causes.lines, names, strict=True)):
+    short = labels if most is None else shortened_pairs(labels, label_room)
+    for k, (line, label) in enumerate(zip(table_of_causes.lines, short, strict=True)):
         reason = printable(line.because)
         reason = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
         _add(table, line, Text(label), Text(reason, style="dim"), is_wide=is_wide)

@@ -108,7 +108,7 @@ class PlainReader(Struct, dict=True):
             code_of_piece = self._known[what] = np.concatenate((code_of_piece, np.full(len(pieces) + 1, -1, np.int32)))
         out: Codes = code_of_piece[numbers + 1]  # the first place is that of absent ones
         if len(out) and out.min() < 0:
-            for number in dict.fromkeys(numbers[out < 0].tolist()):
+            for number in _in_order(numbers[out < 0]).tolist():
                 code_of_piece[number + 1] = code(absent if number < 0 else _value(what, pieces[number]))
             out = code_of_piece[numbers + 1]
         return out
@@ -117,6 +117,15 @@ class PlainReader(Struct, dict=True):
         """int64 of whole numbers that were numbered as texts."""
         distinct, inverse = np.unique(numbers, return_inverse=True)
         return np.array([int(self._pieces[TEXTS][k]) for k in distinct.tolist()], np.int64)[inverse]
+
+
+def _in_order(numbers: Codes) -> Codes:
+    """The distinct ones of ``numbers`` ≥ −1, in order of first appearance."""
+    first = np.full(int(numbers.max()) + 2, len(numbers))
+    first[numbers[::-1] + 1] = np.arange(len(numbers))[::-1]
+    first = first[first < len(numbers)]
+    first.sort()
+    return numbers[first]
 
 
 def _value(what: int, piece: bytes) -> Any:

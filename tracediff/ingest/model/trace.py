@@ -149,10 +149,10 @@ class Trace(Struct, kw_only=True):
         called once per name, of events at ``rows`` for theirs only.
         """
         if rows is None:
-            return np.array([bool(matches(name)) for name in self.names], bool)[self.name]
+            return np.array([*map(bool, map(matches, self.names))], bool)[self.name]
         codes, does_match = self.name[rows], np.zeros(len(self.names), bool)
-        for code in np.flatnonzero(np.bincount(codes, minlength=1)).tolist():
-            does_match[code] = bool(matches(self.names[code]))
+        used = np.flatnonzero(np.bincount(codes))
+        does_match[used] = [bool(matches(self.names[code])) for code in used.tolist()]
         return does_match[codes]
 
     def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:

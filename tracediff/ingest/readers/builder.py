@@ -126,15 +126,15 @@ class TraceBuilder(Struct):
         if thread is None:
             return (np.full(length, self.ids[None], np.int32),) * 2
         own = (1 << THREAD_BITS) - 1
-        found, inverse = np.unique(thread, return_inverse=True)
-        pids = [self.ids[(number >> THREAD_BITS) & own] for number in found.tolist()]
-        tids = [self.ids[number & own] for number in found.tolist()]
+        unique_threads, inverse = np.unique(thread, return_inverse=True)
+        pids = [self.ids[(number >> THREAD_BITS) & own] for number in unique_threads.tolist()]
+        tids = [self.ids[number & own] for number in unique_threads.tolist()]
         return np.array(pids, np.int32)[inverse], np.array(tids, np.int32)[inverse]
 
     def _lists(self, values: Int64) -> Any:
         """int32[n] codes of rows of numbers, as JSON; −1 where one is absent."""
-        found, inverse = np.unique(values, axis=0, return_inverse=True)
-        codes = [-1 if MISSING in row else self.texts[json_text(row)] for row in found.tolist()]
+        unique_rows, inverse = np.unique(values, axis=0, return_inverse=True)
+        codes = [-1 if MISSING in row else self.texts[json_text(row)] for row in unique_rows.tolist()]
         return np.array(codes, np.int32)[inverse.ravel()]
 
 

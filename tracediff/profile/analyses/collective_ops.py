@@ -57,7 +57,7 @@ def collectives(context: Context) -> Collectives:
     On the host it is an annotation of gloo, MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
-    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.name_matches(is_communication)[gpu.rows])
+    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.name_matches(is_communication, gpu.rows))
     host = trace.complete((cat.ANNOTATION,))
     host = host[trace.name_matches(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
@@ -143,7 +143,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     when each event of ``rows`` begins; −1 for none.
     """
     out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.name_matches(matches)[lane.rows])
+    mine = np.flatnonzero(trace.name_matches(matches, lane.rows))
     with_scope = np.flatnonzero(rows >= 0)
     thread, time = trace.thread[rows[with_scope]], trace.ts[rows[with_scope]]
     for code in distinct(thread).tolist():
@@ -331,7 +331,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 def _computing(context: Context, device: int | None) -> Intervals:
     """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
     trace, gpu = context.trace, context.gpu
-    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.name_matches(is_communication)[gpu.rows]
+    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.name_matches(is_communication, gpu.rows)
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))
     return union(gpu.start[mine], gpu.end[mine])
 

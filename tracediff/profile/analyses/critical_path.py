@@ -253,15 +253,13 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
     unknown_step, unknown, awaited_until = np.array(path.unknown, np.int64).reshape(-1, 3).T
     waits = np.where(before >= 0, BETWEEN, QUEUED)
-    parts: list[tuple[Int64, Int64 | int, Int64, Int64, Int64]] = [
-        (step, EVENT, event, start[k], departure),
+    parts = [
+        (step, np.full(len(step), EVENT), event, start[k], departure),
         (step, waits, event, ready, start[k]),
-        (host_step, HOST, thread, since, until),
+        (host_step, np.full(len(host_step), HOST), thread, since, until),
+        (unknown_step, np.full(len(unknown_step), UNKNOWN), np.full(len(unknown_step), -1), unknown, awaited_until),
     ]
-    parts.append((unknown_step, UNKNOWN, np.full(len(unknown_step), -1), unknown, awaited_until))
-    steps, what, owner, begin, stop = (
-        np.concatenate([np.broadcast_to(part[i], len(part[0])) for part in parts]) for i in range(5)
-    )
+    steps, what, owner, begin, stop = (np.concatenate(column) for column in zip(*parts, strict=True))
     begin = np.maximum(begin, completions[steps])
     lasting = np.flatnonzero(stop > begin)
     what, owner, begin, stop = what[lasting], owner[lasting], begin[lasting], stop[lasting]

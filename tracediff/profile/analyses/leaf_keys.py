@@ -153,6 +153,8 @@ class Sources(Struct, dict=True):
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
     rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER in name))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
+    if not len(rows):
+        return NOTHING, rows, rows
     compiles = trace.name_matches(lambda name: COMPILER in name, rows)
     captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
     loads = trace.name_matches(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)

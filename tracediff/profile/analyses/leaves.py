@@ -165,7 +165,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
         return np.searchsorted(cells, cell) if is_sparse else cell
 
     is_sparse, cells = False, np.arange(len(context.steps) * leaves)
-    every = [parts, *totals]
+    every: list[PathParts | Totals] = [parts, *totals]
     if len(cells) > bounds.EMPTY_CELLS * sum(len(some.step) for some in every):  # many steps with leaves of their own
         cells, is_sparse = distinct(np.concatenate([cell_of(some) for some in every])), True
     path_ns, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))

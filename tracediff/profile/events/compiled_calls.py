@@ -22,7 +22,7 @@ def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
     not the same call of the same graph in every step is none of them.
     """
     trace, calls, ops, annotations = context.trace, context.calls, context.lanes["ops"], context.lanes["annotations"]
-    runs = lane_of(trace, annotations.rows[trace.name_matches(CALL_OF_GRAPH.match)[annotations.rows]], Notes())
+    runs = lane_of(trace, annotations.rows[trace.name_matches(CALL_OF_GRAPH.match, annotations.rows)], Notes())
     if not len(runs.rows):
         return no_compiled_calls()
     around = enclosing(runs, ops.thread, ops.start)

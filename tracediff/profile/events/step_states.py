@@ -31,6 +31,8 @@ STATES = (
 """The states in order of precedence: an instant has the first state that applies."""
 
 GPU_STATES = STATES[:4]
+BUSY_STATES = STATES[:3]
+"""In which a GPU works."""
 LABELS = {
     "gpu_compute": "GPU compute",
     "gpu_comm": "GPU communication",
@@ -129,7 +131,7 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    communicates = trace.name_matches(is_communication)[gpu.rows]
+    communicates = trace.name_matches(is_communication, gpu.rows)
     kernel = trace.category[gpu.rows] == cat.KERNEL
     launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
     for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
@@ -138,9 +140,9 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.name_matches(lambda name: "DataLoader" in name)[annotations.rows]
+    loading = trace.name_matches(lambda name: "DataLoader" in name, annotations.rows)
     calls = trace.complete(cat.CALLS)
-    waits = trace.name_matches(is_synchronising)[calls]
+    waits = trace.name_matches(is_synchronising, calls)
     launching = calls[np.isin(calls, gpu.launch)]
     return [
         _layer("data_loading", trace, annotations.rows[loading]),

@@ -88,7 +88,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     if not len(gpu.rows):
         return _no_work()
     around = np.append(ops.parent, -1)[_launched(context)]
-    records = np.where(trace.name_matches(is_communication)[gpu.rows], np.append(ops.rows, -1)[around], -1)
+    records = np.where(trace.name_matches(is_communication, gpu.rows), np.append(ops.rows, -1)[around], -1)
     moved = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[gpu.rows]
     return _table(
         gpu.step,

@@ -39,6 +39,7 @@ def matched(names: Sequence[str]) -> Callable[[int], str]:
     return lambda code: match_name(names[code]) if code >= 0 else ""
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def is_wrapper(name: str) -> bool:
     """Whether an op of this name only wraps others (compiled regions, autograd nodes, dynamo and AOT scopes)."""
     return name.startswith(AUTOGRAD_ENGINE) or is_compiled_call(name)

@@ -80,7 +80,7 @@ class Calls(Struct, frozen=True):
 def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes) -> Calls:
     """The call tree of the steps of ``trace``."""
     ops = lanes["ops"]
-    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper)[ops.rows]
+    operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper, ops.rows)
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
     around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below

@@ -159,6 +159,8 @@ PART = late(r"[^.]+(?:\.\d+)*")
 
 def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
     """Position in ``rows``, of GPU events of graph replays → where their annotation places them; none without one."""
+    if not len(rows):
+        return {}
     columns = {name: _texts(trace, name, rows) for name in GRAPH_ANNOTATIONS}
     path_of_key: dict[tuple[int, ...], CallPath] = {}
     paths: dict[int, CallPath] = {}

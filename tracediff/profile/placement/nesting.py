@@ -40,6 +40,9 @@ class Lane(Struct, frozen=True, kw_only=True):
     self_ns: Int64
 
 
+EMPTY = Lane(**{name: np.zeros(0, np.int64) for name in Lane.__struct_fields__})
+
+
 def thread_number(identity: int | str | None) -> int | None:
     """The number that the id of a process or thread is or spells; None for any other."""
     if isinstance(identity, str):
@@ -54,6 +57,8 @@ def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
 
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     """The lane made of the complete events ``rows``."""
+    if not len(rows):
+        return EMPTY
     rows, thread = _outer_first(trace, rows, trace.thread[rows])
     start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
@@ -239,6 +244,8 @@ def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
     """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
     of its children: per scope they add up to its self time.
     """
+    if not len(lane.rows):
+        return lane.start, lane.end, lane.rows
     inner = np.flatnonzero(lane.parent >= 0)
     scopes = np.arange(len(lane.rows))
     if mask is not None:
@@ -274,9 +281,11 @@ def _lasting(start: Int64, end: Int64, position: Int64) -> Pieces:
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:
     """The painting of disjoint pieces."""
+    if not len(start):
+        return NOTHING
     order = np.argsort(start, kind="stable")
     start, end, rows = start[order], end[order], rows[order]
-    is_last = np.append(start[1:] > end[:-1], True)[: len(start)]  # where nothing follows at once
+    is_last = np.append(start[1:] > end[:-1], True)  # where nothing follows at once
     place = np.arange(1, len(start) + 1) + np.cumsum(is_last) - is_last
     size = 1 + len(start) + np.count_nonzero(is_last)
     times, then = np.full(size, ALWAYS), np.full(size, -1)

@@ -75,7 +75,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
     modules = module_lane(trace)
     module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, annotations.rows[trace.name_matches(_is_users)[annotations.rows]], Notes())
+    users = lane_of(trace, annotations.rows[trace.name_matches(_is_users, annotations.rows)], Notes())
     user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
@@ -143,7 +143,7 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
-    backward = trace.name_matches(BACKWARD_OP.search)[ops.rows] & (trace.category[ops.rows] == cat.CPU_OP)
+    backward = trace.name_matches(BACKWARD_OP.search, ops.rows) & (trace.category[ops.rows] == cat.CPU_OP)
     phases = np.full(len(ops.rows), -1, np.int8)
     phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)

@@ -186,7 +186,7 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     lasting = np.flatnonzero(gpu.end > gpu.start)
     lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
     start, launch = gpu.start[lasting], gpu.launch[lasting]
-    speaks = np.flatnonzero(context.trace.name_matches(is_communication)[gpu.rows[lasting]] & (launch >= 0))
+    speaks = np.flatnonzero(context.trace.name_matches(is_communication, gpu.rows[lasting]) & (launch >= 0))
     idle_since = np.maximum.accumulate(gpu.end[lasting])[np.searchsorted(start, start[speaks], side="left") - 1]
     idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
     launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
@@ -196,7 +196,7 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
 def _on_host(context: Context) -> Intervals:
     """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
     trace, rows = context.trace, context.lanes["annotations"].rows
-    some = rows[trace.name_matches(is_host_collective)[rows]]
+    some = rows[trace.name_matches(is_host_collective, rows)]
     return union(*trace.spans(some))
 
 

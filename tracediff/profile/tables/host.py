@@ -165,7 +165,7 @@ SYNCHRONISATIONS = TableSchema(
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
     trace, ops = context.trace, context.lanes["ops"]
-    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising)[ops.rows]
+    waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising, ops.rows)
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
     keys: list[Key] = [

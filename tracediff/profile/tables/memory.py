@@ -177,7 +177,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
     if not len(ops.rows):
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
-    is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match)[ops.rows]
+    is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match, ops.rows)
     position = np.append(nearest(ops, is_caller), -1)[innermost]
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))

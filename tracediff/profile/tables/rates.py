@@ -114,7 +114,7 @@ def rate_rows(context: Context) -> TableRows:
     charged = np.append(nearest(ops, _charged(context)), -1)[position]
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
-        charged[copied[trace.name_matches(has_traffic)[ops.rows[charged[copied]]]]] = -1
+        charged[copied[trace.name_matches(has_traffic, ops.rows[charged[copied]])]] = -1
     operator = np.append(nearest(ops, context.calls.operator), -1)[position]
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
@@ -177,7 +177,7 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     """
     trace, ops = context.trace, context.lanes["ops"]
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
-    heavy, light = (cpu_op & trace.name_matches(has_formula)[ops.rows] for has_formula in (has_flop, has_traffic))
+    heavy, light = (cpu_op & trace.name_matches(has_formula, ops.rows) for has_formula in (has_flop, has_traffic))
     code_of_base: dict[str, int] = {}
     base = np.array([code_of_base.setdefault(base_of(name), len(code_of_base)) for name in trace.names], np.int64)[
         trace.name[ops.rows]
@@ -198,8 +198,8 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     none = int(len(owners) > 0 and owners[0] < 0)
     owners = owners[none:]
     rows, outer = ops.rows[owners], ops.parent[owners]
-    partial = trace.name_matches(lambda name: name in PARTS)[rows] & (outer >= 0)
-    partial[partial] = trace.name_matches(lambda name: name == WHOLE)[ops.rows[outer[partial]]]
+    partial = trace.name_matches(lambda name: name in PARTS, rows) & (outer >= 0)
+    partial[partial] = trace.name_matches(lambda name: name == WHOLE, ops.rows[outer[partial]])
     described = np.where(partial, ops.rows[outer], rows)
     texts = [
         trace.text_column(a, cat.CPU_OP)[described].astype(np.int64)

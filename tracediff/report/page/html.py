@@ -22,8 +22,9 @@ from tracediff.charts.theme import palette
 from tracediff.errors import printable
 from tracediff.formatting import browser_format
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, hardware, where
+from tracediff.present.answer import answer_of, where
 from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
+from tracediff.present.setting import hardware
 from tracediff.present.tables import comparison_tables
 from tracediff.present.terms import meaning
 from tracediff.report.page.figures import PageCharts, page_charts

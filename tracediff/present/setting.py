@@ -1,0 +1,111 @@
+"""`Comparison` → what was compared: the sides' names, their devices, runs, ranks and steps."""
+
+from __future__ import annotations
+
+from tracediff import bounds
+from tracediff.aggregate.summary import Side
+from tracediff.diff.comparison import Comparison
+from tracediff.formatting import plural, ranges, time_unit
+from tracediff.ingest.model.unread import unread_devices
+from tracediff.pair import SIDES, Pair
+
+SEPARATORS = "_-./@ "
+"""Where a name that begins like the other's may be cut."""
+
+
+def heading(comparison: Comparison) -> str:
+    """``A → B``; where columns cannot have the labels, which is which: ``control: A → test: B``."""
+    labels = comparison.control.label, comparison.test.label
+    if side_names(comparison) == SIDES != labels:
+        labels = f"control: {labels[0]}", f"test: {labels[1]}"
+    return " → ".join(labels)
+
+
+def side_names(comparison: Comparison) -> Pair[str]:
+    """What columns of the sides are called: their labels, without what both begin with if they are long; ``control``
+    and ``test`` where they are long even so.
+    """
+    names = Pair(comparison.control.label, comparison.test.label)
+    if max(map(len, names)) > bounds.SIDE_NAME:
+        start = _common_start(names)
+        names = names.map(lambda label: label[start:])
+    is_usable = min(map(len, names)) > 0 and max(map(len, names)) <= bounds.SIDE_NAME and names[0] != names[1]
+    return names if is_usable else SIDES
+
+
+def _common_start(names: Pair[str]) -> int:
+    """How many characters both names begin with, up to a separator."""
+    same = 0
+    for k, (control, test) in enumerate(zip(*names, strict=False), 1):
+        if control != test:
+            break
+        same = k if control in SEPARATORS else same
+    return same
+
+
+def spread(comparison: Comparison) -> str:
+    """``steps 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps; empty where no side has several."""
+    spans = spans_us(comparison)
+    if spans is None or all(least == most for least, most in spans):
+        return ""
+    unit = time_unit([us for span in spans for us in span])
+    texts = [unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}" for least, most in spans]
+    return f"steps {texts[0]} → {texts[1]} {unit.name}"
+
+
+def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
+    """The shortest and the longest used step of both sides; None where a side has none."""
+    periods = [
+        [step.period_ns / 1000 for steps in side.steps.values() for step in steps]
+        for side in (comparison.control, comparison.test)
+    ]
+    return Pair(*((min(side), max(side)) for side in periods)) if all(periods) else None
+
+
+def facts(comparison: Comparison) -> str:
+    """One line on what was compared: devices, runs, ranks, steps; but for what a caution states of both sides."""
+    c, t = comparison.control, comparison.test
+    stated = {reason.code for reason in comparison.comparability.reasons}
+    parts = [] if "gpu" in stated else [_same(hardware(c), hardware(t))]
+    parts.append(_same(plural(c.runs, "run"), plural(t.runs, "run")))
+    parts[-1] += " per side" if c.runs == t.runs else ""
+    if "ranks" not in stated and (max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks):
+        parts.append(_same(_ranks(c), _ranks(t)))
+    parts.append(_same(steps_used(c), steps_used(t)))
+    return " · ".join(parts)
+
+
+def _same(control: str, test: str) -> str:
+    return control if control == test else f"{control} → {test}"
+
+
+def hardware(side: Side) -> str:
+    """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
+    gpus = ", ".join(filter(None, side.devices))
+    if side.has_gpu:
+        return gpus or "GPU unknown"
+    if side.unrecorded_launches:
+        return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
+    if unread_devices(side.notes):
+        return "host only"
+    return f"{gpus}, no GPU events" if gpus else "CPU"
+
+
+def not_recorded(side: Side) -> str:
+    """``GPU activity was not recorded (420 launches)``."""
+    launches = side.unrecorded_launches
+    return f"GPU activity was not recorded ({launches:,} {'launch' if launches == 1 else 'launches'})"
+
+
+def _ranks(side: Side) -> str:
+    listed = ranges(side.ranks)
+    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (step: the slowest, work: the mean)"
+
+
+def steps_used(side: Side) -> str:
+    """``steps 3–6 (recorded: 2–6)``."""
+    if side.whole_file:
+        return "the whole file as one step"
+    used = ranges(side.steps_used)
+    recorded = "" if side.steps_used == side.steps_recorded else f" (recorded: {ranges(side.steps_recorded)})"
+    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
