@@ -354,11 +354,11 @@ def _as_they_come(
         from tracediff.progress import Meter
 
         meter = Meter(sizes, [0] * len(files), progress)
-        for k, wanted in enumerate(files):
-            yield k, attempt(wanted, partial(meter.read, k))
+        for k, task in enumerate(files):
+            yield k, attempt(task, partial(meter.read, k))
             meter.finish(k)
     else:
-        yield from ((k, attempt(wanted, None)) for k, wanted in enumerate(files))
+        yield from ((k, attempt(task, None)) for k, task in enumerate(files))
 
 
 def _attempt(
