@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
@@ -38,7 +38,9 @@ from tracediff.profile.model.profile import Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
-from tracediff.progress import Meter, OnProgress
+
+if TYPE_CHECKING:
+    from tracediff.progress import OnProgress
 
 
 class SetOptions(Struct, frozen=True):
@@ -348,12 +350,15 @@ def _as_they_come(
         from tracediff.process.workers import Processes
 
         yield from Processes(files, sizes, attempt, progress).run(jobs)
-    else:
-        meter = Meter(sizes, [0] * len(files), progress) if progress else None
+    elif progress:
+        from tracediff.progress import Meter
+
+        meter = Meter(sizes, [0] * len(files), progress)
         for k, task in enumerate(files):
-            yield k, attempt(task, partial(meter.read, k) if meter else None)
-            if meter:
-                meter.finish(k)
+            yield k, attempt(task, partial(meter.read, k))
+            meter.finish(k)
+    else:
+        yield from ((k, attempt(task, None)) for k, task in enumerate(files))
 
 
 def _attempt(

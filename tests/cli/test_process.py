@@ -137,7 +137,10 @@ def test_help_and_import_load_nothing_heavy():
 @pytest.mark.slow
 def test_the_terminal_answer_of_runs_imports_little():
     sides = [str(ROOT / "sample_traces" / "ensemble" / side) for side in ("loop", "vmap")]
-    heavy = "('jinja2', 'jsonschema', 'pandas', 'plotly', 'scipy', 'torch', 'numpy.f2py', 'numpy.testing')"
+    heavy = (
+        "('jinja2', 'jsonschema', 'pandas', 'plotly', 'scipy', 'torch', 'numpy.f2py', 'numpy.testing', "
+        "'rich.progress', 'tracediff.present.tables', 'tracediff.profile.analyses.collective_ops')"
+    )
     code = (
         f"import sys; from tracediff_cli.group import cli; cli(['compare', *{sides!r}], standalone_mode=False); "
         f"print([m for m in {heavy} if m in sys.modules]); "

@@ -124,7 +124,7 @@ def _tensor_cores(work: NodeWork) -> Reason | None:
         used = known_ns = 0
         for group in work.groups:
             for member in group.members[side]:
-                uses = uses_tensor_cores(member.name)
+                uses = uses_tensor_cores(member.name) if member.category == KERNEL else None
                 known_ns += member.ns if uses is not None else 0
                 used += member.ns if uses else 0
         whole = sum(m.ns for g in work.groups for m in g.members[side])
