@@ -287,7 +287,7 @@ def _first_calls(leaves: Leaves) -> list[Fact]:
     calls = [sum(side.values()) for side in counted]
     if max(calls) < 1:
         return []
-    called = " and ".join(sorted(counted[0].keys() | counted[1].keys()))
-    how_often = f"{called} {counts(calls[0], calls[1])} ×"
+    call_names = " and ".join(sorted(counted[0].keys() | counted[1].keys()))
+    how_often = f"{call_names} {counts(calls[0], calls[1])} ×"
     text = f"not steady state: memory is still allocated from the driver ({how_often}), as in first calls"
     return [Fact(FIRST_CALLS, text, f"{calls[0]:g} calls", f"{calls[1]:g} calls")]

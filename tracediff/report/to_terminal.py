@@ -110,11 +110,11 @@ def show(
     usual = screen.is_usual and not comparison.was_refused
     following = next_command(comparison, command) if usual else None
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
-    taken = ceil(len(last.rstrip()) / console.width)
+    covered = ceil(len(last.rstrip()) / console.width)
     answer = render(comparison, screen)
     for shorter in _shorter(screen) if usual else ():
         most = SHORT if screen.rows > LEAST_ROWS else SCREEN
-        if len(console.render_lines(answer)) + taken <= most:
+        if len(console.render_lines(answer)) + covered <= most:
             break
         screen, answer = shorter, render(comparison, shorter)
     print_screen(console, answer)
@@ -267,7 +267,7 @@ UNTESTED = "untested: fewer than 3 runs per side"
 
 
 def explanation(
-    found: Explanation,
+    explanation: Explanation,
     width: int,
     names: Pair[str] = SIDES,
     *,
@@ -282,7 +282,7 @@ def explanation(
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
-    table_of_causes = explanation_table(found, most, names)
+    table_of_causes = explanation_table(explanation, most, names)
     if not table_of_causes.lines:
         return []
     labels = [printable(line.label) for line in table_of_causes.lines]

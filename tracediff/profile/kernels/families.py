@@ -356,9 +356,11 @@ def contained(pattern: str) -> tuple[str, ...]:
     left, groups = ANY_OR_NONE.sub(BREAK, pattern), 1
     while groups:
         left, groups = GROUP.subn(flat, left)
-    found = [texts for k, texts in enumerate(choices, 1) if chr(CHOICE + k) in left]
-    found += [(text,) for text in PLAIN.findall(left) if not text.endswith("::")]  # what all names of a library have
-    return max(found, key=lambda texts: min(map(len, texts)), default=("",))
+    candidates = [texts for k, texts in enumerate(choices, 1) if chr(CHOICE + k) in left]
+    candidates += [
+        (text,) for text in PLAIN.findall(left) if not text.endswith("::")
+    ]  # what all names of a library have
+    return max(candidates, key=lambda texts: min(map(len, texts)), default=("",))
 
 
 class Rule(Struct, frozen=True):
