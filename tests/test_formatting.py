@@ -75,7 +75,7 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     console = Console(width=100, file=StringIO())
     console.print(render(comparison))
     screen = console.file.getvalue()
-    assert f"control {unit} " in screen
+    assert f"control/trace {unit} " in screen
     assert re.search(rf"^all operators +1 +{plain} +{plain} ", screen, re.MULTILINE)
     assert f"| **step** | {plain} | {plain} |" in to_markdown(comparison)
 

@@ -187,8 +187,9 @@ def part(amount: float, whole: float) -> str:
 
 
 def count(n: float) -> str:
-    """Events per step: ``3``, or ``3.5`` if not an integer."""
-    return _signless_zero(f"{n:,.0f}" if abs(n - round(n)) < INTEGRAL else f"{n:,.1f}")
+    """Events per step: ``3``, or ``3.5`` if not an integer and below 1,000."""
+    is_whole = abs(n - round(n)) < INTEGRAL or not _decimals(DECIMALS, n)
+    return _signless_zero(f"{n:,.0f}" if is_whole else f"{n:,.1f}")
 
 
 def signed_count(n: float) -> str:

@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables."""
 HEADINGS = [
-    ["Why", "its time (µs)", "step change"],
+    ["Why (change: what the step waits for)", "control → test (µs)", "step change"],
     ["state", "control", "test", "change"],
     ["name", "count", "control", "test", "change"],
 ]

@@ -334,7 +334,7 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
     compared = [
-        f"{_joined_numbers(common)} of {_joined_numbers(ranks)}"
+        f"{_joined_numbers(ranks)} (compared: {_joined_numbers(common)})"
         if common and common != ranks
         else _joined_numbers(ranks)
         for ranks in ranks_of_sides

@@ -16,7 +16,8 @@ window.numbers = ((format) => {
   }
   const plain = (amount, unit) => digits(amount / unit.size, unit.decimals);
   const signed = (value, text) => (value > 0 && /[1-9]/.test(text) ? `+${text}` : text);
-  const count = (n) => digits(n, Math.abs(n - Math.round(n)) < format.integral ? 0 : 1);
+  const isWhole = (n) => Math.abs(n - Math.round(n)) < format.integral || !decimalsOf(format.decimals, n);
+  const count = (n) => digits(n, isWhole(n) ? 0 : 1);
   const counts = (a, b) => (a === b ? count(a) : `${count(a)} → ${count(b)}`);
   const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
   const percent = (share) => `${digits(100 * share, share ? decimalsOf(format.percent_decimals, share) : 0)} %`;
