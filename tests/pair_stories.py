@@ -266,7 +266,9 @@ STORIES = (
             ("rank 0 is compared with rank 0", lambda t: list(t.comparison.control.ranks) == [0]),
             (
                 "it states which ranks are compared",
-                lambda t: "rank 0, 1 (compared: 0) → 0" in {reason.short for reason in t.comparison.comparability.reasons},
+                lambda t: (
+                    "rank 0, 1 (compared: 0) → 0" in {reason.short for reason in t.comparison.comparability.reasons}
+                ),
             ),
             (
                 "one AllGather is first, with its time",

@@ -93,7 +93,8 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         delta_us=change,
         because=CLOSED,
     )
-    heads = f"Why (change: what the {explanation.period} waits for)", f"{ARROW.join(names)} ({unit.name})", f"{explanation.period} change"
+    period = explanation.period
+    heads = f"Why (change: what the {period} waits for)", f"{ARROW.join(names)} ({unit.name})", f"{period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
