@@ -33,13 +33,12 @@ from tracediff.ingest.read import read_trace
 from tracediff.patterns import Late
 from tracediff.process.user_patterns import first_found
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.families import Rule, family_of, uses_tensor_cores
+from tracediff.profile.kernels.families import family_of, uses_tensor_cores
 from tracediff.profile.kernels.match_names import match_name
 
 PACKAGES = (tracediff, tracediff_cli, tracediff_dashboards)
 ELSEWHERE = {
     ("runtimes", "_any_of"),  # called for module constants only
-    ("families", "_rule"),  # the same
     ("patterns", "__getattr__"),  # of those that `late` was called for
     ("display_names", "_without_own_scope"),  # an escaped name without repetitions
     ("flame", "_modules"),  # the same
@@ -71,8 +70,6 @@ def patterns_in(value: Any) -> Iterator[re.Pattern[Any]]:
         yield value
     elif isinstance(value, Late):
         yield re.compile(value.pattern, value.given_flags)
-    elif isinstance(value, Rule):
-        yield from patterns_in([pattern for _, pattern in value.patterns])
     elif isinstance(value, dict):
         yield from patterns_in(list(value.values()))
     elif isinstance(value, list | tuple):

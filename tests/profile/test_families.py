@@ -21,7 +21,6 @@ from tracediff.profile.kernels.families import (
     Families,
     _built_in,
     _words,
-    contained,
     family_of,
     family_of_kernel,
     read_rules,
@@ -295,19 +294,3 @@ def test_the_table_of_names_is_one_of_many_names():
 )
 def test_rules_search_the_words_of_a_name(name, words):
     assert _words(name) == words
-
-
-@pytest.mark.parametrize(
-    ("pattern", "texts"),
-    [
-        ("soft_?max", ("soft",)),  # of two texts of the same length the first
-        ("(?<![a-z])rope(?![a-z])", ("rope",)),
-        ("kv_(?:indices|splits)", ("indices", "splits")),
-        (r"aten::(?:add)?(?:mm|bmm)\b", ("mm", "bmm")),
-        ("aten::(?:a|[bc])", ("a", "")),  # one of them has no text: all names are searched
-        ("(?:first|1st)(?:(?!first)x)*?(?:second)", ("second",)),
-        (r"[a-z]+\d?", ("",)),
-    ],
-)
-def test_a_pattern_is_searched_where_a_text_of_each_match_is(pattern, texts):
-    assert contained(pattern) == texts

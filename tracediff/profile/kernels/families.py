@@ -196,14 +196,6 @@ MANGLED = late(r"L[a-z]n?\d+E|S[0-9A-Z]?_|T\d?_|DF16|([1-9]\d{0,3})(?=[A-Za-z_])
 """An argument, a reference back, or the length of the identifier that follows."""
 
 
-PLAIN = re.compile(r"[a-z0-9_:]+")
-ANY_OR_NONE = re.compile(r"\\.|\[[^\[\]]*\]|[\w:][?*]")
-"""Parts of a pattern that match one of several characters, or none."""
-GROUP = re.compile(r"\((\?(?:[=!:]|<[=!]))([^()]*)\)([?*]?)")
-BREAK, CHOICE = " ", 0xE000
-"""What stands for such a part, and from which character on those stand that are for groups."""
-
-
 class Families(Struct, frozen=True):
     """Rules that map names to families: a user's own, then the built-in ones.
 
@@ -302,7 +294,7 @@ def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool)
 
 def _built_in(name: str, on_device: bool) -> str | None:
     rules, words = _ON_DEVICE if on_device else _BUILT_IN, _words(name)
-    return next((rule.family for rule in rules if rule.is_found(words)), None)
+    return next((family for family, pattern in rules if pattern.search(words)), None)
 
 
 def _words(name: str) -> str:
@@ -337,71 +329,8 @@ def _in_words(pattern: str) -> str:
     )
 
 
-def contained(pattern: str) -> tuple[str, ...]:
-    """Texts one of which each match of ``pattern`` contains, the longest there are; ``pattern`` has no alternatives but
-    in groups.
-    """
-    choices: list[tuple[str, ...]] = []
-
-    def flat(group: re.Match[str]) -> str:
-        opening, body, quantifier = group.groups()
-        if opening != "?:" or quantifier:  # matches nothing itself, or need not match
-            return BREAK
-        alternatives = body.split("|")
-        if len(alternatives) == 1:
-            return str(body)
-        choices.append(tuple(max(PLAIN.findall(text), key=len, default="") for text in alternatives))
-        return chr(CHOICE + len(choices))
-
-    left, groups = ANY_OR_NONE.sub(BREAK, pattern), 1
-    while groups:
-        left, groups = GROUP.subn(flat, left)
-    candidates = [texts for k, texts in enumerate(choices, 1) if chr(CHOICE + k) in left]
-    candidates += [
-        (text,) for text in PLAIN.findall(left) if not text.endswith("::")
-    ]  # what all names of a library have
-    return max(candidates, key=lambda texts: min(map(len, texts)), default=("",))
-
-
-class Rule(Struct, frozen=True):
-    """A family and what its names contain. Most patterns are plain text, or need a text that few names have; so few of
-    them are compiled, which takes longer than to read a small trace.
-
-    Attributes:
-        plain: texts, each of which is enough.
-        patterns: (texts one of which it needs, pattern).
-    """
-
-    family: str
-    plain: tuple[str, ...]
-    patterns: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
-
-    def is_found(self, words: str) -> bool:
-        """Whether the rule is for a name of these words."""
-        for text in self.plain:
-            if text in words:
-                return True
-        for texts, pattern in self.patterns:
-            for text in texts:
-                if text in words:
-                    if pattern.search(words):
-                        return True
-                    break
-        return False
-
-
-def _rule(family: str, patterns: str) -> Rule:
-    written = _in_words(patterns).split()
-    searched = [pattern for pattern in written if not PLAIN.fullmatch(pattern)]
-    return Rule(
-        family,
-        tuple(pattern for pattern in written if PLAIN.fullmatch(pattern)),
-        tuple((contained(pattern), late(pattern)) for pattern in searched),
-    )
-
-
-_BUILT_IN = tuple(_rule(family, patterns) for family, patterns in RULES)
-_ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule.family != COMMUNICATION)
+_BUILT_IN = tuple((family, late(_in_words("|".join(patterns.split())))) for family, patterns in RULES)
+_ON_DEVICE = tuple(rule for rule in _BUILT_IN if rule[0] != COMMUNICATION)
 
 
 ATTENTION = r"flash_(?:fwd|bwd)|fmha_cutlass"
