@@ -214,23 +214,23 @@ def load_sets(
         options,
         progress,
     )
-    sets = []
+    sets: list[TraceSet] = []
+    with_stored_label: list[tuple[TraceSet, str]] = []
     for where, tasks, of_set, label, traces, notes in zip(
         wheres, to_read, set_options, labels, restored, notes_of_sets, strict=True
     ):
         if traces is None:
             profiles = _usable([outcomes[task] for task in tasks], notes, where, options.keep_going)
             traces = _arranged(profiles, where, of_set, label, notes, options)
+        elif not of_set.label:
+            with_stored_label.append((traces, label))
         sets.append(traces)
     if any(logs):
         from tracediff.aggregate.compiled import add_torch_logs
 
         for traces_of_set, logs_of_set in zip(sets, logs, strict=True):
             add_torch_logs(traces_of_set, logs_of_set)
-    has_stored_label = [
-        bool(snapshot) and not of_set.label for snapshot, of_set in zip(snapshots, set_options, strict=True)
-    ]
-    _make_labels_distinct(sets, labels, has_stored_label)
+    _make_labels_distinct(sets, with_stored_label)
     return sets
 
 
@@ -290,11 +290,11 @@ def _arranged(
     return traces
 
 
-def _make_labels_distinct(sets: list[TraceSet], names: list[str], has_stored_label: list[bool]) -> None:
+def _make_labels_distinct(sets: list[TraceSet], with_stored_label: list[tuple[TraceSet, str]]) -> None:
     """Label a snapshot by its file name if another set has the label stored in it."""
     labels = [traces.label for traces in sets]
-    for traces, name, is_stored in zip(sets, names, has_stored_label, strict=True):
-        if is_stored and labels.count(traces.label) > 1:
+    for traces, name in with_stored_label:
+        if labels.count(traces.label) > 1:
             traces.label = name.removesuffix(SNAPSHOT_SUFFIX)
 
 
