@@ -99,10 +99,10 @@ def planted_in(line: Cause, comparison: Comparison, truth: Truth) -> float:
 
 
 def _node(line: Cause, comparison: Comparison) -> Node:
-    """The node of a line; of the rest of a node, that node."""
+    """The node of a line; of others of a node, that node."""
     assert comparison.explanation is not None
     node = comparison.explanation.root
-    if not line.node.label.startswith(("rest of ", "other ")) or line.node.children:
+    if not line.node.label.startswith("other ") or line.node.children:
         return line.node
     for label in line.trail:
         node = node.children[label]

@@ -279,15 +279,15 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
 
 def _first_calls(leaves: Leaves) -> list[Fact]:
     """first-calls: memory is still got from the driver, at least once per step: the caching allocator grows."""
-    counted: list[dict[str, float]] = [defaultdict(float), defaultdict(float)]
-    for side, (names, numbers) in enumerate(zip(leaves.names, leaves.count, strict=True)):
-        for name, number in zip(names, numbers.tolist(), strict=True):
+    calls, names = [0.0, 0.0], set()
+    for side, (names_of_side, numbers) in enumerate(zip(leaves.names, leaves.count, strict=True)):
+        for name, number in zip(names_of_side, numbers.tolist(), strict=True):
             if is_allocation(name):
-                counted[side][name] += number
-    calls = [sum(side.values()) for side in counted]
+                calls[side] += number
+                names.add(name)
     if max(calls) < 1:
         return []
-    call_names = " and ".join(sorted(counted[0].keys() | counted[1].keys()))
+    call_names = " and ".join(sorted(names))
     how_often = f"{call_names} {counts(calls[0], calls[1])} ×"
     text = f"not steady state: memory is still allocated from the driver ({how_often}), as in first calls"
     return [Fact(FIRST_CALLS, text, f"{calls[0]:g} calls", f"{calls[1]:g} calls")]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from msgspec import Struct
 
 from tracediff.arrays import Floats
+from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.leaves import GPU, HOST
+from tracediff.explain.tree import Node
 from tracediff.formatting import percent, percents
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import BUSY_STATES
@@ -35,14 +37,13 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
     paths = {NAMES[label]: node.path for label, node in explanation.root.children.items() if label in NAMES}
     if not all(explanation.root.path) or not paths:
         return None
-    return Pair(*(_limit(comparison, paths, side) for side in (0, 1)))
+    return Pair(*(_limit(step, explanation.root, paths, side) for side in (0, 1)))
 
 
-def _limit(comparison: Comparison, paths: dict[str, Floats], side: int) -> Limit:
-    step, whole = comparison.step_time, comparison.explanation.root.path[side]  # type: ignore[union-attr]
+def _limit(step: StepTime, root: Node, paths: dict[str, Floats], side: int) -> Limit:
     busy = sum(state.time[side] for state in step.states if state.name in BUSY_STATES)
     by = max(paths, key=lambda name: paths[name][side])
-    return Limit(by=by, path=float(paths[by][side] / whole), gpu_busy=busy / step.period[side])
+    return Limit(by=by, path=float(paths[by][side] / root.path[side]), gpu_busy=busy / step.period[side])
 
 
 def limits_sentence(comparison: Comparison) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import chain
 
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
@@ -44,12 +45,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     rows = [row for row in comparison.work_changes if row.delta]
     if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
         if name := _event(comparison, first):
-            is_work = any(
-                name in (member.op, member.name)
-                for g in comparison.work.groups
-                for side in g.members
-                for member in side
-            )
+            members = (member for group in comparison.work.groups for member in chain(*group.members))
+            is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
         return f"{command} {PARTS.get(''.join((*first.trail, first.node.label)[1:2]), '--table critical')}"
     if not rows:
