@@ -25,6 +25,15 @@ class Visit:
     page: object
     complaints: list[str] = field(default_factory=list)
 
+    def listeners(self, path: Path) -> list:
+        """(event, what hears it) for all that the page of ``path`` may complain of."""
+        return [
+            ("console", lambda m: m.type in ("error", "warning") and self.complaints.append(f"{m.type}: {m.text}")),
+            ("pageerror", lambda e: self.complaints.append(f"exception: {e}")),
+            ("dialog", lambda d: (self.complaints.append(f"dialog: {d.message}"), d.dismiss())),
+            ("request", lambda r: _leaves(r.url, path) and self.complaints.append(f"request: {r.url[:200]}")),
+        ]
+
 
 def faults(page) -> list[str]:
     """What axe finds serious or critical on a page, one line each: the rule and the first element."""
@@ -32,6 +41,26 @@ def faults(page) -> list[str]:
 
     found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
     return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]
+
+
+def entered(page, width, dark):
+    """The page, which another test may have left, as a new session would show it."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(media="screen", color_scheme="dark" if dark else "light", reduced_motion="reduce")
+    return page
+
+
+def left(page):
+    """End the session of a page: what it stored, allowed, routed and opened is gone."""
+    for other in page.context.pages:
+        if other is not page:
+            other.close()
+    page.unroute_all()
+    page.context.unroute_all()
+    page.context.clear_cookies()
+    page.context.clear_permissions()
+    if page.url != "about:blank":
+        page.evaluate("localStorage.clear(); sessionStorage.clear()")
 
 
 def scrolled(page):
@@ -58,35 +87,35 @@ def browser():
         running.close()
 
 
+@pytest.fixture(scope="session")
+def idle_pages():
+    """Pages that no test has open, each in a browser session of its own: a new one takes a second of processor time."""
+    return []
+
+
 @pytest.fixture
-def visit(browser) -> Iterator:
+def visit(browser, idle_pages) -> Iterator:
     """Opens a file: ``visit(path, width=1280, dark=False)`` → `Visit`, once the page's script has run."""
-    contexts = []
+    used = []
 
     def opened(path: Path, width: int = 1280, dark: bool = False, ready: str | None = "[data-ready]") -> Visit:
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", reduced_motion="reduce"
-        )
-        contexts.append(context)
-        visit = Visit(context.new_page())
-        url = path.as_uri()
-        visit.page.on(
-            "console",
-            lambda m: visit.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None,
-        )
-        visit.page.on("pageerror", lambda e: visit.complaints.append(f"exception: {e}"))
-        visit.page.on("dialog", lambda d: (visit.complaints.append(f"dialog: {d.message}"), d.dismiss()))
-        visit.page.on(
-            "request", lambda r: visit.complaints.append(f"request: {r.url[:200]}") if _leaves(r.url, path) else None
-        )
-        visit.page.goto(url)
+        page = entered(idle_pages.pop() if idle_pages else browser.new_context().new_page(), width, dark)
+        visit = Visit(page)
+        used.append((page, visit.listeners(path)))
+        for event, listener in used[-1][1]:
+            page.on(event, listener)
+        page.goto(path.as_uri())
         if ready:
-            visit.page.wait_for_selector(ready, state="attached")
+            page.wait_for_selector(ready, state="attached")
         return visit
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page, listeners in used:
+        for event, listener in listeners:
+            page.remove_listener(event, listener)
+        left(page)
+        page.goto("about:blank")
+        idle_pages.append(page)
 
 
 def _leaves(url: str, path: Path) -> bool:

@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
+from browser import entered, left
 from dashboard_runs import make_runs
 from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.reading.sets import Sets
@@ -53,6 +54,25 @@ class Tab:
         """A request ends."""
         self.asked.discard(request)
 
+    def listeners(self):
+        """(event, what hears it) for all events of the page that complaints and requests are read from."""
+        own = (self.url, "data:", "blob:")
+        return [
+            ("console", lambda m: m.type in ("error", "warning") and self.complaints.append(f"{m.type}: {m.text}")),
+            ("pageerror", lambda e: self.complaints.append(f"exception: {e}")),
+            ("dialog", lambda d: (self.complaints.append(f"dialog: {d.message}"), d.dismiss())),
+            ("request", lambda r: r.url.startswith(own) or self.complaints.append(f"request: {r.url[:200]}")),
+            ("response", lambda r: r.status >= 400 and self.complaints.append(f"{r.status}: {r.url[:200]}")),
+            ("request", self.asks),
+            ("requestfinished", self.is_answered),
+            ("requestfailed", self.is_answered),
+        ]
+
+    def empty(self, url):
+        """Leave the dashboard, without what it stored, for a small page at ``url``, which keeps its process."""
+        left(self.page)
+        self.page.goto(f"{url}/_favicon.ico")
+
     def go(self, path="/", ready="#page h1"):
         """Open a page and wait for it."""
         self.page.goto(self.url + path)
@@ -99,36 +119,22 @@ class Tab:
 
 
 @pytest.fixture
-def tab(browser, dashboard):
-    """Opens tabs, each a browser session of its own."""
-    contexts = []
+def tab(browser, dashboard, idle_pages):
+    """Opens tabs, each in a browser session of its own that holds nothing of earlier tests but the cache."""
+    used = []
 
-    def opened(width=1280, url=dashboard.url, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce", **options)
-        contexts.append(context)
-        new_tab = Tab(context.new_page(), url)
-        new_tab.page.on(
-            "console",
-            lambda m: new_tab.complaints.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None,
-        )
-        new_tab.page.on("pageerror", lambda e: new_tab.complaints.append(f"exception: {e}"))
-        new_tab.page.on("dialog", lambda d: (new_tab.complaints.append(f"dialog: {d.message}"), d.dismiss()))
-        new_tab.page.on(
-            "request",
-            lambda r: (
-                new_tab.complaints.append(f"request: {r.url[:200]}")
-                if not r.url.startswith((url, "data:", "blob:"))
-                else None
-            ),
-        )
-        new_tab.page.on("request", new_tab.asks)
-        for answered in ("requestfinished", "requestfailed"):
-            new_tab.page.on(answered, new_tab.is_answered)
-        new_tab.page.on(
-            "response", lambda r: new_tab.complaints.append(f"{r.status}: {r.url[:200]}") if r.status >= 400 else None
-        )
+    def opened(width=1280, url=dashboard.url, dark=False):
+        page = entered(idle_pages.pop() if idle_pages else browser.new_context().new_page(), width, dark)
+        new_tab = Tab(page, url)
+        listeners = new_tab.listeners()
+        for event, listener in listeners:
+            page.on(event, listener)
+        used.append((new_tab, listeners))
         return new_tab
 
     yield opened
-    for context in contexts:
-        context.close()
+    for used_tab, listeners in used:
+        for event, listener in listeners:
+            used_tab.page.remove_listener(event, listener)
+        used_tab.empty(dashboard.url)
+        idle_pages.append(used_tab.page)

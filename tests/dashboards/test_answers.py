@@ -144,7 +144,8 @@ def test_what_is_not_filtered_says_so_once_on_every_page(tab, url):
 
 
 def test_a_link_to_the_view_is_copied(tab, url):
-    app = tab(url=url, permissions=["clipboard-read", "clipboard-write"]).go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    app = tab(url=url).go(f"/changes{PAIR}&tab=kernels", ".ag-row")
+    app.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     app.page.click("#copy")
     app.page.wait_for_selector("#copy >> text=Link copied")
     assert app.page.evaluate("navigator.clipboard.readText()") == app.page.url

@@ -19,7 +19,7 @@ PAIR = "?control=base&test=faster"
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (768, "dark")])
 def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
-    app = tab(width, color_scheme=scheme)
+    app = tab(width, dark=scheme == "dark")
     for page in PAGES:
         app.go(f"/{page}{PAIR}").settle()
         assert app.page.evaluate("document.documentElement.scrollWidth") <= width
@@ -308,7 +308,7 @@ def test_thirty_quick_interactions_fail_nowhere(tab):
 
 
 def test_the_theme_is_kept_and_reaches_charts(tab):
-    app = tab(color_scheme="light").go(f"/{PAIR}", "#chart-step_waterfall .main-svg")
+    app = tab().go(f"/{PAIR}", "#chart-step_waterfall .main-svg")
     paper = "document.querySelector('#chart-step_waterfall .js-plotly-plot').layout.template.layout.paper_bgcolor"
     assert app.page.evaluate(paper) == "#FFFFFF"
     app.page.click("#theme-button")

@@ -97,7 +97,8 @@ def test_a_link_with_the_token_works_from_another_site_and_copied_links_for_the_
     server = bound(made, "127.0.0.1", 0)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_port}"
-    app = tab(url=url, permissions=["clipboard-read", "clipboard-write"])
+    app = tab(url=url)
+    app.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page, referrers = app.page, []
     page.on("request", lambda r: referrers.append(r.headers.get("referer", "")) if r.url.startswith(url) else None)
     links = f"<a id=a href='{url}/?token={TOKEN}'>a</a> <a id=b href='{url}/changes{QUERY}'>b</a>"
