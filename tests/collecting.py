@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
+
+from with_torch import collect_with_torch
 
 ROOT = Path(__file__).resolve().parents[1]
 SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
@@ -60,6 +60,5 @@ def no_step(variant):
 
 def collect(folder, *arguments, **environment):
     (folder / "train.py").write_text(TRAIN)
-    command = [sys.executable, "-m", "tracediff.collect", *map(str, arguments)]
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}", "NO_COLOR": "1", **environment}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=env, check=False)
+    path = f"{ROOT}{os.pathsep}{ROOT / 'cli'}"
+    return collect_with_torch(folder, [*map(str, arguments)], {"PYTHONPATH": path, "NO_COLOR": "1", **environment})
