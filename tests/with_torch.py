@@ -70,7 +70,7 @@ def _run_module(module: str, arguments: list[str]) -> None:
 class Worker:
     """What the collector asks of `subprocess.Popen`, of a fork of its process."""
 
-    def __init__(self, command: list[str], env: dict[str, str], stderr: int) -> None:
+    def __init__(self, command: list[str], env: dict[str, str], stderr: int) -> None:  # noqa: ARG002
         self._errors = Path(env["TMPDIR"]) / "stderr"
         module, *arguments = command[command.index("tracediff.collect.worker") :]
         self._process = get_context("fork").Process(target=_work, args=(self._errors, env, module, arguments))

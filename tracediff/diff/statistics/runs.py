@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import accumulate
+from operator import sub
 from statistics import NormalDist, fmean, median, stdev
 
 from msgspec import Struct
@@ -213,14 +216,17 @@ def _critical(n: int, m: int) -> int:
     return k
 
 
+@lru_cache(maxsize=128)
 def _u_counts(n: int, m: int) -> list[int]:
-    """How many of the orders of n and m values give each U = 0 … nm: the coefficients of Gauss' binomial."""
+    """How many of the orders of n and m values give each U = 0 … nm: the coefficients of Gauss' binomial, the product of
+    (1 − x^(m + i)) / (1 − x^i).
+    """
+    n, m = min(n, m), max(n, m)
     counts = [1] + [0] * (n * m)
     for i in range(1, n + 1):
-        for u in range(n * m, m + i - 1, -1):
-            counts[u] -= counts[u - m - i]
-        for u in range(i, n * m + 1):
-            counts[u] += counts[u - i]
+        counts[m + i :] = map(sub, counts[m + i :], counts)
+        for k in range(i):
+            counts[k::i] = accumulate(counts[k::i])
     return counts
 
 
