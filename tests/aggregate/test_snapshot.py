@@ -191,7 +191,7 @@ def saved(folder, **change):
     small(folder / "set" / "run2")
     write_snapshot(load_sets([str(folder / "set")])[0], path)
     found = json.loads(gzip.decompress(path.read_bytes())) | change
-    path.write_bytes(gzip.compress(json.dumps(found).encode()))
+    path.write_bytes(gzip.compress(json.dumps(found).encode(), 1))
     return path, found
 
 

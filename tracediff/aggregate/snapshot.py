@@ -89,7 +89,7 @@ def to_bytes(traces: TraceSet) -> bytes:
         data = msgspec.json.encode(written, enc_hook=as_list)
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
-    packed = gzip.compress(data, 9, mtime=0)
+    packed = gzip.compress(data, 7, mtime=0)  # 9 takes six times as long for 6 % less
     if len(data) > (most := _most_bytes(len(packed))):
         raise TracediffError(
             traces.label,
