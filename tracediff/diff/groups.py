@@ -20,6 +20,7 @@ from tracediff.pair import NONE, Pair, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
+from tracediff.runtimes import KERNEL
 
 NO_ITEMS: Pair[tuple[Item, ...]] = Pair((), ())
 
@@ -77,6 +78,12 @@ class Group:
     def match_names(self) -> Pair[frozenset[str]]:
         """Match names of the members."""
         return self.members.map(lambda side: frozenset(match_name(m.name) for m in side))
+
+    @property
+    def has_other_kernels(self) -> bool:
+        """Whether both sides have kernels, none of which are alike."""
+        control, test = self.members
+        return bool(control and test) and control[0].category == KERNEL and not frozenset.intersection(*self.match_names)
 
     @cached_property
     def time(self) -> Pair[int]:

@@ -182,7 +182,9 @@ def explain(compared: Compared) -> Explanation:
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
     return Explanation(
-        facts=facts_of(leaves, compared.trees, compared.sides, lines.scale),
+        facts=facts_of(
+            leaves, compared.trees, compared.sides, compared.groups if compared.same_vendor else (), lines.scale
+        ),
         causes=tuple(
             _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
         ),
@@ -204,7 +206,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     label = label_of(line)
     reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
     if single and node.note == SINGLE:
-        reasons.append(of_single(single))
+        reasons.append(of_single(single, compared.sides[single.side].label))
     elif parts := largest_parts(node):
         reasons.append(parts)
     return Cause(

@@ -14,17 +14,19 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
+from tracediff.diff.groups import Group
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import change, counts, percent, plural
 from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
-from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
+from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, match_name
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
-OTHER_RANKS, FIRST_CALLS = "other-ranks", "first-calls"
+OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS = "other-ranks", "first-calls", "other-kernels"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -57,9 +59,11 @@ class Fact(Struct, frozen=True):
 
 
 def facts_of(
-    leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], scale: float
+    leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], groups: Sequence[Group], scale: float
 ) -> tuple[Fact, ...]:
-    """The facts, the weightiest first; ``scale`` is what sizes are judged against, in ns per step."""
+    """The facts, the weightiest first. ``groups`` are the matched work where names compare, as those of GPUs of one
+    vendor do; ``scale`` is what sizes are judged against, in ns per step.
+    """
     program = _program(leaves, trees)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     amounts = [] if is_other else _amounts(leaves, scale)
@@ -68,9 +72,29 @@ def facts_of(
         *(_not_steady(leaves) or _first_calls(leaves)),
         *program,
         *amounts,
+        *([] if is_other else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
     )
+
+
+def _other_kernels(groups: Sequence[Group]) -> list[Fact]:
+    """other-kernels: work that other kernels do in as much time, which no line names."""
+    whole = sum(sum(group.time) for group in groups)
+    replaced = [g for g in groups if g.level != "fusion" and g.has_other_kernels and as_long(*g.time)]
+    part = sum(sum(group.time) for group in replaced) / whole if whole else 0.0
+    if part < thresholds.WORTH_A_LINE:
+        return []
+    largest = max(replaced, key=lambda g: (sum(g.time), g.name))
+    names = [display_name(match_name(side[0].name)) for side in largest.members]
+    more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
+    text = f"other kernels take as long ({percent(part)} of the GPU time): {names[0]} → {names[1]}{more}"
+    return [Fact(OTHER_KERNELS, text, *names)]
+
+
+def as_long(control: float, test: float) -> bool:
+    """Whether a time changed as little as what is the same does."""
+    return control > 0 < test and abs(log(test / control)) <= thresholds.SAME_RATIO
 
 
 def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
@@ -150,9 +174,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         if part >= thresholds.MOSTLY:
             text = f"the work differs: {much} (median; {percent(part)} {of_kind} has a known amount)"
         else:
-            same = f" and {percent(alike)} as much" if alike >= thresholds.WORTH_A_LINE * part else ""
-            does = f"{percent(part - alike)} {of_kind} does {much} (median){same}"
-            text = f"the work differs: {does}, how much the rest does is unknown"
+            same = f", as much in {percent(alike)}" if alike >= thresholds.WORTH_A_LINE * part else ""
+            text = f"the work differs: {much} (median) in {percent(part - alike)} {of_kind}{same}; unknown in the others"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -213,7 +236,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    text = f"unknown whether it is the same work: its operators do not tell, and {part} of its time has a known amount"
+    text = f"unknown whether it is the same work: operators cannot be compared, and amounts are known of {part} of its time"
     return [Fact(UNKNOWN_WORK, text)]
 
 

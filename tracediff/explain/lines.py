@@ -206,14 +206,14 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     rest: not worth a line.
     """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
-    gained = [_place(label) for label, us in large.items() if us > 0]
-    shrunk = [_place(label) for label, us in large.items() if us < 0]
-    if gained and shrunk:
-        return f"the limit moved from {' and '.join(shrunk)} to {' and '.join(gained)}"
+    more = [_place(label) for label, us in large.items() if us > 0]
+    less = [_place(label) for label, us in large.items() if us < 0]
+    if more and less:
+        return f"same work: waits less for {' and '.join(less)}, more for {' and '.join(more)}"
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    return f"the same work, now {'on' if total > 0 else 'off'} the critical path"
+    return f"same work, now {'on' if total > 0 else 'off'} the critical path"
 
 
 def _place(label: str) -> str:

@@ -58,17 +58,16 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single) -> Reason:
-    """How much of its leaf one event is, and what it is an exception of."""
-    side = ("control", "test")[single.side]
+def of_single(single: Single, side: str) -> Reason:
+    """How much of its leaf one event of ``side`` is, and what it is an exception of."""
     took = f"takes {time(single.longest.ns / 1000)}"
     if single.longest.following:
-        stretches = f"one of {counted(single.events)} stretches of {side}"
+        stretches = f"one of {counted(single.events)} stretches in {side}"
         return Reason("single", f"{stretches}, before {call_role(single.longest.following)}, {took}")
     if single.events > 1:
-        return Reason("single", f"one of {counted(single.events)} of {side} {took}")
+        return Reason("single", f"one of {counted(single.events)} in {side} {took}")
     others = f"the {counted(single.others)} others of its name {time(single.others_ns / 1000)} together"
-    return Reason("single", f"one event of {side} {took}; {others}")
+    return Reason("single", f"one event in {side} {took}; {others}")
 
 
 def largest_parts(node: Node) -> Reason | None:
@@ -103,10 +102,7 @@ def _kernels(work: NodeWork) -> Reason | None:
     """Other kernels for as much work."""
     if not work.as_much:
         return None
-    paired = [g for g in work.groups if all(g.members) and g.level != "fusion"]
-    other = [
-        g for g in paired if not g.match_names.control & g.match_names.test and g.members.control[0].category == KERNEL
-    ]
+    other = [g for g in work.groups if g.level != "fusion" and g.has_other_kernels]
     if work.part(other) < thresholds.MOSTLY:
         return None
     largest = max(other, key=lambda g: (sum(g.time), g.name))

@@ -1,4 +1,4 @@
-"""`Comparison` → the command that looks closer at its first line."""
+"""`Comparison` → the command that looks closer at the work that changed most, or at what of the host did."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MORE_RUNS = "record more runs per side"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
-    """``command``, which compared the sides, with what looks closer at its first line: the events of a name, a table of
-    the host, or the work that changed most; None if nothing changed.
+    """``command``, which compared the sides, with what looks closer: at the first row of changed work, or where the first
+    line is of the host, at its events or their table; None if nothing changed.
     """
     explanation = comparison.explanation
     if explanation is None:
@@ -49,11 +49,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
         return f"{command} {PARTS.get(''.join((*first.trail, first.node.label)[1:2]), '--table critical')}"
-    if not rows:
-        return None
-    inside = {step for node in first.node.walk() for step in node.children if isinstance(step, int)} if first else ()
-    groups = [comparison.work.groups[position] for position in inside] or rows[0].groups
-    return f"{explain} {shlex.quote(_largest(groups))}"
+    return f"{explain} {shlex.quote(_largest(rows[0].groups))}" if rows else None
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:

@@ -88,7 +88,7 @@ def hardware(side: Side) -> str:
         return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
     if unread_devices(side.notes):
         return "host only"
-    return f"{gpus}, no GPU events" if gpus else "CPU"
+    return f"host only ({gpus} recorded no work)" if gpus else "CPU"
 
 
 def not_recorded(side: Side) -> str:
