@@ -20,7 +20,7 @@ os.environ.setdefault("TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS", "0")
 
 
 def pytest_collection_finish() -> None:
-    """Leave all that is imported by now out of later searches for garbage, which would take a third of a second each."""
+    """Leave all that is imported by now out of later searches for garbage: each takes a third of a second with it."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)

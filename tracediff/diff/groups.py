@@ -82,8 +82,8 @@ class Group:
     @property
     def has_other_kernels(self) -> bool:
         """Whether both sides have kernels, none of which are alike."""
-        control, test = self.members
-        return bool(control and test) and control[0].category == KERNEL and not frozenset.intersection(*self.match_names)
+        has_both = all(self.members) and self.members.control[0].category == KERNEL
+        return has_both and not frozenset.intersection(*self.match_names)
 
     @cached_property
     def time(self) -> Pair[int]:

@@ -89,7 +89,7 @@ def _other_kernels(groups: Sequence[Group]) -> list[Fact]:
     names = [display_name(match_name(side[0].name)) for side in largest.members]
     more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
     text = f"other kernels take as long ({percent(part)} of the GPU time): {names[0]} → {names[1]}{more}"
-    return [Fact(OTHER_KERNELS, text, *names)]
+    return [Fact(OTHER_KERNELS, text, names[0], names[1])]
 
 
 def as_long(control: float, test: float) -> bool:
@@ -175,7 +175,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
             text = f"the work differs: {much} (median; {percent(part)} {of_kind} has a known amount)"
         else:
             same = f", as much in {percent(alike)}" if alike >= thresholds.WORTH_A_LINE * part else ""
-            text = f"the work differs: {much} (median) in {percent(part - alike)} {of_kind}{same}; unknown in the others"
+            where = f"{percent(part - alike)} {of_kind}{same}; unknown in the others"
+            text = f"the work differs: {much} (median) in {where}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -236,7 +237,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    text = f"unknown whether it is the same work: operators cannot be compared, and amounts are known of {part} of its time"
+    text = f"unknown whether it is the same work: operators cannot be compared, amounts are known of {part} of its time"
     return [Fact(UNKNOWN_WORK, text)]
 
 

@@ -209,7 +209,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     more = [_place(label) for label, us in large.items() if us > 0]
     less = [_place(label) for label, us in large.items() if us < 0]
     if more and less:
-        return f"same work: waits less for {' and '.join(less)}, more for {' and '.join(more)}"
+        return f"waits less for {' and '.join(less)}, more for {' and '.join(more)}"
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""

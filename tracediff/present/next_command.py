@@ -29,8 +29,8 @@ MORE_RUNS = "record more runs per side"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
-    """``command``, which compared the sides, with what looks closer: at the first row of changed work, or where the first
-    line is of the host, at its events or their table; None if nothing changed.
+    """``command``, which compared the sides, with what looks closer: at the first row of changed work, or where the
+    first line is of the host, at its events or their table; None if nothing changed.
     """
     explanation = comparison.explanation
     if explanation is None:

@@ -218,8 +218,8 @@ def _critical(n: int, m: int) -> int:
 
 @lru_cache(maxsize=128)
 def _u_counts(n: int, m: int) -> list[int]:
-    """How many of the orders of n and m values give each U = 0 … nm: the coefficients of Gauss' binomial, the product of
-    (1 − x^(m + i)) / (1 − x^i).
+    """How many of the orders of n and m values give each U = 0 … nm: the coefficients of Gauss' binomial, which is the
+    product of (1 − x^(m + i)) / (1 − x^i).
     """
     n, m = min(n, m), max(n, m)
     counts = [1] + [0] * (n * m)
