@@ -53,6 +53,21 @@ def test_more_work_is_another_workload_and_no_side_is_called_slower(tmp_path):
     assert comparison.verdict.sentence.startswith("The work differs: 2 × the FLOPs")
     assert "test takes 1.99 times as long per step, for different work" in comparison.verdict.sentence
     assert "slower" not in comparison.verdict.sentence
+    fewer = compared(tmp_path, busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128), busy_step(*[PRODUCT] * 9))
+    assert "test takes 50 % less time per step, for different work" in fewer.verdict.sentence
+
+
+@pytest.mark.parametrize(("us", "names"), [(20, ["relu_kernel", "my_relu"]), (40, [])])
+def test_other_kernels_that_take_as_long_are_a_fact(tmp_path, us, names):
+    other = ("aten::relu", "my_relu", us)
+    sides = busy_step(*[PRODUCT, ACTIVATION] * 4), busy_step(*[PRODUCT, other] * 4)
+    facts = [fact for fact in compared(tmp_path, *sides).explanation.facts if fact.code == "other-kernels"]
+    assert [name for fact in facts for name in (fact.control, fact.test)] == names
+    assert [fact.text for fact in facts] == [
+        "other kernels take as long (17 % of the GPU time): " + " → ".join(names)
+    ] * bool(names)
+    alike = compared(tmp_path, sides[0], busy_step(*[PRODUCT, ACTIVATION] * 4)).explanation.facts
+    assert "other-kernels" not in {fact.code for fact in alike}
 
 
 @pytest.mark.parametrize("work", [(PRODUCT, ACTIVATION), (PRODUCT, ("aten::bmm", "bgemm_64", 50), ACTIVATION)])

@@ -247,14 +247,15 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
 def of_other_work(
     verdict: Verdict, other_work: str, label: str, ratio: float, basis: str, times_are_for: str
 ) -> Verdict:
-    """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long, neither faster nor slower, for
-    what ``times_are_for`` says.
+    """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long or so much less time, neither
+    faster nor slower, for what ``times_are_for`` says.
     """
-    takes = (
-        is_different(0.0, basis)
-        if abs(ratio - 1) < thresholds.NO_DIFFERENCE
-        else f"takes {number(ratio)} times as long {basis}"
-    )
+    if abs(ratio - 1) < thresholds.NO_DIFFERENCE:
+        takes = is_different(0.0, basis)
+    elif ratio > 1 or percent(1 - ratio) == percent(1):
+        takes = f"takes {number(ratio)} times as long {basis}"
+    else:
+        takes = f"takes {percent(1 - ratio)} less time {basis}"
     difference = f"{lead(verdict.result)}{label} {takes}, {times_are_for}"
     return replace(verdict, other_work=other_work, difference=difference)
 
