@@ -16,11 +16,11 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
+from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import change, counts, percent, plural
 from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
-from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, match_name
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
@@ -85,11 +85,9 @@ def _other_kernels(groups: Sequence[Group]) -> list[Fact]:
     part = sum(sum(group.time) for group in replaced) / whole if whole else 0.0
     if part < thresholds.WORTH_A_LINE:
         return []
-    largest = max(replaced, key=lambda g: (sum(g.time), g.name))
-    names = [display_name(match_name(side[0].name)) for side in largest.members]
-    more = f" and {len(replaced) - 1} more" if len(replaced) > 1 else ""
-    text = f"other kernels take as long ({percent(part)} of the GPU time): {names[0]} → {names[1]}{more}"
-    return [Fact(OTHER_KERNELS, text, names[0], names[1])]
+    control, test, more = replaced_kernels(replaced)
+    text = f"other kernels take as long ({percent(part)} of the GPU time): {control} → {test}{more}"
+    return [Fact(OTHER_KERNELS, text, control, test)]
 
 
 def as_long(control: float, test: float) -> bool:

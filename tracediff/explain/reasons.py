@@ -105,10 +105,17 @@ def _kernels(work: NodeWork) -> Reason | None:
     other = [g for g in work.groups if g.level != "fusion" and g.has_other_kernels]
     if work.part(other) < thresholds.MOSTLY:
         return None
-    largest = max(other, key=lambda g: (sum(g.time), g.name))
-    names = [display_name(match_name(side[0].name)) for side in largest.members]
-    more = f" and {len(other) - 1} more" if len(other) > 1 else ""
-    return Reason("other-kernels", f"other kernels: {names[0]} → {names[1]}{more}")
+    control, test, more = replaced_kernels(other)
+    return Reason("other-kernels", f"other kernels: {control} → {test}{more}")
+
+
+def replaced_kernels(groups: Sequence[Group]) -> tuple[str, str, str]:
+    """The names of both sides' kernels of the pair that takes most time, and how many more pairs of names there are."""
+    times: Counter[tuple[str, ...]] = Counter()
+    for group in groups:
+        times[tuple(display_name(match_name(side[0].name)) for side in group.members)] += sum(group.time)
+    control, test = max(times, key=lambda names: (times[names], names))
+    return control, test, f" and {len(times) - 1} more" if len(times) > 1 else ""
 
 
 def _tensor_cores(work: NodeWork) -> Reason | None:
