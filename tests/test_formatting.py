@@ -30,6 +30,7 @@ from tracediff.formatting import (
     time_unit,
     with_digits,
 )
+from tracediff.pair import SIDES
 from tracediff.present.answer import headline
 from tracediff.present.sections import step_sums
 from tracediff.report.page.script_data import tables
@@ -91,7 +92,7 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     assert f", {unit} per step" in shown
     assert f"'{plain}'" in shown
     shown_times = OF_TABS["groups"]["control_us"]
-    column = changes.column(shown_times, time_unit([ns / 1000]), View())  # what the grid's script rounds by
+    column = changes.column(shown_times, time_unit([ns / 1000]), View(), SIDES)  # what the grid's script rounds by
     assert column["headerName"].endswith(f"({unit})")
     decimals = len(plain.partition(".")[2])
     assert column["valueFormatter"]["function"] == f"number(params.value, {decimals})"

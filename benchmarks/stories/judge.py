@@ -92,21 +92,10 @@ def planted_in(line: Cause, comparison: Comparison, truth: Truth) -> float:
         return 0.0
     if truth.operators and (len(path) == 1 or path[1] not in ("Python", "loading data", "compiling")):
         return truth.operators
-    labels = {node.label for node in _node(line, comparison).walk()}
+    labels = {node.label for node in line.node.walk()}
     return sum(us for names, us in truth.host if any(_is_in(label, names) for label in labels)) or sum(
         us for names, us in truth.host if len(path) == 1
     )
-
-
-def _node(line: Cause, comparison: Comparison) -> Node:
-    """The node of a line; of others of a node, that node."""
-    assert comparison.explanation is not None
-    node = comparison.explanation.root
-    if not line.node.label.startswith("other ") or line.node.children:
-        return line.node
-    for label in line.trail:
-        node = node.children[label]
-    return node
 
 
 def _is_in(label: str, names: frozenset[str]) -> bool:

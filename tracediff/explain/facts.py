@@ -216,7 +216,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
     agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
-    values = f"{calls[0]:g} calls", f"{calls[1]:g} calls"
+    values = plural(calls[0], "call"), plural(calls[1], "call")
     if agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
@@ -312,4 +312,4 @@ def _first_calls(leaves: Leaves) -> list[Fact]:
     call_names = " and ".join(sorted(names))
     how_often = f"{call_names} {counts(calls[0], calls[1])} ×"
     text = f"not steady state: memory is still allocated from the driver ({how_often}), as in first calls"
-    return [Fact(FIRST_CALLS, text, f"{calls[0]:g} calls", f"{calls[1]:g} calls")]
+    return [Fact(FIRST_CALLS, text, plural(calls[0], "call"), plural(calls[1], "call"))]

@@ -79,6 +79,11 @@ class RowColumn(Struct, frozen=True, dict=True):
         endings = {"us": TIME, "count": COUNT, "instances": COUNT, "p_value": P, "q_value": P}
         return next((kind for ending, kind in endings.items() if self.name.endswith(ending)), TEXT)
 
+    def heading(self, names: Pair[str]) -> str:
+        """`head`, in which the sides are called ``names``."""
+        start, comma, side = self.head.rpartition(", ")
+        return start + comma + dict(zip(SIDES, names, strict=True)).get(side, side)
+
     @property
     def is_change(self) -> bool:
         """Whether it is test − control."""

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.formatting import Unit, time_unit
+from tracediff.pair import Pair
 from tracediff.present.columns import TEXT, TIME, RowColumn
+from tracediff.present.setting import side_names
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.rows import TITLES, TableRow, table_rows
@@ -118,10 +120,10 @@ def _unit(context: PageContext, rows: list[TableRow]) -> Unit:
 
 
 def _grid(context: PageContext, rows: list[TableRow]) -> Any:
-    view, unit = context.view, _unit(context, rows)
+    view, unit, names = context.view, _unit(context, rows), side_names(context.whole)
     return AgGrid(
         id="grid",
-        columnDefs=[column(row_column, unit, view) for row_column in OF_TABS[view.tab].values()],
+        columnDefs=[column(row_column, unit, view, names) for row_column in OF_TABS[view.tab].values()],
         filterModel=view.table.filters(),
         rowData=[
             {
@@ -156,13 +158,13 @@ def _grid(context: PageContext, rows: list[TableRow]) -> Any:
     )
 
 
-def column(row_column: RowColumn, unit: Unit, view: View) -> dict[str, Any]:
-    """The definition of a column for the grid; times are in ``unit``."""
-    key = row_column.name
+def column(row_column: RowColumn, unit: Unit, view: View, names: Pair[str]) -> dict[str, Any]:
+    """The definition of a column for the grid; times are in ``unit``, ``names`` those of the sides."""
+    key, head = row_column.name, row_column.heading(names)
     order, rank = view.table.order().get(key, (None, None))
     definition: dict[str, Any] = {
         "field": key,
-        "headerName": f"{row_column.head} ({unit.name})" if row_column.kind == TIME else row_column.head,
+        "headerName": f"{head} ({unit.name})" if row_column.kind == TIME else head,
         "headerTooltip": row_column.help,
         "hide": key not in (view.table.visible or default_columns(view.tab)),
         "pinned": "left" if key in (view.table.pinned or PINNED) else None,

@@ -20,6 +20,7 @@ from tracediff.errors import printable
 from tracediff.formatting import change, part, signed_time, time, time_unit
 from tracediff.pair import Pair, total
 from tracediff.present.columns import CHANGES, OPS, PAGE, TEXT, RowSchema
+from tracediff.present.setting import side_names
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.explain import WHY
 
@@ -117,9 +118,14 @@ def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names
     displayed = [
         c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"
     ]  # counts share a column
+    sides = side_names(comparison)
+    heads = [c.head.split(",")[0] if "," in c.head else c.heading(sides) for c in displayed]
     return {
         "columns": [column.name for column in columns],
-        "shown": [[c.name.replace("control_count", "count"), c.head.split(",")[0], c.width, c.help] for c in displayed],
+        "shown": [
+            [c.name.replace("control_count", "count"), head, c.width, c.help]
+            for c, head in zip(displayed, heads, strict=True)
+        ],
         "words": [column.name for column in columns if column.kind == TEXT and not column.type],
         "rows": _fitting(every, names, room),
         "all": len(rows),
