@@ -10,7 +10,7 @@ from plant import Truth
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
-from tracediff.explain.tree import REPLACED, SINGLE, Node
+from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import call_role
@@ -112,16 +112,16 @@ def _is_in(label: str, names: frozenset[str]) -> bool:
 
 def _events(line: Cause, comparison: Comparison) -> set[str]:
     """Raw names of the GPU events of a line."""
-    groups, of_line = comparison.work.groups, _node(line, comparison)
-    found = {key for node in of_line.walk() for key in node.children if isinstance(key, int)}
+    groups = comparison.work.groups
+    positions = {key for node in line.node.walk() for key in node.children if isinstance(key, int)}
     if line.node.note == SINGLE:
         shown = line.node.label.removeprefix("one ")
         return {m.name for g in groups for side in g.members for m in side if display_name(match_name(m.name)) in shown}
     for node in of_line.walk():
         if node.note == REPLACED:
             family = (*line.trail, line.node.label)[1] if len(line.trail) else ""
-            found |= {g for g, group in enumerate(groups) if group.family == family and not all(group.members)}
-    names = {m.name for g in found for side in groups[g].members for m in side}
+            positions |= {g for g, group in enumerate(groups) if group.family == family and not all(group.members)}
+    names = {m.name for g in positions for side in groups[g].members for m in side}
     if OUTSIDE in (*line.trail, line.node.label):
         names |= {
             m.name
