@@ -117,7 +117,7 @@ def _events(line: Cause, comparison: Comparison) -> set[str]:
     if line.node.note == SINGLE:
         shown = line.node.label.removeprefix("one ")
         return {m.name for g in groups for side in g.members for m in side if display_name(match_name(m.name)) in shown}
-    for node in of_line.walk():
+    for node in line.node.walk():
         if node.note == REPLACED:
             family = (*line.trail, line.node.label)[1] if len(line.trail) else ""
             positions |= {g for g, group in enumerate(groups) if group.family == family and not all(group.members)}
