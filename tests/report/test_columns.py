@@ -106,10 +106,10 @@ COLUMNS = {
 }
 """Table → column → the formats that have it."""
 SHOWN = {
-    "ops": ["name", "category", "family", "count", "control", "test", "change", "significance"],
-    "groups": ["name", "match level", "family", "module", "count", "control", "test", "change"],
+    "ops": ["name", "category", "family", "count", "loop", "vmap", "change", "significance"],
+    "groups": ["name", "match level", "family", "module", "count", "loop", "vmap", "change"],
 }
-"""Headings of the page's tables."""
+"""Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [
     ["Why (change: what the step waits for)", "control → test (µs)", "step change"],
     ["state", "control", "test", "change"],
