@@ -111,9 +111,9 @@ SHOWN = {
 }
 """Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [
-    ["Why (change: what the step waits for)", "control → test (µs)", "step change"],
-    ["state", "control", "test", "change"],
-    ["name", "count", "control", "test", "change"],
+    ["Why (change: what the step waits for)", "loop → vmap (µs)", "step change"],
+    ["state", "loop", "vmap", "change"],
+    ["name", "count", "loop", "vmap", "change"],
 ]
 """Of the page's short tables."""
 TABLES = ["idle", "critical", "rates"]

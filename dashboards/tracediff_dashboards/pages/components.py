@@ -12,7 +12,9 @@ from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import time_unit
+from tracediff.pair import Pair
 from tracediff.present import sections
+from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
 
 if TYPE_CHECKING:
@@ -131,21 +133,22 @@ def step_table(comparison: Comparison) -> Any:
     """The table of the step time by state, which adds up to the step."""
     step = sections.step_sums(comparison)
     residual = f"The states add up to the step; residual: {sections.unexplained_ns(comparison)} ns."
-    return html.Div(
-        [changes([*step.rows, step.whole], "Step time by state", counted=False), html.P(residual, className="facts")],
-        className="closing",
-    )
+    table_of_states = changes([*step.rows, step.whole], "Step time by state", side_names(comparison), counted=False)
+    return html.Div([table_of_states, html.P(residual, className="facts")], className="closing")
 
 
-def changes(rows: Sequence[ReportRow], title: str, counted: bool = True, names: Sequence[Any] = ()) -> Any:
+def changes(
+    rows: Sequence[ReportRow], title: str, sides: Pair[str], counted: bool = True, names: Sequence[Any] = ()
+) -> Any:
     """A table of control, test and change per row, with a bar; times per step.
 
     Args:
+        sides: what their columns are called.
         names: what is shown for the names of the rows, by default these.
     """
     unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
     largest = max((abs(r.delta_us) for r in rows), default=0.0)
-    head = ["name", *(["count"] if counted else []), "control", "test", "change", ""]
+    head = ["name", *(["count"] if counted else []), *sides, "change", ""]
     cells = [
         [
             name_cell,

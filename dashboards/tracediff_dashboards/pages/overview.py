@@ -16,6 +16,7 @@ from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff_dashboards.pages import components, rows
 from tracediff_dashboards.pages.rows import table_rows
@@ -74,7 +75,7 @@ def _explanation(context: PageContext) -> list[Any]:
     """A table that adds up to the step's change."""
     if context.comparison.explanation is None:
         return []
-    sums = explanation_table(context.comparison.explanation)
+    sums = explanation_table(context.comparison.explanation, names=side_names(context.whole))
     cells = [
         [
             _linked(context, line.find, line.label),
@@ -105,7 +106,7 @@ def _changes(context: PageContext) -> list[Any]:
         if section.rows:
             lines = sorted(section.rows, key=lambda line: -line.delta_us)
             names = [_linked(context, line.name) for line in lines]
-            tables.append(components.changes(lines, section.title, names=names))
+            tables.append(components.changes(lines, section.title, side_names(context.whole), names=names))
     if not tables:
         return [
             html.P(

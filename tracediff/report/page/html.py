@@ -24,7 +24,7 @@ from tracediff.formatting import browser_format
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, where
 from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
-from tracediff.present.setting import hardware
+from tracediff.present.setting import hardware, side_names
 from tracediff.present.tables import comparison_tables
 from tracediff.present.terms import meaning
 from tracediff.report.page.figures import PageCharts, page_charts
@@ -168,10 +168,11 @@ def sha256(script: str) -> str:
 
 
 def answer(comparison: Comparison) -> dict[str, Any]:
-    """The answer, and every caution; the labels of both sides."""
+    """The answer, and every caution; the labels of both sides, and what their columns are called."""
     return {
         "control": comparison.control.label,
         "test": comparison.test.label,
+        "names": side_names(comparison),
         "result": comparison.verdict.result,
         "answer": answer_of(comparison),
         "cautions": sections.caution_lines(comparison),
@@ -181,7 +182,11 @@ def answer(comparison: Comparison) -> dict[str, Any]:
 
 def explanation(comparison: Comparison) -> ExplanationTable | None:
     """Lines that add up to the step's change; what a line names is a link to its work."""
-    return None if comparison.explanation is None else explanation_table(comparison.explanation)
+    return (
+        None
+        if comparison.explanation is None
+        else explanation_table(comparison.explanation, names=side_names(comparison))
+    )
 
 
 def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
