@@ -342,6 +342,7 @@ def test_the_flame_graph_lives_in_the_address_and_leads_to_the_tables(tab):
     assert "find=" not in urlsplit(app.page.url).query, app.page.url
     app.page.click("#flame-row a >> nth=0")
     app.page.wait_for_selector("#details h2 >> text=aten::mm")
+    app.settle()  # a grid that is left while it is read warns
     app.page.click("#details >> text=Show in the flame graph")
     app.page.wait_for_selector(".flame-box.match")
     assert app.page.input_value(".flame input[type=search]") == "aten::mm"
