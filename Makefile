@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 # One process more than processors: some tests wait, for a browser or for time to pass.
-PARALLEL := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) < 8 ? $$(getconf _NPROCESSORS_ONLN) + 1 : 8))) --dist worksteal
+PARALLEL := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) --maxprocesses 8 --dist worksteal
 QUICK := -m "not (browser or hta or slow or torch or traces)"
 # The tests start some hundred processes, each of which would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE

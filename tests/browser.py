@@ -25,15 +25,6 @@ class Visit:
     page: object
     complaints: list[str] = field(default_factory=list)
 
-    def listeners(self, path: Path) -> list:
-        """(event, what hears it) for all that the page of ``path`` may complain of."""
-        return [
-            ("console", lambda m: m.type in ("error", "warning") and self.complaints.append(f"{m.type}: {m.text}")),
-            ("pageerror", lambda e: self.complaints.append(f"exception: {e}")),
-            ("dialog", lambda d: (self.complaints.append(f"dialog: {d.message}"), d.dismiss())),
-            ("request", lambda r: _leaves(r.url, path) and self.complaints.append(f"request: {r.url[:200]}")),
-        ]
-
 
 def faults(page) -> list[str]:
     """What axe finds serious or critical on a page, one line each: the rule and the first element."""
@@ -43,15 +34,22 @@ def faults(page) -> list[str]:
     return [f"{v['id']}: {v['nodes'][0]['html']}" for v in found if v["impact"] in ("serious", "critical")]
 
 
-def entered(page, width, dark):
-    """The page, which another test may have left, as a new session would show it."""
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(media="screen", color_scheme="dark" if dark else "light", reduced_motion="reduce")
-    return page
+def complaining(complaints: list[str], is_own) -> list:
+    """(event, what hears it) for all that a page must not do: errors and warnings of the console, exceptions, dialogs,
+    and requests for what is not its own; ``is_own``: address → whether it is.
+    """
+    return [
+        ("console", lambda m: m.type in ("error", "warning") and complaints.append(f"{m.type}: {m.text}")),
+        ("pageerror", lambda e: complaints.append(f"exception: {e}")),
+        ("dialog", lambda d: (complaints.append(f"dialog: {d.message}"), d.dismiss())),
+        ("request", lambda r: is_own(r.url) or complaints.append(f"request: {r.url[:200]}")),
+    ]
 
 
-def left(page):
-    """End the session of a page: what it stored, allowed, routed and opened is gone."""
+def left(page, listeners):
+    """End the session of a page: what it stored, allowed, routed, opened and was listened to is gone."""
+    for event, listener in listeners:
+        page.remove_listener(event, listener)
     for other in page.context.pages:
         if other is not page:
             other.close()
@@ -89,37 +87,47 @@ def browser():
 
 @pytest.fixture(scope="session")
 def idle_pages():
-    """Pages that no test has open, each in a browser session of its own: a new one takes a second of processor time."""
+    """Pages that no test has open, each in a browser session of its own: a new one compiles all scripts again."""
     return []
 
 
 @pytest.fixture
-def visit(browser, idle_pages) -> Iterator:
-    """Opens a file: ``visit(path, width=1280, dark=False)`` → `Visit`, once the page's script has run."""
+def session_page(browser, idle_pages) -> Iterator:
+    """Opens pages, each in a browser session that holds nothing of earlier tests but the cache:
+    ``session_page(listeners, width, dark, idle_at)``. A small page at ``idle_at`` of the same server keeps the process.
+    """
     used = []
 
-    def opened(path: Path, width: int = 1280, dark: bool = False, ready: str | None = "[data-ready]") -> Visit:
-        page = entered(idle_pages.pop() if idle_pages else browser.new_context().new_page(), width, dark)
-        visit = Visit(page)
-        used.append((page, visit.listeners(path)))
-        for event, listener in used[-1][1]:
+    def opened(listeners: list, width: int, dark: bool, idle_at: str = "about:blank"):
+        page = idle_pages.pop() if idle_pages else browser.new_context().new_page()
+        used.append((page, listeners, idle_at))
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(media="screen", color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        for event, listener in listeners:
             page.on(event, listener)
-        page.goto(path.as_uri())
-        if ready:
-            page.wait_for_selector(ready, state="attached")
-        return visit
+        return page
 
     yield opened
-    for page, listeners in used:
-        for event, listener in listeners:
-            page.remove_listener(event, listener)
-        left(page)
-        page.goto("about:blank")
+    for page, listeners, idle_at in used:
+        left(page, listeners)
+        page.goto(idle_at)
         idle_pages.append(page)
 
 
-def _leaves(url: str, path: Path) -> bool:
-    return not url.startswith(("data:", "blob:", path.parent.as_uri()))
+@pytest.fixture
+def visit(session_page):
+    """Opens a file: ``visit(path, width=1280, dark=False)`` → `Visit`, once the page's script has run."""
+
+    def opened(path: Path, width: int = 1280, dark: bool = False, ready: str | None = "[data-ready]") -> Visit:
+        own = ("data:", "blob:", path.parent.as_uri())
+        complaints: list[str] = []
+        page = session_page(complaining(complaints, lambda url: url.startswith(own)), width, dark)
+        page.goto(path.as_uri())
+        if ready:
+            page.wait_for_selector(ready, state="attached")
+        return Visit(page, complaints)
+
+    return opened
 
 
 PERFETTO = """<!DOCTYPE html><title>Perfetto</title><script>

@@ -5,7 +5,7 @@ import os
 import sys
 
 import properties  # noqa: F401  # loads the profile of property tests
-from browser import browser, idle_pages, visit  # noqa: F401
+from browser import browser, idle_pages, session_page, visit  # noqa: F401
 from deselected import pytest_deselected, pytest_testnodedown  # noqa: F401
 from needs import pytest_collection_modifyitems, pytest_runtest_protocol  # noqa: F401
 

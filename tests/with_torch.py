@@ -41,8 +41,12 @@ def _in_a_fork(target: Callable[..., None], *arguments: object) -> CompletedProc
 
 def _redirected(outputs: list[Path], target: Callable[..., None], arguments: tuple[object, ...]) -> None:
     for number, output in enumerate(outputs, 1):
-        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+        _redirect(number, output)
     target(*arguments)
+
+
+def _redirect(number: int, output: Path) -> None:
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT), number)
 
 
 def _run(code: str, arguments: list[str]) -> None:
@@ -70,7 +74,7 @@ def _run_module(module: str, arguments: list[str]) -> None:
 class Worker:
     """What the collector asks of `subprocess.Popen`, of a fork of its process."""
 
-    def __init__(self, command: list[str], env: dict[str, str], stderr: int) -> None:  # noqa: ARG002
+    def __init__(self, command: list[str], env: dict[str, str], **_: object) -> None:
         self._errors = Path(env["TMPDIR"]) / "stderr"
         module, *arguments = command[command.index("tracediff.collect.worker") :]
         self._process = get_context("fork").Process(target=_work, args=(self._errors, env, module, arguments))
@@ -101,7 +105,7 @@ class Worker:
 def _work(errors: Path, env: dict[str, str], module: str, arguments: list[str]) -> None:
     from torch._inductor import config
 
-    os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
+    _redirect(2, errors)
     os.environ.clear()
     os.environ.update(env)
     config.cpp.enable_kernel_profile = env.get("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE") == "1"  # as its import does

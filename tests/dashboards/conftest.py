@@ -4,7 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 import pytest
-from browser import entered, left
+from browser import complaining
 from dashboard_runs import make_runs
 from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.reading.sets import Sets
@@ -41,8 +41,8 @@ class Tab:
         asked: requests that are not answered yet.
     """
 
-    page: object
     url: str
+    page: object = None
     complaints: list[str] = field(default_factory=list)
     asked: set[object] = field(default_factory=set)
 
@@ -58,20 +58,12 @@ class Tab:
         """(event, what hears it) for all events of the page that complaints and requests are read from."""
         own = (self.url, "data:", "blob:")
         return [
-            ("console", lambda m: m.type in ("error", "warning") and self.complaints.append(f"{m.type}: {m.text}")),
-            ("pageerror", lambda e: self.complaints.append(f"exception: {e}")),
-            ("dialog", lambda d: (self.complaints.append(f"dialog: {d.message}"), d.dismiss())),
-            ("request", lambda r: r.url.startswith(own) or self.complaints.append(f"request: {r.url[:200]}")),
+            *complaining(self.complaints, lambda url: url.startswith(own)),
             ("response", lambda r: r.status >= 400 and self.complaints.append(f"{r.status}: {r.url[:200]}")),
             ("request", self.asks),
             ("requestfinished", self.is_answered),
             ("requestfailed", self.is_answered),
         ]
-
-    def empty(self, url):
-        """Leave the dashboard, without what it stored, for a small page at ``url``, which keeps its process."""
-        left(self.page)
-        self.page.goto(f"{url}/_favicon.ico")
 
     def go(self, path="/", ready="#page h1"):
         """Open a page and wait for it."""
@@ -119,22 +111,12 @@ class Tab:
 
 
 @pytest.fixture
-def tab(browser, dashboard, idle_pages):
-    """Opens tabs, each in a browser session of its own that holds nothing of earlier tests but the cache."""
-    used = []
+def tab(dashboard, session_page):
+    """Opens tabs, each in a browser session of its own."""
 
     def opened(width=1280, url=dashboard.url, dark=False):
-        page = entered(idle_pages.pop() if idle_pages else browser.new_context().new_page(), width, dark)
-        new_tab = Tab(page, url)
-        listeners = new_tab.listeners()
-        for event, listener in listeners:
-            page.on(event, listener)
-        used.append((new_tab, listeners))
+        new_tab = Tab(url)
+        new_tab.page = session_page(new_tab.listeners(), width, dark, f"{dashboard.url}/_favicon.ico")
         return new_tab
 
-    yield opened
-    for used_tab, listeners in used:
-        for event, listener in listeners:
-            used_tab.page.remove_listener(event, listener)
-        used_tab.empty(dashboard.url)
-        idle_pages.append(used_tab.page)
+    return opened

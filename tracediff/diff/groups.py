@@ -81,9 +81,9 @@ class Group:
 
     @property
     def has_other_kernels(self) -> bool:
-        """Whether both sides have kernels, none of which are alike."""
-        has_both = all(self.members) and self.members.control[0].category == KERNEL
-        return has_both and not frozenset.intersection(*self.match_names)
+        """Whether both sides have kernels, none of which are alike, and neither is the fusion of the other's."""
+        is_pair = self.level != "fusion" and all(self.members) and self.members.control[0].category == KERNEL
+        return is_pair and not frozenset.intersection(*self.match_names)
 
     @cached_property
     def time(self) -> Pair[int]:

@@ -81,7 +81,7 @@ def facts_of(
 def _other_kernels(groups: Sequence[Group]) -> list[Fact]:
     """other-kernels: work that other kernels do in as much time, which no line names."""
     whole = sum(sum(group.time) for group in groups)
-    replaced = [g for g in groups if g.level != "fusion" and g.has_other_kernels and as_long(*g.time)]
+    replaced = [group for group in groups if group.has_other_kernels and _takes_as_long(group)]
     part = sum(sum(group.time) for group in replaced) / whole if whole else 0.0
     if part < thresholds.WORTH_A_LINE:
         return []
@@ -90,9 +90,9 @@ def _other_kernels(groups: Sequence[Group]) -> list[Fact]:
     return [Fact(OTHER_KERNELS, text, control, test)]
 
 
-def as_long(control: float, test: float) -> bool:
-    """Whether a time changed as little as what is the same does."""
-    return control > 0 < test and abs(log(test / control)) <= thresholds.SAME_RATIO
+def _takes_as_long(group: Group) -> bool:
+    """Whether its time changed as little as that of what is the same."""
+    return all(group.time) and abs(log(group.time.test / group.time.control)) <= thresholds.SAME_RATIO
 
 
 def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:

@@ -102,7 +102,7 @@ def _kernels(work: NodeWork) -> Reason | None:
     """Other kernels for as much work."""
     if not work.as_much:
         return None
-    other = [g for g in work.groups if g.level != "fusion" and g.has_other_kernels]
+    other = [g for g in work.groups if g.has_other_kernels]
     if work.part(other) < thresholds.MOSTLY:
         return None
     control, test, more = replaced_kernels(other)

@@ -217,7 +217,7 @@ def _critical(n: int, m: int) -> int:
 
 
 @lru_cache(maxsize=128)
-def _u_counts(n: int, m: int) -> list[int]:
+def _u_counts(n: int, m: int) -> tuple[int, ...]:
     """How many of the orders of n and m values give each U = 0 … nm: the coefficients of Gauss' binomial, which is the
     product of (1 − x^(m + i)) / (1 − x^i).
     """
@@ -227,7 +227,7 @@ def _u_counts(n: int, m: int) -> list[int]:
         counts[m + i :] = map(sub, counts[m + i :], counts)
         for k in range(i):
             counts[k::i] = accumulate(counts[k::i])
-    return counts
+    return tuple(counts)
 
 
 def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float, float] | None:

@@ -182,11 +182,9 @@ def answer(comparison: Comparison) -> dict[str, Any]:
 
 def explanation(comparison: Comparison) -> ExplanationTable | None:
     """Lines that add up to the step's change; what a line names is a link to its work."""
-    return (
-        None
-        if comparison.explanation is None
-        else explanation_table(comparison.explanation, names=side_names(comparison))
-    )
+    if comparison.explanation is None:
+        return None
+    return explanation_table(comparison.explanation, names=side_names(comparison))
 
 
 def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
