@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -76,13 +77,11 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
             profile = run.ranks[rank][file]
             rows, leaves = index.leaves_of(profile, places[id(profile)], tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))
-            for row, position in zip(*_longest(profile.leaves, rows, leaves), strict=True):
-                ns = int(profile.leaves.longest_ns[row])
-                longest_so_far = longest.get((r, position))
+            for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):
+                longest_so_far = longest.get((r, leaf))
                 if longest_so_far is None or ns > longest_so_far.ns:
-                    start, following = int(profile.leaves.longest_at[row]), int(profile.leaves.following[row])
                     text = match_name(profile.names[following]) if following >= 0 else ""
-                    longest[r, position] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
+                    longest[r, leaf] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
     for r, table, rows, leaves in leaves_of_profiles:
         for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
@@ -129,10 +128,13 @@ def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
     ]
 
 
-def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> tuple[list[int], list[int]]:
-    """(row, leaf) of the longest instance on the path of each leaf that has one; of several the first."""
+def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> Iterator[tuple[int, int, int, int]]:
+    """(leaf, ns, start, what follows) of the longest instance on the path of each leaf that has one; of several the
+    first.
+    """
     ns = table.longest_ns[rows]
     order = np.lexsort((table.longest_at[rows], -ns, leaves))
     first = order[np.diff(leaves[order], prepend=-1) != 0]
-    selected_rows = first[ns[first] > 0]
-    return rows[selected_rows].tolist(), leaves[selected_rows].tolist()
+    selected = first[ns[first] > 0]
+    columns = [column[rows[selected]] for column in (table.longest_ns, table.longest_at, table.following)]
+    return zip(leaves[selected].tolist(), *(column.tolist() for column in columns), strict=True)

@@ -182,8 +182,9 @@ def _numbered(
 def _longest(leaves: SetLeaves, place: Int64) -> dict[tuple[int, int], Longest]:
     """(run, number of a leaf) → its longest instance; ``place`` is the number of each of ``leaves``."""
     out: dict[tuple[int, int], Longest] = {}
+    numbers = place.tolist()
     for (run, leaf), instance in leaves.longest.items():
-        cell = run, int(place[leaf])
+        cell = run, numbers[leaf]
         if cell not in out or instance.ns > out[cell].ns:
             out[cell] = instance
     return out

@@ -131,13 +131,18 @@ def screen_console() -> Console:
 
 
 def print_screen(console: Console, screen: RenderableType) -> None:
-    """Print ``screen`` without the blanks that rich puts at the ends of lines, and without workflow commands: names are
+    """Print ``screen`` as `screen_text` spells it."""
+    console.file.write(screen_text(console, screen))
+    console.file.flush()
+
+
+def screen_text(console: Console, screen: RenderableType) -> str:
+    """``screen`` without the blanks that rich puts at the ends of lines, and without workflow commands: names are
     untrusted, and any may begin a line.
     """
     with console.capture() as captured:
         console.print(screen, highlight=False, soft_wrap=False)
-    console.file.write("\n".join(log_line(line.rstrip()) for line in captured.get().split("\n")))
-    console.file.flush()
+    return "\n".join(log_line(line.rstrip()) for line in captured.get().split("\n"))
 
 
 LEAST_WORK, WIDE = 40, 80

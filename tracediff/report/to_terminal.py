@@ -28,7 +28,7 @@ from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
 from tracediff.present.setting import heading, side_names
-from tracediff.report.table_terminal import SumsTable, WorkRows, print_screen, to_rich
+from tracediff.report.table_terminal import SumsTable, WorkRows, screen_text, to_rich
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
@@ -111,14 +111,14 @@ def show(
     following = next_command(comparison, command) if usual else None
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
     covered = ceil(len(last.rstrip()) / console.width)
-    answer = render(comparison, screen)
-    for shorter in _shorter(screen) if usual else ():
-        most = SHORT if screen.rows > LEAST_ROWS else SCREEN
-        if len(console.render_lines(answer)) + covered <= most:
-            break
-        screen, answer = shorter, render(comparison, shorter)
-    print_screen(console, answer)
-    console.file.write(last)
+    text = screen_text(console, render(comparison, screen))
+    shorter = list(_shorter(screen)) if usual else []
+    while shorter and (excess := text.count("\n") + covered - (SHORT if screen.rows > LEAST_ROWS else SCREEN)) > 0:
+        needed = max(min(excess, screen.rows - LEAST_ROWS), 1)  # a row of changed work is one line
+        screen, shorter = shorter[needed - 1], shorter[needed:]
+        text = screen_text(console, render(comparison, screen))
+    console.file.write(text + last)
+    console.file.flush()
 
 
 def _shorter(screen: Screen) -> Iterator[Screen]:

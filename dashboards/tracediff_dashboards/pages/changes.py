@@ -47,7 +47,7 @@ def page(context: PageContext) -> list[Any]:
     )
     return [
         *head,
-        _tools(context.view, rows),
+        _tools(context, rows),
         html.Div([html.Div(_grid(context, rows), className="gridbox"), panel], className="beside"),
     ]
 
@@ -91,8 +91,9 @@ def _empty(context: PageContext) -> Any:
     return html.P(reasons.get(context.view.tab, "The traces contain no work of this kind."), className="missing")
 
 
-def _tools(view: View, rows: list[TableRow]) -> Any:
-    options = [{"label": column.head, "value": key} for key, column in OF_TABS[view.tab].items()]
+def _tools(context: PageContext, rows: list[TableRow]) -> Any:
+    view, names = context.view, side_names(context.whole)
+    options = [{"label": column.heading(names), "value": key} for key, column in OF_TABS[view.tab].items()]
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = f", the {bounds.SEARCHED_ROWS:,} largest changes" if len(rows) == bounds.SEARCHED_ROWS else ""

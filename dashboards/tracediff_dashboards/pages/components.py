@@ -82,7 +82,7 @@ def memory_of_other_step(context: PageContext) -> list[Any]:
     """A sentence that the step shown is not one of the selected steps: memory is kept for one step per file."""
     others = [
         f"step {typical.timeline.step} of {which}"
-        for which, side in (("control", context.whole.control), ("test", context.whole.test))
+        for which, side in zip(side_names(context.whole), (context.whole.control, context.whole.test), strict=True)
         if (typical := side.typical) and not side.whole_file and typical.timeline.step not in side.steps_used
     ]
     if not others:
@@ -93,7 +93,7 @@ def memory_of_other_step(context: PageContext) -> list[Any]:
 
 def missing_events(context: PageContext) -> list[Any]:
     """A sentence that one side has no events; nothing if both sides or neither side has them."""
-    sides = [("control", context.whole.control), ("test", context.whole.test)]
+    sides = zip(side_names(context.whole), (context.whole.control, context.whole.test), strict=True)
     sides_without = [which for which, side in sides if side.typical is None]
     sentence = f"The {' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
     return [html.P(sentence, className="facts")] if len(sides_without) == 1 else []

@@ -17,6 +17,7 @@ from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import Sum
 from tracediff.errors import printable
 from tracediff.formatting import change, count, counts, p_value, plural, signed_time, time, time_unit
+from tracediff.present.setting import side_names
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.report.explain import WHY
@@ -256,7 +257,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
     ]
     sides = [
         html.Div([html.H4(side), _members(context, members)])
-        for side, members in zip(("control", "test"), group.members, strict=True)
+        for side, members in zip(side_names(context.whole), group.members, strict=True)
     ]
     return [_facts(facts), html.Div(sides, className="sides")]
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
 from tracediff.diff.matching.items import VIEWS, base_name
 from tracediff.profile.kernels.families import family_of
@@ -170,26 +170,49 @@ class _Side(Struct):
     """A tree with what its calls are compared by.
 
     Attributes:
-        shapes: operator → its shapes as recorded → what they are compared as; None where shapes do not count.
+        labels: of each call its kind, label and shapes. content: of each call the number of its label and of its
+            operators below, in order; views nest by chance of the clock.
     """
 
     tree: CallTree
-    shapes: ComparedShapes | None
+    labels: list[tuple[Hashable, ...]]
     children: dict[int, list[int]]
-    content: list[int] = field(default_factory=list)
+    content: list[int]
 
     def heavy(self, node: int) -> bool:
         """Whether an operator is of a family that compilers leave where it is."""
         call = self.tree.calls[node]
         return call.kind == "op" and family_of(call.label) in STEADY
 
-    def label(self, node: int) -> tuple[Hashable, ...]:
-        """Kind, label and shapes of a call."""
-        call = self.tree.calls[node]
-        if self.shapes is None:
-            return call.kind, call.label, ()
-        shapes = shape_key(call.label, call.shapes)
-        return call.kind, call.label, self.shapes.get(call.label, {}).get(shapes, shapes)
+
+def _sides(control: CallTree, test: CallTree) -> tuple[_Side, _Side]:
+    numbers: dict[Hashable, int] = {}
+    first, second = (
+        _side(tree, shapes, numbers)
+        for tree, shapes in zip((control, test), compared_shapes(control, test) or (None, None), strict=True)
+    )
+    return first, second
+
+
+def _side(tree: CallTree, compared: ComparedShapes | None, numbers: dict[Hashable, int]) -> _Side:
+    """A tree with what its calls are compared by.
+
+    Args:
+        compared: operator → its shapes as recorded → what they are compared as; None where shapes do not count.
+        numbers: of the contents of both sides.
+    """
+    side = _Side(tree, [_label(call, compared) for call in tree.calls], tree.children(), [0] * len(tree.calls))
+    for node in range(len(tree.calls) - 1, -1, -1):  # children come after their parents
+        contents = tuple(side.content[c] for c in side.children[node] if not VIEWS.match(base_name(tree.calls[c].name)))
+        side.content[node] = numbers.setdefault((side.labels[node], contents), len(numbers))
+    return side
+
+
+def _label(call: Call, compared: ComparedShapes | None) -> tuple[Hashable, ...]:
+    if compared is None:
+        return call.kind, call.label, ()
+    shapes = shape_key(call.label, call.shapes)
+    return call.kind, call.label, compared.get(call.label, {}).get(shapes, shapes)
 
 
 def pair_calls(control: CallTree, test: CallTree) -> Pairing:
@@ -198,12 +221,7 @@ def pair_calls(control: CallTree, test: CallTree) -> Pairing:
 
     Near-linear in the number of calls where the sides resemble each other.
     """
-    shapes = compared_shapes(control, test)
-    sides = (
-        _Side(control, shapes and shapes[0], control.children()),
-        _Side(test, shapes and shapes[1], test.children()),
-    )
-    _write_contents(sides)
+    sides = _sides(control, test)
     pairing = Pairing()
     waiting = [(-1, -1)]
     while waiting:
@@ -211,20 +229,6 @@ def pair_calls(control: CallTree, test: CallTree) -> Pairing:
         waiting += _pair_in_order(pairing, sides, sides[0].children[a], sides[1].children[b])
     _pair_left_over(pairing, sides)
     return pairing
-
-
-def _write_contents(sides: tuple[_Side, _Side]) -> None:
-    """Give each call of both sides the number of its content: its label and its operators below, in order; views nest
-    by chance of the clock.
-    """
-    numbers: dict[Hashable, int] = {}
-    for side in sides:
-        side.content = [0] * len(side.tree.calls)
-        for node in range(len(side.tree.calls) - 1, -1, -1):  # children come after their parents
-            contents = tuple(
-                side.content[c] for c in side.children[node] if not VIEWS.match(base_name(side.tree.calls[c].name))
-            )
-            side.content[node] = numbers.setdefault((side.label(node), contents), len(numbers))
 
 
 def _pair_in_order(pairing: Pairing, sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
@@ -249,7 +253,7 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
     """Positions in ``a`` and ``b``."""
     lists = tuple(zip(sides, (a, b), strict=True))
     contents: list[list[Hashable]] = [[side.content[n] for n in nodes] for side, nodes in lists]
-    labels = [[side.label(n) for n in nodes] for side, nodes in lists]
+    labels = [[side.labels[n] for n in nodes] for side, nodes in lists]
     heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in lists]
     pairs = [
         (heavy[0][i], heavy[1][j])
@@ -261,7 +265,7 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
         pairs += within_gaps(sorted(pairs), *keys)
     for keys in (contents, labels):
         pairs += equal_in_turn(pairs, *keys)
-    names: list[list[Hashable]] = [[side.label(n)[:2] for n in nodes] for side, nodes in lists]
+    names: list[list[Hashable]] = [[side.labels[n][:2] for n in nodes] for side, nodes in lists]
     return pairs + _only_ones_left(pairs, *names)
 
 
@@ -280,11 +284,11 @@ def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tup
     """Without calls that one side makes many times as often: one of many is not the counterpart of a call that replaces
     all of them.
     """
-    counts = Counter(sides[0].label(n) for n in a), Counter(sides[1].label(n) for n in b)
+    counts = Counter(sides[0].labels[n] for n in a), Counter(sides[1].labels[n] for n in b)
     batched = {e for e in counts[0].keys() & counts[1].keys() if _batched(counts[0][e], counts[1][e])}
     if not batched:
         return a, b
-    return [n for n in a if sides[0].label(n) not in batched], [n for n in b if sides[1].label(n) not in batched]
+    return [n for n in a if sides[0].labels[n] not in batched], [n for n in b if sides[1].labels[n] not in batched]
 
 
 def _batched(few: int, many: int) -> bool:

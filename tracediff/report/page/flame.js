@@ -328,13 +328,14 @@
 
     changeText(control, test) {
       const delta = test - control, text = signed(delta, this.amount(delta));
-      if (!control || !test) return `${text}, only in the ${control ? "control" : "test"}`;
+      if (!control || !test) return `${text}, only in ${this.data.sides[control ? 0 : 1]}`;
       return `${text} (${signed(delta, percent(delta / control))})`;
     }
 
     amounts(box) {
       if (!this.isTwoSided) return [`${this.amount(box.control)} per step`, `${percent(this.whole.control ? box.control / this.whole.control : 0)} of all`];
-      return [`control ${this.amount(box.control)}`, `test ${this.amount(box.test)}`, this.changeText(box.control, box.test)];
+      const [control, test] = this.data.sides;
+      return [`${control} ${this.amount(box.control)}`, `${test} ${this.amount(box.test)}`, this.changeText(box.control, box.test)];
     }
 
     facts(box) {
@@ -389,7 +390,7 @@
         outermost(this.whole);
         for (const box of this.whole.all()) if (this.pattern(box) && box.size) { boxes += 1; drawn += this.drawn.has(box) ? 1 : 0; }
         const share = (value, all) => percent(all ? value / all : 0);
-        const sum = this.isTwoSided ? `control ${this.amount(control)} (${share(control, this.whole.control)} of all), test ${this.amount(test)} (${share(test, this.whole.test)}), change ${signed(test - control, this.amount(test - control))}`
+        const sum = this.isTwoSided ? `${this.data.sides[0]} ${this.amount(control)} (${share(control, this.whole.control)} of all), ${this.data.sides[1]} ${this.amount(test)} (${share(test, this.whole.test)}), change ${signed(test - control, this.amount(test - control))}`
           : `${this.amount(control)} (${share(control, this.whole.control)} of all)`;
         this.found.textContent = boxes ? `Matched: ${sum}; ${plural(boxes, "box", "boxes")}${drawn < boxes ? `, ${count(drawn)} of them drawn` : ""}.` : "Nothing matches.";
       }

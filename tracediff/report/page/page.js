@@ -369,7 +369,7 @@
       const more = row[position.all_members][k] - row[position[side]].length;
       if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
       if (!row[position.all_members][k]) members.append(make("li", { textContent: "no counterpart" }));
-      sides.append(make("div", {}, make("h3", { textContent: side }), members));
+      sides.append(make("div", {}, make("h3", { textContent: data.sides[k] }), members));
     });
     return [list, sides];
   }

@@ -70,8 +70,9 @@ def shortened(text: str) -> str:
 
 
 def tables(comparison: Comparison, room: int) -> dict[str, Any]:
-    """``names``, ``ops`` and ``groups``: each {columns, rows, unit, all}, rows by size of their change, at most
-    SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their name.
+    """``sides``, what they are called; ``names``, ``ops`` and ``groups``: each {columns, rows, unit, all}, rows by size
+    of their change, at most SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their
+    name.
 
     Args:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
@@ -83,7 +84,15 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     marks = {f"{side}:{event}": spelled[name] for side, event, name in _marks(comparison) if name in spelled}
     spellings = {code: spelled[match_name(text)] for text, code in names.codes.items()}
     others = {code: first for code, first in spellings.items() if code != first}
-    return {"names": names.texts, "ops": ops, "groups": groups, "why": WHY, "marks": marks, "spellings": others}
+    return {
+        "sides": side_names(comparison),
+        "names": names.texts,
+        "ops": ops,
+        "groups": groups,
+        "why": WHY,
+        "marks": marks,
+        "spellings": others,
+    }
 
 
 def _marks(comparison: Comparison) -> Iterator[tuple[int, int, str]]:
@@ -176,7 +185,7 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     groups = comparison.work.groups
     items = Pair([i for group in groups for i in group.items[0]], [i for group in groups for i in group.items[1]])
     lines = line_graph(comparison.trees, items, comparison.scale)
-    return _graph(title, how, (frames, lines), ("control", "test"), comparison.scale, gpu)
+    return _graph(title, how, (frames, lines), side_names(comparison), comparison.scale, gpu)
 
 
 def analysis_flame(analysis: Analysis) -> FlameGraph:
