@@ -23,13 +23,14 @@ def launched(name, start, length, correlation, op_name="aten::mm", **args):
     ]
 
 
-def busy_step(*work, size=64, dtype="float"):
-    """A GPU-bound step: (operator, kernel, µs) one after the other, launched at once."""
+def busy_step(*work, size=64, dtype="float", host_us=2):
+    """A GPU-bound step: (operator, kernel, µs) one after the other, launched by operators of ``host_us`` each."""
     args = {"Input Dims": [[size, 64], [64, 64]], "Input type": [dtype, dtype]}
     events, at, total = [], 5, sum(us for *_, us in work)
     for k, (operator, name, us) in enumerate(work):
-        start = max(at, 2 * k + 2)
-        events += [op(operator, 2 * k, 2, **args), call("cudaLaunchKernel", 2 * k + 0.5, 1, correlation=k)]
+        begin = host_us * k
+        start = max(at, begin + 2)
+        events += [op(operator, begin, host_us, **args), call("cudaLaunchKernel", begin + 0.5, 1, correlation=k)]
         events.append(kernel(name, start, us, correlation=k))
         at = start + us
     return [step(1, 0, total + 6), *events]
@@ -68,6 +69,14 @@ def test_other_kernels_that_take_as_long_are_a_fact(tmp_path, us, names):
     ] * bool(names)
     alike = compared(tmp_path, sides[0], busy_step(*[PRODUCT, ACTIVATION] * 4)).explanation.facts
     assert "other-kernels" not in {fact.code for fact in alike}
+
+
+@pytest.mark.parametrize(("us", "is_fact"), [(20, True), (2.5, False), (150, False)])
+def test_work_of_the_host_that_the_gpu_hides_is_a_fact(tmp_path, us, is_fact):
+    """More of it, hardly more, and so much that the GPU waits for it; the host ends before the GPU."""
+    sides = [[step(1, 0, 9 * host_us), *busy_step(*[PRODUCT] * 9, host_us=host_us)[1:]] for host_us in (2, us)]
+    texts = [fact.text for fact in compared(tmp_path, *sides).explanation.facts if fact.code == "hidden-host"]
+    assert texts == [f"the host takes 18.0 → {9 * us:.1f} µs, and the GPU hides the difference"] * is_fact
 
 
 @pytest.mark.parametrize("work", [(PRODUCT, ACTIVATION), (PRODUCT, ("aten::bmm", "bgemm_64", 50), ACTIVATION)])

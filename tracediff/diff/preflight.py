@@ -333,13 +333,8 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
     if ranks_of_sides[0] == ranks_of_sides[1] or not all(ranks_of_sides):
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
-    compared = [
-        f"{_joined_numbers(ranks)} (compared: {_joined_numbers(common)})"
-        if common and common != ranks
-        else _joined_numbers(ranks)
-        for ranks in ranks_of_sides
-    ]
-    return [Reason("ranks", message, *compared)]
+    first, second = map(_joined_numbers, ranks_of_sides)
+    return [Reason("ranks", message, first, f"{second} (compared: {_joined_numbers(common)})" if common else second)]
 
 
 def _joined_numbers(numbers: list[int]) -> str:

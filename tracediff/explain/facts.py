@@ -15,10 +15,10 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
-from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
+from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import change, counts, percent, plural
+from tracediff.formatting import change, counts, percent, plural, time
 from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch
@@ -26,7 +26,7 @@ from tracediff.runtimes import is_allocation, is_communication, is_graph_launch
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
-OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS = "other-ranks", "first-calls", "other-kernels"
+OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -69,12 +69,13 @@ def facts_of(
     amounts = [] if is_other else _amounts(leaves, scale)
     of_compilers = *_graph_replays(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
-        *(_not_steady(leaves) or _first_calls(leaves)),
+        *(_not_steady(leaves) or _first_calls(leaves, sides)),
         *program,
         *amounts,
         *([] if is_other else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
+        *_hidden_host(leaves),
     )
 
 
@@ -115,15 +116,28 @@ def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     return [Fact(OTHER_RANKS, text, control, test)]
 
 
+def _hidden_host(leaves: Leaves) -> list[Fact]:
+    """hidden-host: what the host does takes more or less time, which the step does not wait for."""
+    idle = (HOST, QUEUE), (HOST, WAITING)
+    is_host = np.array([chain[0] == HOST and chain[:2] not in idle for chain in leaves.chains], bool)
+    (before, after), on_path = leaves.total[:, is_host].sum(axis=1), leaves.path[:, is_host].sum(axis=1)
+    changed, waited = abs(after - before), abs(on_path[1] - on_path[0])
+    least = thresholds.WORTH_A_LINE
+    if changed < least * leaves.path.sum(axis=1).max() or waited >= least * changed:
+        return []
+    control, test = time(before / 1000), time(after / 1000)
+    text = f"the host takes {change(before / 1000, after / 1000)}, and the GPU hides the difference"
+    return [Fact(HIDDEN_HOST, text, control, test)]
+
+
 def _graph_replays(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays: only one side replays captured graphs."""
     replays = ["replays" in replacements for replacements in _stand_ins(leaves)]
     if replays[0] == replays[1]:
         return []
     side = sides[replays.index(True)]
-    return [
-        Fact(GRAPH_REPLAYS, f"only {side.label} replays graphs, whose kernels no operator launches: matched by order")
-    ]
+    text = f"only {side.label} replays graphs: their kernels have no operators, and are matched by order"
+    return [Fact(GRAPH_REPLAYS, text)]
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
@@ -167,13 +181,13 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        much, of_kind = f"{times(exp(median))} × the {unit}", f"of the {WORDS[label]}"
+        much = f"{times(exp(median))} × the {unit}"
         alike = float(parts[~differs].sum())
         if part >= thresholds.MOSTLY:
-            text = f"the work differs: {much} (median; {percent(part)} {of_kind} has a known amount)"
+            text = f"the work differs: {much} (median; {percent(part)} of the {WORDS[label]} has a known amount)"
         else:
-            same = f", as much in {percent(alike)}" if alike >= thresholds.WORTH_A_LINE * part else ""
-            where = f"{percent(part - alike)} {of_kind}{same}; unknown in the others"
+            same = f", as many in {percent(alike)}" if alike >= thresholds.WORTH_A_LINE * part else ""
+            where = f"{percent(part - alike)} of both sides' {WORDS[label]}{same}, unknown in {percent(1 - part)}"
             text = f"the work differs: {much} (median) in {where}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
@@ -235,8 +249,8 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    text = f"unknown whether it is the same work: operators cannot be compared, amounts are known of {part} of its time"
-    return [Fact(UNKNOWN_WORK, text)]
+    what = f"operators cannot be compared, and amounts are known for {part} of the time"
+    return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
 
 
 def _does_as_much(leaves: Leaves) -> bool:
@@ -299,7 +313,7 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     return [Fact(NOT_STEADY, text, control, test)]
 
 
-def _first_calls(leaves: Leaves) -> list[Fact]:
+def _first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """first-calls: memory is still got from the driver, at least once per step: the caching allocator grows."""
     calls, names = [0.0, 0.0], set()
     for side, (names_of_side, numbers) in enumerate(zip(leaves.names, leaves.count, strict=True)):
@@ -310,6 +324,8 @@ def _first_calls(leaves: Leaves) -> list[Fact]:
     if max(calls) < 1:
         return []
     call_names = " and ".join(sorted(names))
-    how_often = f"{call_names} {counts(calls[0], calls[1])} ×"
-    text = f"not steady state: memory is still allocated from the driver ({how_often}), as in first calls"
+    allocating = [side.label for side, number in zip(sides, calls, strict=True) if number]
+    who = f"{allocating[0]} still allocates" if len(allocating) == 1 else "both sides still allocate"
+    how_often = f"{call_names} {counts(*calls)} ×"
+    text = f"not steady state: {who} memory from the driver ({how_often}), as in first calls"
     return [Fact(FIRST_CALLS, text, plural(calls[0], "call"), plural(calls[1], "call"))]

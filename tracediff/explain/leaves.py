@@ -33,7 +33,7 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
 SINGLES = "single events"
-UNPAIRED = "without a partner"
+UNPAIRED = "unmatched"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 BETWEEN = "between GPU events"

@@ -148,11 +148,11 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
-        return f"{noun} {label}" if label == UNPAIRED else f"{label} {noun}"
+        return f"{label} {noun}"
     if trail[1] == UNPAIRED:
-        return f"{noun} {UNPAIRED} in {label}"
+        return f"{UNPAIRED} {noun} in {label}"
     if label == UNPAIRED:
-        return f"{trail[1]} {noun} {UNPAIRED}"
+        return f"{UNPAIRED} {trail[1]} {noun}"
     if "::" in label.split("(")[0]:
         return f"{label} ({trail[1]})" if len(trail) == 2 else label
     if len(trail) == 2:
@@ -170,7 +170,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if node.note == SINGLE:
         return ""
     if node.note == REPLACED:
-        return "replaced" if max(node.parts) == 1 else f"each on one side only, the largest of {counts(*node.parts)}"
+        return "replaced" if max(node.parts) == 1 else f"{node.parts[0]} replaced by {node.parts[1]}, the largest named"
     if not node.total.all():
         if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""

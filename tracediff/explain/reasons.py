@@ -81,7 +81,7 @@ def largest_parts(node: Node) -> Reason | None:
     if len(node.children) < 2 or not parts:
         return None
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    names = (f"work {UNPAIRED}" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
+    names = (f"{UNPAIRED} work" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
     return Reason("largest", f"largest: {', '.join(names)}")
 
 

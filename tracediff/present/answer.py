@@ -172,8 +172,8 @@ def same_gpu_work(comparison: Comparison) -> str | None:
     if not same or is_tested(comparison) or abs(gpu.delta) > thresholds.NO_DIFFERENCE * max(step.period):
         return None
     return (
-        "The GPU does the same work in the same time; one run per side does not tell a change of the host from "
-        "variation"
+        "The GPU does the same work in the same time; with one run per side, a change of the host may be variation "
+        "from run to run"
     )
 
 

@@ -25,7 +25,8 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: all of its time on both sides; empty of lines that have none. step: its part of the step's change.
+        times: all of its time on both sides; empty of lines that have none. own: the change of that, where it is not
+            what the step waits for. step: its part of the step's change.
         delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what that work is called there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
@@ -35,6 +36,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     label: str
     because: str = ""
     times: str = ""
+    own: str = ""
     step: str
     delta_us: float
     table: str = ""
@@ -143,10 +145,12 @@ def sentence(text: str) -> str:
 
 def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     table, find = _place(cause)
+    change = cause.test_us - cause.control_us
     return ExplanationLine(
         label=cause.label,
         because=because(cause),
         times=_times(unit, cause.control_us, cause.test_us),
+        own=f"({unit.signed(change)})" if is_visible(change - cause.delta_us, unit) else "",
         step=unit.signed(cause.delta_us),
         delta_us=cause.delta_us,
         table=table,

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from itertools import chain
 
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group
-from tracediff.diff.views import kernels_of
 from tracediff.explain.explanation import Cause
-from tracediff.explain.facts import NOT_STEADY
+from tracediff.explain.facts import FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.tree import SINGLE
 from tracediff.present.answer import same_gpu_work
@@ -35,21 +32,23 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     explanation = comparison.explanation
     if explanation is None:
         return None
-    if any(fact.code == NOT_STEADY for fact in explanation.facts):
-        whole_file = comparison.control.whole_file or comparison.test.whole_file
-        return WITH_STEPS if whole_file else AFTER_WARM_UP
+    codes = {fact.code for fact in explanation.facts}
+    if (comparison.control.whole_file or comparison.test.whole_file) and codes & {NOT_STEADY, FIRST_CALLS}:
+        return WITH_STEPS
+    if NOT_STEADY in codes:
+        return AFTER_WARM_UP
     if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
         return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(explanation.causes), None)
-    rows = [row for row in comparison.work_changes if row.delta]
-    if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not rows):
+    changed = [line.name for line in comparison.work_by_operator if line.delta]
+    if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
         return f"{command} {PARTS.get(''.join((*first.trail, first.node.label)[1:2]), '--table critical')}"
-    return f"{explain} {shlex.quote(_largest(rows[0].groups))}" if rows else None
+    return f"{explain} {shlex.quote(changed[0])}" if changed else None
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:
@@ -59,10 +58,3 @@ def _event(comparison: Comparison, cause: Cause) -> str:
     name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
     ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
     return max(ops, key=lambda op: abs(op.delta)).name if ops else ""
-
-
-def _largest(groups: Sequence[Group]) -> str:
-    """The operator, or else the family or the only kernel, of the largest of ``groups``."""
-    largest = max(groups, key=lambda g: (abs(g.delta), g.name))
-    member = (largest.members.control or largest.members.test)[0]
-    return member.op or (largest.name if len(groups) == 1 else kernels_of(largest.family))

@@ -23,12 +23,12 @@ from tracediff.formatting import change, counts, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, is_tested
-from tracediff.present.explanation_lines import ExplanationLine, explanation_table
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
 from tracediff.present.setting import heading, side_names
-from tracediff.report.table_terminal import SumsTable, WorkRows, screen_text, to_rich
+from tracediff.report.table_terminal import GAP, INDENT, SumsTable, WorkRows, screen_text, to_rich
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
@@ -286,19 +286,29 @@ def explanation(
     if not table_of_causes.lines:
         return []
     labels = [printable(line.label) for line in table_of_causes.lines]
-    is_wide, room = width >= WIDE, max(width - FIGURES, 1)
-    label_room = min(int(LABEL_PART * room), max(map(len, labels), default=0)) if is_wide else room
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
     why, its_time, its_part = table_of_causes.heads
     if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({table_of_causes.unit})"
+    every = *table_of_causes.lines, table_of_causes.total
+    widths = [
+        max(map(len, cells))
+        for cells in zip((its_time, "", its_part), *((line.times, line.own, line.step) for line in every), strict=True)
+    ]
+    is_wide, has_own = width >= WIDE, widths[1] > 0
+    room = max(width - sum(widths) - MARGINS - (GAP if has_own else 0) - (GAP if is_wide else 0) - INDENT, 1)
+    reasons_leave = room - max(len(line.because) for line in every) - GAP
+    longest_label = max(map(len, labels))
+    label_room = min(max(int(LABEL_PART * room), reasons_leave), longest_label) if is_wide else room
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
     table.add_column(
         why,
-        width=max(min(label_room, FOLDED), len(why)) + 2 if is_wide else None,
+        width=max(min(label_room, FOLDED), len(why)) + INDENT if is_wide else None,
         ratio=None if is_wide else 1,
         overflow="fold",
     )
     table.add_column(its_time, justify="right", no_wrap=True)
+    if has_own:
+        table.add_column("", justify="right", no_wrap=True)
     table.add_column(its_part, justify="right", no_wrap=True)
     if is_wide:
         table.add_column("" if is_tested else UNTESTED, overflow="fold", header_style="dim")
@@ -308,10 +318,11 @@ def explanation(
     for k, (line, label) in enumerate(zip(table_of_causes.lines, short, strict=True)):
         reason = printable(line.because)
         reason = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
-        _add(table, line, Text(label), Text(reason, style="dim"), is_wide=is_wide)
+        figures = [line.times, *([line.own] if has_own else []), line.step]
+        _add(table, figures, Text(label), Text(reason, style="dim"), is_wide=is_wide)
     total = table_of_causes.total
     closing = [Text(total.because, style="dim")] if is_wide else []
-    table.add_row(Text(total.label, style="bold"), total.times, total.step, *closing)
+    table.add_row(Text(total.label, style="bold"), total.times, *([""] if has_own else []), total.step, *closing)
     return [table, Text()]
 
 
@@ -322,12 +333,12 @@ def _fitting(reason: str, room: int) -> str:
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
-def _add(table: Table, line: ExplanationLine, label: Text, reason: Text, *, is_wide: bool) -> None:
+def _add(table: Table, figures: list[str], label: Text, reason: Text, *, is_wide: bool) -> None:
     indented = Padding(label, (0, 0, 0, 2))
     if is_wide:
-        table.add_row(indented, line.times, line.step, reason)
+        table.add_row(indented, *figures, reason)
     elif reason:
         indented_reason = Padding(reason, (0, 0, 0, 2))
-        table.add_row(Padding(Group(label, indented_reason), (0, 0, 0, 2)), line.times, line.step)
+        table.add_row(Padding(Group(label, indented_reason), (0, 0, 0, 2)), *figures)
     else:
-        table.add_row(indented, line.times, line.step)
+        table.add_row(indented, *figures)
