@@ -54,7 +54,7 @@ class CriticalPath(Struct, frozen=True, kw_only=True):
         owner: int64[p] position in `GpuEvents` of the event, or of the event that waits in its queue; of the host the
             thread's code or WHOLE; −1 where unknown.
         start, end: int64[p] ns.
-        on_host: the spans on the host by what it did in them.
+        host: where the walk came to the host.
         outside_ops: what the host as one did while no operator or call was open: a Python function or an annotation;
             while one was, the outermost.
         queued: int64[g] since when each GPU event waited in its queue.
@@ -67,10 +67,22 @@ class CriticalPath(Struct, frozen=True, kw_only=True):
     owner: Int64
     start: Int64
     end: Int64
-    on_host: HostParts
+    host: Host
     outside_ops: Painting
     queued: Int64
     blocked: Int64
+
+    def on_host(self, spans: Int64) -> HostParts:
+        """Those of ``spans`` (int64[k] positions) that are on the host, by what it did in them."""
+        spans = spans[self.what[spans] == HOST]
+        parts = []
+        for thread in distinct(self.owner[spans]).tolist():
+            mine = spans[self.owner[spans] == thread]
+            start, end = self.start[mine], self.end[mine]
+            which, row, low, high = self.host.painting(thread, union(start, end)).cut(start, end)
+            parts.append((mine[which], row, low, high - low))
+        columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
+        return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
 
 
 class HostParts(Struct, frozen=True, kw_only=True):
@@ -135,27 +147,29 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     def outside_ops(self) -> Painting:
         """See `CriticalPath`."""
         ops = self.lanes["ops"]
-        return self._layered([_outlines(ops, self.outermost[thread]) for thread in self.layers])
+        return _layered([*(_outlines(ops, self.outermost[thread]) for thread in self.layers), self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
         ops = part_of(self.lanes["ops"], during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
-        return self._layered([_of_thread(ops, layer) for layer in self.layers])
-
-    def _layered(self, operators: list[Painting]) -> Painting:
-        """``operators`` of each of `layers`; where they are nothing, what is beneath."""
-        whole = NOTHING
-        while operators:  # each is as large as the lane, and needed no more once it is laid
-            whole = overlaid(whole, operators.pop(0))
-        return overlaid(whole, self._beneath)
+        beneath = self._beneath.within(during.start[0], during.end[-1])
+        return _layered([*(_of_thread(ops, layer) for layer in self.layers), beneath])
 
     @cached_property
     def _beneath(self) -> Painting:
         """Python on the thread of the steps, and where it is nothing its annotations."""
         python, annotations = (_of_thread(self.lanes[name], self.layers[-1]) for name in ("python", "annotations"))
         return overlaid(python, annotations)
+
+
+def _layered(layers: list[Painting]) -> Painting:
+    """The first of ``layers``; where it is nothing, the next."""
+    whole = NOTHING
+    while layers:  # each may be as large as a lane, and is needed no more once it is laid
+        whole = overlaid(whole, layers.pop(0))
+    return whole
 
 
 class _Path(Struct):
@@ -272,24 +286,11 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
         owner=owner,
         start=begin,
         end=stop,
-        on_host=_on_host(host, what, owner, begin, stop),
+        host=host,
         outside_ops=host.outside_ops(),
         queued=queued,
         blocked=distinct(np.append(device.launch[device.full], host.waited)),
     )
-
-
-def _on_host(host: Host, what: Int64, owner: Int64, start: Int64, end: Int64) -> HostParts:
-    """See `CriticalPath`; the arguments are its columns."""
-    spans = np.flatnonzero(what == HOST)
-    parts = []
-    for thread in distinct(owner[spans]).tolist():
-        mine = spans[owner[spans] == thread]
-        painting = host.painting(thread, union(start[mine], end[mine]))
-        which, row, low, high = painting.cut(start[mine], end[mine])
-        parts.append((mine[which], row, low, high - low))
-    columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
-    return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
 
 
 def _thread_rank(context: Context) -> dict[int, int]:

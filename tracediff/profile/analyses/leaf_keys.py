@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -72,7 +73,7 @@ class Sources(Struct, dict=True):
         """
         return _scopes(self.context.trace, self.scope)
 
-    def keys(self, others: Int64, work: WorkKeys) -> tuple[Int64, dict[str, Int64]]:
+    def keys(self, others: Int64, work: WorkKeys) -> tuple[NDArray[Any], dict[str, Int64]]:
         """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
 
         Args:
@@ -86,25 +87,27 @@ class Sources(Struct, dict=True):
             (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
-        leaf_of, leaf_count, columns = np.zeros(self.end, np.int64), 0, []
+        leaf_of: NDArray[Any] = np.zeros(self.end, np.int32)
+        leaf_count, columns = 0, []
         for sources, own in kinds:
             if len(sources):
                 code, first = combined(*own.values())
                 leaf_of[sources] = leaf_count + code
                 leaf_count += len(first)
                 columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
-        keys = {name: np.concatenate([c[name] for c in columns] or [np.zeros(0, np.int64)]) for name in COLUMNS}
+        keys = {name: np.concatenate([np.zeros(0, np.int64), *(c[name] for c in columns)]) for name in COLUMNS}
         code, first = combined(*keys.values())
         return code[leaf_of] if len(code) else leaf_of, {name: column[first] for name, column in keys.items()}
 
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
         trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
-        name = trace.name[ops.rows].astype(np.int64)
-        is_call = trace.is_of(cat.CALLS, ops.rows)
-        kind = np.where(is_call, np.where(trace.name_matches(is_synchronising, ops.rows), SYNC, CALL), OP)
-        around = (np.append(name, -1)[position] for position in operators_around(ops, operator))
-        out = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
+        name = trace.name[ops.rows]
+        kind = np.full(len(ops.rows), OP, np.int8)
+        kind[trace.is_of(cat.CALLS, ops.rows)] = CALL
+        kind[trace.name_matches(is_synchronising, ops.rows) & (kind == CALL)] = SYNC
+        around = (np.append(name, np.int32(-1))[position] for position in operators_around(ops, operator))
+        out: dict[str, Any] = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):
             here = np.flatnonzero(operator)
             for column, values in keys_at(work, here).items():

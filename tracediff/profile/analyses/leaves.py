@@ -5,6 +5,8 @@ tiles the period, so the times on the path add up to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -51,19 +53,34 @@ class Totals(Struct, frozen=True, kw_only=True):
     count: NDArray[np.int8]
 
 
-def on_path(sources: Sources, path: CriticalPath) -> tuple[PathParts, list[Totals]]:
-    """(the parts of the path, the time of what is not work of its own: all of it counts as on the path)."""
+class PathCells(Struct, frozen=True, kw_only=True):
+    """The path by cell, which is a leaf in a step, c of them.
+
+    Attributes:
+        cell: int64[c], distinct. ns: int64[c]. longest_ns, longest_at, instance: int64[c] time on the path in ns, begin
+            in ns, and the instance of the longest on the path, of several the first to begin; 0 where none is.
+    """
+
+    cell: Int64
+    ns: Int64
+    longest_ns: Int64
+    longest_at: Int64
+    instance: Int64
+
+
+def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
+    """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
     columns, totals = [], []
     firsts = (EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)
     for what, first in firsts:
-        some = np.flatnonzero(path.what == what)
+        some = spans[path.what[spans] == what]
         owner = np.maximum(path.owner[some], 0)
         ns, step = path.end[some] - path.start[some], path.step[some]
         columns.append((step, first + owner, path.start[some], ns, owner))
         if what != EVENT:
             totals.append(Totals(step=step, source=first + owner, ns=ns, count=np.ones(len(some), np.int8)))
     whole = sum(len(step) for step, *_ in columns)
-    step, source, begin, ns, instance, waits = _on_host(sources, path)
+    step, source, begin, ns, instance, waits = _on_host(sources, path, spans)
     columns.append((step, source, begin, ns, instance))
     waiting = np.flatnonzero(waits)
     totals.append(
@@ -73,9 +90,11 @@ def on_path(sources: Sources, path: CriticalPath) -> tuple[PathParts, list[Total
     return PathParts(step=step, source=source, begin=begin, ns=ns, instance=instance, whole=whole), totals
 
 
-def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64, Int64, Int64, NDArray[np.bool_]]:
+def _on_host(
+    sources: Sources, path: CriticalPath, spans: Int64
+) -> tuple[Int64, Int64, Int64, Int64, Int64, NDArray[np.bool_]]:
     """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
-    context, parts, scopes = sources.context, path.on_host, sources.scopes[0]
+    context, parts, scopes = sources.context, path.on_host(spans), sources.scopes[0]
     ops, nothing = context.lanes["ops"], sources.nothing
     step, begin, ns = path.step[parts.span], parts.begin, parts.ns
     source = np.where(parts.row >= 0, parts.row, nothing)
@@ -91,7 +110,7 @@ def _on_host(sources: Sources, path: CriticalPath) -> tuple[Int64, Int64, Int64,
     return step, source, begin, ns, instance, waits
 
 
-def of_steps(sources: Sources, path: CriticalPath) -> list[Totals]:
+def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     """The work of each step, on the path or off it: the GPU events that it launched, and what the host did from its
     start to the next's: operators and calls of every thread by their self time, without those that wait for the GPU,
     which is not work; Python and scopes of the host as one thread.
@@ -99,12 +118,12 @@ def of_steps(sources: Sources, path: CriticalPath) -> list[Totals]:
     gpu, edges = sources.context.gpu, _host_edges(sources.context.steps)
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
-    return [
-        *_of_operators(sources, edges),
-        _outside_ops(sources, path.outside_ops, edges),
-        Totals(step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)),
-        _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True),
-    ]
+    yield from _of_operators(sources, edges)
+    yield _outside_ops(sources, path.outside_ops, edges)
+    yield Totals(
+        step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)
+    )
+    yield _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True)
 
 
 def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Totals:
@@ -156,72 +175,84 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
     position in the lane.
     """
-    sources, parts, totals = _charged(context)
-    leaf_of, keys = sources.keys(_others(sources, [parts.source, *(t.source for t in totals)]), work)
-    leaves = len(keys["kind"])
+    path = critical_path(context)
+    sources = Sources(context, path.blocked)
+    leaf_of, keys = sources.keys(_others(sources, path), work)
+    leaves = max(len(keys["kind"]), 1)
 
     def cell_of(some: PathParts | Totals) -> Int64:
         cell: Int64 = some.step * leaves + leaf_of[some.source]
-        return np.searchsorted(cells, cell) if is_sparse else cell
+        return cell
 
-    is_sparse, cells = False, np.arange(len(context.steps) * leaves)
-    every: list[PathParts | Totals] = [parts, *totals]
-    if len(cells) > bounds.EMPTY_CELLS * sum(len(some.step) for some in every):  # many steps with leaves of their own
-        cells, is_sparse = distinct(np.concatenate([cell_of(some) for some in every])), True
-    path_ns, total, count = (np.zeros(len(cells), np.int64) for _ in range(3))
-    del every
-    while totals:  # each is as large as the lane of operators, and needed no more once it is added
-        some = totals.pop()
-        mine = cell_of(some)
-        np.add.at(total, mine, some.ns)
-        np.add.at(count, mine, some.count)
-        del some, mine
-    cell = cell_of(parts)
-    np.add.at(path_ns, cell, parts.ns)
+    on_path_cells, totals = [], []
+    for spans in _blocks(context, path):
+        parts, aside = on_path(sources, path, spans)
+        on_path_cells.append(_path_cells(parts, cell_of(parts)))
+        totals += [_summed(some, cell_of(some)) for some in aside]
+    totals += [_summed(some, cell_of(some)) for some in of_steps(sources, path)]
+    cells = distinct(np.concatenate([*(some.cell for some in on_path_cells), *(cell for cell, _, _ in totals)]))
+    total, count = (np.zeros(len(cells), np.int64) for _ in range(2))
+    for cell, ns, number in totals:
+        place = np.searchsorted(cells, cell)
+        total[place] += ns
+        count[place] += number
+    path_ns, longest_ns, longest_at, instance = (np.zeros(len(cells), np.int64) for _ in range(4))
+    for some in on_path_cells:
+        place = np.searchsorted(cells, some.cell)
+        path_ns[place], longest_ns[place] = some.ns, some.longest_ns
+        longest_at[place], instance[place] = some.longest_at, some.instance
     rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
-    step, leaf = np.divmod(cells[rows], max(leaves, 1))
-    longest = _longest(parts, cell, len(cells))
+    step, leaf = np.divmod(cells[rows], leaves)
     return LeafTable(
         step=step,
         **{name: column[leaf] for name, column in keys.items()},
         path_ns=path_ns[rows],
         total_ns=np.maximum(total, path_ns)[rows],
         count=count[rows],
-        longest_ns=longest[0][rows],
-        longest_at=longest[1][rows],
-        following=_following(context, longest[2][rows]),
+        longest_ns=longest_ns[rows],
+        longest_at=longest_at[rows],
+        following=_following(context, instance[rows]),
     )
 
 
-def _charged(context: Context) -> tuple[Sources, PathParts, list[Totals]]:
-    """What time is charged to: (the sources, the parts of the path, and all time of what is on it or off it)."""
-    path = critical_path(context)
-    sources = Sources(context, path.blocked)
-    parts, waiting = on_path(sources, path)
-    return sources, parts, [*waiting, *of_steps(sources, path)]
+def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
+    """The spans of the path in blocks of whole steps: what all are cut into may take as much as the trace."""
+    steps = len(context.steps)
+    number = min(1 + len(context.lanes["ops"].rows) // bounds.OPERATORS_AT_ONCE, steps)
+    block = path.step * number // steps
+    yield from (np.flatnonzero(block == k) for k in range(number))
 
 
-def _others(sources: Sources, columns: list[Int64]) -> Int64:
-    """Those of the sources in ``columns`` that are not operators, calls or GPU events."""
-    present = np.zeros(sources.end, bool)
-    for column in columns:
-        present[column] = True
-    present[sources.context.lanes["ops"].rows] = False
-    present[sources.event : sources.queue] = False
-    return np.flatnonzero(present)
+def _others(sources: Sources, path: CriticalPath) -> Int64:
+    """Sources that are not operators, calls or GPU events, among them all that time can belong to."""
+    lanes = sources.context.lanes
+    waiting = ((QUEUED, sources.queue), (BETWEEN, sources.between))
+    return np.concatenate(
+        (
+            lanes["python"].rows,
+            lanes["annotations"].rows,
+            [sources.nothing, sources.unknown],
+            *(first + path.owner[path.what == what] for what, first in waiting),
+            np.arange(sources.scope, sources.end),
+        )
+    )
 
 
-def _longest(parts: PathParts, cell: Int64, cells: int) -> tuple[Int64, Int64, Int64]:
-    """(time on the path in ns, begin in ns, the instance) of the longest instance on the path in each cell; of several
-    the first to begin. 0 where none is.
-    """
-    host = slice(parts.whole, None)
+def _summed(some: Totals, cell: Int64) -> tuple[Int64, Int64, Int64]:
+    """(distinct cells, ns of each, instances that begin in each)."""
+    code, first = combined(cell)
+    return cell[first], sums(code, some.ns, len(first)), sums(code, some.count, len(first))
+
+
+def _path_cells(parts: PathParts, cell: Int64) -> PathCells:
+    place, first_of_cell = combined(cell)
+    cells, host = len(first_of_cell), slice(parts.whole, None)
     low = int(parts.instance[host].min(initial=0))
-    code, first = combined(cell[host], parts.instance[host] - low)
+    code, first = combined(place[host], parts.instance[host] - low)
     where, ns, begin, instance = (
         np.concatenate((whole[: parts.whole], of_host))
         for whole, of_host in (
-            (cell, cell[host][first]),
+            (place, place[host][first]),
             (parts.ns, sums(code, parts.ns[host], len(first))),
             (parts.begin, least(code, parts.begin[host], len(first))),
             (parts.instance, parts.instance[host][first]),
@@ -234,7 +265,13 @@ def _longest(parts: PathParts, cell: Int64, cells: int) -> tuple[Int64, Int64, I
     longest_instance = most(where[some], instance[some], cells)
     none = longest == 0
     earliest[none] = longest_instance[none] = 0
-    return longest, earliest, longest_instance
+    return PathCells(
+        cell=cell[first_of_cell],
+        ns=sums(place, parts.ns, cells),
+        longest_ns=longest,
+        longest_at=earliest,
+        instance=longest_instance,
+    )
 
 
 def _following(context: Context, instance: Int64) -> Int64:

@@ -37,7 +37,7 @@ def work_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
         return _kernel_keys(context, notes, texts)
     rows = context.lanes["ops"].rows
     none = np.full(len(rows), -1, np.int64)
-    return _keys(context.trace, rows, node=context.calls.node, launch_shape=none, ordinal=none + 1)
+    return _keys(context.trace, rows, node=context.calls.node.astype(np.int64), launch_shape=none, ordinal=none + 1)
 
 
 def _keys(trace: Trace, rows: Int64, *, node: Int64, launch_shape: Int64, ordinal: Int64) -> WorkKeys:

@@ -65,15 +65,15 @@ class Calls(Struct, frozen=True):
 
     Attributes:
         table: the nodes and their rows per step.
-        node: int64[n] by position in the ops lane: for an operator its own node; for a wrapper or a runtime call the
+        node: int32[n] by position in the ops lane: for an operator its own node; for a wrapper or a runtime call the
             node of the operator or scope around it.
-        position: int64[events of the trace] position in the ops lane, −1 for others.
+        position: int32[events of the trace] position in the ops lane, −1 for others.
         operator: bool[n] by position: whether it is an operator other than a wrapper.
     """
 
     table: CallTable
-    node: Int64
-    position: Int64
+    node: Codes
+    position: Codes
     operator: NDArray[np.bool_]
 
 
@@ -109,7 +109,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     (s, c), (count, total, self_ns) = grouped(
         [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
     )
-    position = np.full(len(trace), -1, np.int64)
+    position = np.full(len(trace), -1, np.int32)
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
         CallTable(
@@ -123,7 +123,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
             total_ns=total,
             self_ns=self_ns,
         ),
-        node,
+        node.astype(np.int32),
         position,
         operator,
     )

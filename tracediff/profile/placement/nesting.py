@@ -4,6 +4,8 @@ scope at each instant, on one thread or on several taken as one.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ class Lane(Struct, frozen=True, kw_only=True):
         thread: int64[n] code of (process, thread).
         start, end: int64[n] in ns; an end beyond the parent's is cut there.
         parent: int64[n] position in this lane of the enclosing scope, −1 for roots.
-        depth: int64[n], 0 for roots.
+        depth: int16[n], 0 for roots.
         self_ns: int64[n] duration less direct children; over a lane Σ self = Σ roots.
     """
 
@@ -36,7 +38,7 @@ class Lane(Struct, frozen=True, kw_only=True):
     start: Int64
     end: Int64
     parent: Int64
-    depth: Int64
+    depth: NDArray[Any]
     self_ns: Int64
 
 
@@ -80,7 +82,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
         "scopes end after the scope around them; the time after its end counts in no self time",
         int(cut.sum()),
     )
-    self_ns = end - start
+    self_ns, depth = end - start, depth.astype(np.int16)  # narrow numbers are sorted in linear time
     inner = parent >= 0
     np.subtract.at(self_ns, parent[inner], (end - start)[inner])
     return Lane(rows=rows, thread=thread, start=start, end=end, parent=parent, depth=depth, self_ns=self_ns)
@@ -90,8 +92,10 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     """The scopes of ``lane`` that are open at some time within the intervals from ``start`` to ``end`` (ns, ascending
     and disjoint); what they hold at other times may be missing.
     """
-    following = np.searchsorted(end, lane.start, side="right")
-    is_open = np.append(start, np.iinfo(np.int64).max)[following] < lane.end
+    near = np.flatnonzero((lane.start < end[-1:]) & (lane.end > start[:1])) if len(start) else np.zeros(0, np.int64)
+    following = np.searchsorted(end, lane.start[near], side="right")
+    is_open = np.zeros(len(lane.rows), bool)
+    is_open[near] = np.append(start, np.iinfo(np.int64).max)[following] < lane.end[near]
     if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
         return lane
     place = np.cumsum(is_open) - 1
@@ -117,9 +121,8 @@ def nearest_around(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
 
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
-    depth = lane.depth.astype(np.int16)  # below bounds.SCOPES; narrow numbers are sorted in linear time
-    order = np.argsort(depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if len(order) else []
+    order = np.argsort(lane.depth, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(lane.depth[order])) + 1) if len(order) else []
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:
@@ -230,6 +233,14 @@ class Painting(Struct, frozen=True):
     def rows_at(self, times: Int64) -> Int64:
         """int64[m]: the row that applies from each of ``times`` on."""
         return self.rows[np.searchsorted(self.times, times, side="right") - 1]
+
+    def within(self, start: int, end: int) -> Painting:
+        """The same from ``start`` to ``end``; before and after that what is there may go on."""
+        first = max(int(np.searchsorted(self.times, start, side="right")) - 1, 0)
+        last = int(np.searchsorted(self.times, end, side="left"))
+        times = self.times[first : last + 1].copy()  # with where the last row ends, since one row alone is nothing
+        times[:1] = ALWAYS
+        return Painting(times, self.rows[first : last + 1])
 
     def cut(self, start: Int64, end: Int64) -> tuple[Int64, Int64, Int64, Int64]:
         """Any intervals, cut where the row changes: (which interval, row, start, end) of each piece, each int64[m]."""

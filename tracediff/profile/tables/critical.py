@@ -102,7 +102,8 @@ def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
         spans = np.flatnonzero(path.what == what)
         yield path.step[spans], label[path.owner[spans]], ns[spans]
     yield _unexplained(path, labels)
-    yield path.step[path.on_host.span], labels.rows[path.on_host.row], path.on_host.ns
+    on_host = path.on_host(np.arange(len(path.what)))
+    yield path.step[on_host.span], labels.rows[on_host.row], on_host.ns
 
 
 def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
