@@ -250,7 +250,7 @@ def test_other_work_of_one_family_is_not_called_replaced_by_its_largest(tmp_path
     found = explained(tmp_path, functions("own::a", "own::b", "own::c"), functions("own::d"))
     (cause,) = [cause for cause in found.causes if " → " in cause.label]
     assert cause.label == "own::c → own::d (other)"
-    assert cause.what == "3 replaced by 1, the largest named"
+    assert cause.what == "3 operators replaced by 1; the largest named"
 
 
 def test_what_a_read_number_waited_for_is_the_gpu_where_no_call_is_recorded(tmp_path):
@@ -373,7 +373,7 @@ def test_which_side_alone_replays_graphs_is_said(tmp_path):
         return [step(1, 0, 30), op("CompiledFunction", 0, 10), call(call_name, 1, 2, 1), *work]
 
     (fact,) = explained(tmp_path, replay("cudaLaunchKernel"), replay("cudaGraphLaunch")).facts
-    assert (fact.code, fact.text.split(":")[0]) == ("graph-replays", "only test replays graphs")
+    assert (fact.code, fact.text.split(",")[0]) == ("graph-replays", "only test replays graphs")
     assert not explained(tmp_path / "both", replay("cudaGraphLaunch"), replay("cudaGraphLaunch")).facts
 
 

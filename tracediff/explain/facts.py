@@ -135,8 +135,8 @@ def _graph_replays(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     replays = ["replays" in replacements for replacements in _stand_ins(leaves)]
     if replays[0] == replays[1]:
         return []
-    side = sides[replays.index(True)]
-    text = f"only {side.label} replays graphs: their kernels have no operators, and are matched by order"
+    only, other = (sides[replays.index(which)].label for which in (True, False))
+    text = f"only {only} replays graphs, whose kernels have no operators: matched with those of {other} by order"
     return [Fact(GRAPH_REPLAYS, text)]
 
 
@@ -168,7 +168,7 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         parts, weights, ratios, units = _measured(leaves, (label,))
         if not len(parts):
             continue
-        part, differs = float(parts.sum()), np.abs(ratios) > thresholds.SAME_RATIO
+        part = float(parts.sum())
         effects = weights * ratios
         gross = float(np.abs(effects).sum())
         if (
@@ -181,14 +181,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        much = f"{times(exp(median))} × the {unit}"
-        alike = float(parts[~differs].sum())
-        if part >= thresholds.MOSTLY:
-            text = f"the work differs: {much} (median; {percent(part)} of the {WORDS[label]} has a known amount)"
-        else:
-            same = f", as many in {percent(alike)}" if alike >= thresholds.WORTH_A_LINE * part else ""
-            where = f"{percent(part - alike)} of both sides' {WORDS[label]}{same}, unknown in {percent(1 - part)}"
-            text = f"the work differs: {much} (median) in {where}"
+        known = f"{percent(part)} of the {WORDS[label]} has a known amount"
+        text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {known})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

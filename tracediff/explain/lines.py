@@ -170,7 +170,8 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if node.note == SINGLE:
         return ""
     if node.note == REPLACED:
-        return "replaced" if max(node.parts) == 1 else f"{node.parts[0]} replaced by {node.parts[1]}, the largest named"
+        (few, many), noun = node.parts, "operators" if {HOST, OPERATORS} & {*line.trail} else "kernels"
+        return "replaced" if few == many == 1 else f"{few} {noun} replaced by {many}; the largest named"
     if not node.total.all():
         if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""
@@ -209,7 +210,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     more = [_place(label) for label, us in large.items() if us > 0]
     less = [_place(label) for label, us in large.items() if us < 0]
     if more and less:
-        return f"waits less for {' and '.join(less)}, more for {' and '.join(more)}"
+        return f"less wait for {' and '.join(less)}, more for {' and '.join(more)}, net"
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
@@ -217,4 +218,4 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
 
 
 def _place(label: str) -> str:
-    return {GPU: "the GPU", HOST: "the host"}.get(label, label)
+    return {GPU: "GPU", HOST: "host"}.get(label, label)
