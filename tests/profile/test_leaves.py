@@ -1,6 +1,7 @@
 """The leaves of each step, against a slow and plain reference, and on real traces."""
 
 from collections import Counter
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from properties import examples
 from random_traces import scattered_events, trace_events
 from traces import FILES, NAMES, needs_traces
 
+from tracediff import bounds
 from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.chunks import CHUNK
@@ -21,6 +23,7 @@ from tracediff.profile.analyses.leaf_keys import KINDS
 from tracediff.profile.build import build_profile
 
 KEYS = ("step", "kind", "name", "op", "root")
+SOME = [name for name in NAMES if "resnet50_workers4" in name or "tinylm_compile" in name]
 
 
 def profile_of(path):
@@ -89,6 +92,18 @@ def test_the_order_of_events_in_the_file_does_not_matter(tmp_path, events, rando
     assert spelled(first, ("path_ns", "total_ns", "count")) == spelled(second, ("path_ns", "total_ns", "count"))
 
 
+@examples(60)
+@given(trace_events())
+def test_steps_may_be_cut_one_by_one(tmp_path, events):
+    path = write(tmp_path / "trace.json", document(events), layout="compact")
+    assert summed(one_by_one(path)) == summed(profile_of(path))
+
+
+def one_by_one(path):
+    with patch.object(bounds, "OPERATORS_AT_ONCE", 1):
+        return profile_of(path)
+
+
 def test_a_loader_is_one_instance_whatever_happens_in_it(tmp_path):
     events = [step(1, 0, 100), annotation("enumerate(DataLoader)#next", 10, 40)]
     events += [op("aten::stack", 12 + 3 * i, 2) for i in range(10)]
@@ -99,7 +114,14 @@ def test_a_loader_is_one_instance_whatever_happens_in_it(tmp_path):
 
 
 @needs_traces
-@pytest.mark.parametrize("name", [n for n in NAMES if "resnet50_workers4" in n or "tinylm_compile" in n])
+@pytest.mark.parametrize("name", SOME)
+def test_steps_of_real_traces_may_be_cut_one_by_one(name):
+    (path,) = [p for p in FILES if p.as_posix().endswith(name)]
+    assert summed(one_by_one(path)) == summed(profile_of(path))
+
+
+@needs_traces
+@pytest.mark.parametrize("name", SOME)
 def test_where_a_file_is_cut_does_not_matter(name):
     (path,) = [p for p in FILES if p.as_posix().endswith(name)]
     first, second = (build_profile(read_trace(str(path), chunk)) for chunk in (CHUNK, 10_007))
