@@ -23,7 +23,7 @@ from tracediff.formatting import change, counts, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, is_tested
-from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.explanation_lines import ExplanationLine, ExplanationTable, explanation_table
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
@@ -282,23 +282,16 @@ def explanation(
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
-    table_of_causes = explanation_table(explanation, most, names)
-    if not table_of_causes.lines:
+    causes = explanation_table(explanation, most, names)
+    if not causes.lines:
         return []
-    labels = [printable(line.label) for line in table_of_causes.lines]
-    why, its_time, its_part = table_of_causes.heads
-    if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
-        its_time = f"its time ({table_of_causes.unit})"
-    every = *table_of_causes.lines, table_of_causes.total
-    widths = [
-        max(map(len, cells))
-        for cells in zip((its_time, "", its_part), *((line.times, line.own, line.step) for line in every), strict=True)
-    ]
-    is_wide, has_own = width >= WIDE, widths[1] > 0
-    room = max(width - sum(widths) - MARGINS - (GAP if has_own else 0) - (GAP if is_wide else 0) - INDENT, 1)
-    reasons_leave = room - max(len(line.because) for line in every) - GAP
-    longest_label = max(map(len, labels))
-    label_room = min(max(int(LABEL_PART * room), reasons_leave), longest_label) if is_wide else room
+    why, heads, figures = causes.heads[0], *_figures(causes, width)
+    labels, reasons = ([printable(text) for text in texts] for texts in zip(*map(_texts, causes.lines), strict=True))
+    is_wide, tested = width >= WIDE, "" if is_tested else UNTESTED
+    taken = [max(map(len, column)) + GAP for column in zip(heads, *figures, strict=True)]
+    room = max(width - sum(taken) - INDENT - (GAP if is_wide else 0), 1)
+    short_reasons = room - max(map(len, [tested, *reasons])) - GAP
+    label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels))) if is_wide else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
     table.add_column(
         why,
@@ -306,24 +299,33 @@ def explanation(
         ratio=None if is_wide else 1,
         overflow="fold",
     )
-    table.add_column(its_time, justify="right", no_wrap=True)
-    if has_own:
-        table.add_column("", justify="right", no_wrap=True)
-    table.add_column(its_part, justify="right", no_wrap=True)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
     if is_wide:
-        table.add_column("" if is_tested else UNTESTED, overflow="fold", header_style="dim")
-    reason_room = room - label_room if is_wide else room - 2
-    by_size = sorted(range(len(labels)), key=lambda k: -abs(table_of_causes.lines[k].delta_us))[:detailed]
+        table.add_column(tested, overflow="fold", header_style="dim")
+    reason_room = room - label_room if is_wide else room - INDENT
+    by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))[:detailed]
     short = labels if most is None else shortened_pairs(labels, label_room)
-    for k, (line, label) in enumerate(zip(table_of_causes.lines, short, strict=True)):
-        reason = printable(line.because)
-        reason = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
-        figures = [line.times, *([line.own] if has_own else []), line.step]
-        _add(table, figures, Text(label), Text(reason, style="dim"), is_wide=is_wide)
-    total = table_of_causes.total
-    closing = [Text(total.because, style="dim")] if is_wide else []
-    table.add_row(Text(total.label, style="bold"), total.times, *([""] if has_own else []), total.step, *closing)
+    for k, (label, reason, cells) in enumerate(zip(short, reasons, figures[:-1], strict=True)):
+        text = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
+        _add(table, cells, Text(label), Text(text, style="dim"), is_wide=is_wide)
+    closing = [Text(causes.total.because, style="dim")] if is_wide else []
+    table.add_row(Text(causes.total.label, style="bold"), *figures[-1], *closing)
     return [table, Text()]
+
+
+def _texts(line: ExplanationLine) -> tuple[str, str]:
+    return line.label, line.because
+
+
+def _figures(causes: ExplanationTable, width: int) -> tuple[list[str], list[list[str]]]:
+    """(heads of the times, those of each line and of the total), without changes of their own where no line has one."""
+    _, its_time, its_part = causes.heads
+    if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
+        its_time = f"its time ({causes.unit})"
+    has_own = any(line.own for line in causes.lines)
+    rows = [(line.times, *([line.own] if has_own else []), line.step) for line in (*causes.lines, causes.total)]
+    return [its_time, *([""] if has_own else []), its_part], [list(row) for row in rows]
 
 
 def _fitting(reason: str, room: int) -> str:
