@@ -181,8 +181,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         for unit, weight in zip(units, weights, strict=True):
             by_unit[unit] += float(weight)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        known = f"{percent(part)} of the {WORDS[label]} has a known amount"
-        text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {known})"
+        extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
+        text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {extent})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
