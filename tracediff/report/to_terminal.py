@@ -288,8 +288,8 @@ def explanation(
     why, heads, figures = causes.heads[0], *_figures(causes, width)
     labels, reasons = ([printable(text) for text in texts] for texts in zip(*map(_texts, causes.lines), strict=True))
     is_wide, tested = width >= WIDE, "" if is_tested else UNTESTED
-    taken = [max(map(len, column)) + GAP for column in zip(heads, *figures, strict=True)]
-    room = max(width - sum(taken) - INDENT - (GAP if is_wide else 0), 1)
+    columns = [max(map(len, column)) + GAP for column in zip(heads, *figures, strict=True)]
+    room = max(width - sum(columns) - INDENT - (GAP if is_wide else 0), 1)
     short_reasons = room - max(map(len, [tested, *reasons])) - GAP
     label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels))) if is_wide else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
