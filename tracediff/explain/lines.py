@@ -170,8 +170,8 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if node.note == SINGLE:
         return ""
     if node.note == REPLACED:
-        (few, many), noun = node.parts, "operators" if {HOST, OPERATORS} & {*line.trail} else "kernels"
-        return "replaced" if few == many == 1 else f"{few} {noun} replaced by {many}; the largest named"
+        (removed, added), noun = node.parts, "operators" if {HOST, OPERATORS} & {*line.trail} else "kernels"
+        return "replaced" if removed == added == 1 else f"{removed} {noun} replaced by {added}; the largest named"
     if not node.total.all():
         if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""

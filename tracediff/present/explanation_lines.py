@@ -45,6 +45,11 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     short: str = ""
 
     @property
+    def all_times(self) -> str:
+        """`times` and `own` as one text."""
+        return f"{self.times} {self.own}".strip()
+
+    @property
     def direction(self) -> str:
         """Of its part of the step's change: ``slower``, ``faster`` or empty."""
         return direction(self.delta_us)

@@ -74,7 +74,7 @@ def _explanation(comparison: Comparison) -> list[str]:
         return []
     causes = explanation_table(comparison.explanation, names=side_names(comparison))
     lines = [
-        [escaped(line.label), f"{line.times} {line.own}".strip(), line.step, escaped(line.because)]
+        [escaped(line.label), line.all_times, line.step, escaped(line.because)]
         for line in (*causes.lines, causes.total)
     ]
     _, *table = table_lines([""] * 4, "lrrl", lines)

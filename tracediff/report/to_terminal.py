@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 
 from msgspec import Struct
@@ -23,7 +23,7 @@ from tracediff.formatting import change, counts, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, is_tested
-from tracediff.present.explanation_lines import ExplanationLine, ExplanationTable, explanation_table
+from tracediff.present.explanation_lines import ExplanationTable, explanation_table
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
@@ -285,11 +285,13 @@ def explanation(
     causes = explanation_table(explanation, most, names)
     if not causes.lines:
         return []
-    why, heads, figures = causes.heads[0], *_figures(causes, width)
-    labels, reasons = ([printable(text) for text in texts] for texts in zip(*map(_texts, causes.lines), strict=True))
+    why, columns = causes.heads[0], _columns_of_times(causes, width)
+    heads, *figures, whole = zip(*columns, strict=True)
+    labels = [printable(line.label) for line in causes.lines]
+    reasons = [printable(line.because) for line in causes.lines]
     is_wide, tested = width >= WIDE, "" if is_tested else UNTESTED
-    columns = [max(map(len, column)) + GAP for column in zip(heads, *figures, strict=True)]
-    room = max(width - sum(columns) - INDENT - (GAP if is_wide else 0), 1)
+    figures_width = INDENT + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
+    room = max(width - figures_width, 1)
     short_reasons = room - max(map(len, [tested, *reasons])) - GAP
     label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels))) if is_wide else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
@@ -306,26 +308,21 @@ def explanation(
     reason_room = room - label_room if is_wide else room - INDENT
     by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))[:detailed]
     short = labels if most is None else shortened_pairs(labels, label_room)
-    for k, (label, reason, cells) in enumerate(zip(short, reasons, figures[:-1], strict=True)):
+    for k, (label, reason, cells) in enumerate(zip(short, reasons, figures, strict=True)):
         text = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
         _add(table, cells, Text(label), Text(text, style="dim"), is_wide=is_wide)
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
-    table.add_row(Text(causes.total.label, style="bold"), *figures[-1], *closing)
+    table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
     return [table, Text()]
 
 
-def _texts(line: ExplanationLine) -> tuple[str, str]:
-    return line.label, line.because
-
-
-def _figures(causes: ExplanationTable, width: int) -> tuple[list[str], list[list[str]]]:
-    """(heads of the times, those of each line and of the total), without changes of their own where no line has one."""
+def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
+    """The columns that have anything, each with its head, the texts of the lines, and that of the total."""
     _, its_time, its_part = causes.heads
     if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({causes.unit})"
-    has_own = any(line.own for line in causes.lines)
-    rows = [(line.times, *([line.own] if has_own else []), line.step) for line in (*causes.lines, causes.total)]
-    return [its_time, *([""] if has_own else []), its_part], [list(row) for row in rows]
+    rows = [(line.times, line.own, line.step) for line in (*causes.lines, causes.total)]
+    return [column for column in zip((its_time, "", its_part), *rows, strict=True) if any(column)]
 
 
 def _fitting(reason: str, room: int) -> str:
@@ -335,12 +332,12 @@ def _fitting(reason: str, room: int) -> str:
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
-def _add(table: Table, figures: list[str], label: Text, reason: Text, *, is_wide: bool) -> None:
-    indented = Padding(label, (0, 0, 0, 2))
+def _add(table: Table, figures: Sequence[str], label: Text, reason: Text, *, is_wide: bool) -> None:
+    indented = Padding(label, (0, 0, 0, INDENT))
     if is_wide:
         table.add_row(indented, *figures, reason)
     elif reason:
-        indented_reason = Padding(reason, (0, 0, 0, 2))
-        table.add_row(Padding(Group(label, indented_reason), (0, 0, 0, 2)), *figures)
+        indented_reason = Padding(reason, (0, 0, 0, INDENT))
+        table.add_row(Padding(Group(label, indented_reason), (0, 0, 0, INDENT)), *figures)
     else:
         table.add_row(indented, *figures)

@@ -20,6 +20,7 @@ from tracediff.report.page.figures import remove_title
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from tracediff.aggregate.summary import Side
     from tracediff.diff.comparison import Comparison
     from tracediff.present.sections import ReportRow
     from tracediff_dashboards.reading.comparisons import PageContext
@@ -78,11 +79,15 @@ def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
     )
 
 
+def _named_sides(context: PageContext) -> Iterable[tuple[str, Side]]:
+    return zip(side_names(context.whole), (context.whole.control, context.whole.test), strict=True)
+
+
 def memory_of_other_step(context: PageContext) -> list[Any]:
     """A sentence that the step shown is not one of the selected steps: memory is kept for one step per file."""
     others = [
         f"step {typical.timeline.step} of {which}"
-        for which, side in zip(side_names(context.whole), (context.whole.control, context.whole.test), strict=True)
+        for which, side in _named_sides(context)
         if (typical := side.typical) and not side.whole_file and typical.timeline.step not in side.steps_used
     ]
     if not others:
@@ -93,8 +98,7 @@ def memory_of_other_step(context: PageContext) -> list[Any]:
 
 def missing_events(context: PageContext) -> list[Any]:
     """A sentence that one side has no events; nothing if both sides or neither side has them."""
-    sides = zip(side_names(context.whole), (context.whole.control, context.whole.test), strict=True)
-    sides_without = [which for which, side in sides if side.typical is None]
+    sides_without = [which for which, side in _named_sides(context) if side.typical is None]
     sentence = f"The {' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
     return [html.P(sentence, className="facts")] if len(sides_without) == 1 else []
 
