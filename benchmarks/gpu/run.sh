@@ -38,12 +38,12 @@ collect() { # WORKLOAD SECONDS REPEATS VARIANT... [-- OPTION...]
   esac
 }
 
-collect vit 240 2 eager eager+amp compile compile+amp cudagraphs -- --size full "$@"
-collect resnet50 100 2 eager channels_last channels_last+amp compile+channels_last+amp -- --size full "$@"
-collect bert 80 2 eager compile -- --size full "$@"
 collect conv-bn 40 2 eager fx_fused -- --size full "$@"
 collect ensemble 50 2 loop vmap -- --size full "$@"
 collect per-sample-grad 50 2 loop vmap -- --size full "$@"
+collect bert 80 2 eager compile -- --size full "$@"
+collect resnet50 100 2 eager channels_last channels_last+amp compile+channels_last+amp -- --size full "$@"
+collect vit 240 2 eager eager+amp compile compile+amp cudagraphs -- --size full "$@"
 
 find "$out" -path '*/run*/*.gz' -size +16M -delete
 find "$out" -path '*/run[3-9]/*.gz' -delete
