@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-MINUS = "−"
+MINUS, ARROW = "−", " → "
 TIMES = (("s", 1e6, 10), ("ms", 1e3, 10), ("µs", 1.0, 1), ("ns", 1e-3, 0))
 """Symbols, sizes in µs, and how many of it the largest time has at least: parts of a step have digits, too."""
 BYTES = (("GB", 1e9, 1), ("MB", 1e6, 1), ("kB", 1e3, 1), ("B", 1.0, 0))

@@ -9,7 +9,7 @@ from plant import Truth
 
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
-from tracediff.explain.leaves import GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
+from tracediff.explain.leaves import BUILTIN, GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
 from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -105,6 +105,7 @@ def _is_in(label: str, names: frozenset[str]) -> bool:
         for name in names
         for text in (name, name.split("/")[-1], match_name(name), display_name(match_name(name)), call_role(name))
     }
+    shown |= {f"{builtin[1]}()" for name in names if (builtin := BUILTIN.match(name))}
     label = NOT_RECORDED if label == PYTHON else label
     parts = label.split(" in ") if " in " in label else [label]
     return all(part in shown for part in parts) or any(part in shown for part in label.split(" → "))

@@ -258,7 +258,14 @@ def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], 
         same_vendor=vendors_of(k.name for k in leaves[0].keys) == vendors_of(k.name for k in leaves[1].keys),
         family_of=families.of_kernel if any(side.has_gpu for side in sides) else families.of_work,
         noise_floor=judging.noise_floor,
+        unprofiled=_contradicting(comparison),
     )
+
+
+def _contradicting(comparison: Comparison) -> Pair[float] | None:
+    """µs of the steps without the profiler, where the verdict is of these and the profiled changed the other way."""
+    unprofiled, period = comparison.believed_unprofiled, comparison.step_time.period
+    return unprofiled.us if unprofiled is not None and unprofiled.us.delta * period.delta < 0 else None
 
 
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:

@@ -22,6 +22,7 @@ from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain,
 from tracediff.explain.lines import OTHERS, UNRECORDED, Amount, Line, label_of, lines_of, what_happened
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
+from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 
@@ -133,7 +134,8 @@ class Explanation:
         rest_us: what is in no line; causes, exposure and rest add up to the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from.
-        period: what it is the time of: a step or, without steps, a file.
+        period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
+            profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
     """
 
     facts: tuple[Fact, ...]
@@ -144,15 +146,12 @@ class Explanation:
     root: Node
     leaves: Leaves = field(repr=False, compare=False)
     period: str = "step"
+    profiled: bool = True
 
     @property
     def change_us(self) -> float:
         """Of the step."""
         return self.root.change / 1000
-
-
-ARROW = " → "
-"""In labels that name the kernels of both sides."""
 
 
 class Compared(Struct, frozen=True, kw_only=True):
@@ -161,7 +160,8 @@ class Compared(Struct, frozen=True, kw_only=True):
     Attributes:
         leaves: of control and test. groups: the matched work. trees: the call trees. sides: what was recorded of each.
         same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family.
-        noise_floor: relative change that is none.
+        noise_floor: relative change that is none. unprofiled: µs of the step without the profiler, where it changed in
+            the other direction; else None.
     """
 
     leaves: tuple[SetLeaves, SetLeaves]
@@ -171,6 +171,7 @@ class Compared(Struct, frozen=True, kw_only=True):
     same_vendor: bool
     family_of: Callable[[str, str | None], str]
     noise_floor: float
+    unprofiled: Pair[float] | None = None
 
 
 def explain(compared: Compared) -> Explanation:
@@ -178,12 +179,15 @@ def explain(compared: Compared) -> Explanation:
     leaves = pair(compared.leaves, compared.groups, compared.sides, compared.family_of)
     name_singles(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
     measure(leaves, compared.groups, compared.trees, compared.same_vendor)
+    steps = compared.unprofiled
+    unprofiled = leaves.without_profiler(steps.map(lambda us: 1000 * us)) if steps is not None else None
+    profiled, leaves = leaves, leaves if unprofiled is None else unprofiled
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
     return Explanation(
         facts=facts_of(
-            leaves, compared.trees, compared.sides, compared.groups if compared.same_vendor else (), lines.scale
+            profiled, compared.trees, compared.sides, compared.groups if compared.same_vendor else (), lines.scale
         ),
         causes=tuple(
             _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
@@ -194,6 +198,7 @@ def explain(compared: Compared) -> Explanation:
         root=root,
         leaves=leaves,
         period="file" if all(side.whole_file for side in compared.sides) else "step",
+        profiled=leaves is profiled,
     )
 
 

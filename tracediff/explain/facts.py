@@ -178,8 +178,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
         ):
             continue
         by_unit: dict[str, float] = defaultdict(float)
-        for unit, weight in zip(units, weights, strict=True):
-            by_unit[unit] += float(weight)
+        for unit, effect in zip(units, np.abs(effects), strict=True):
+            by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
         text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {extent})"

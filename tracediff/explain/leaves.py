@@ -10,15 +10,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tracediff import bounds
 from tracediff.aggregate.call_tree import CallTree, Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.diff.views import moved_lines
+from tracediff.diff.views import every_instance, moved_lines
+from tracediff.formatting import ARROW
+from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import CODE
@@ -32,9 +36,12 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
+BUILTIN = re.compile(r"<built-in \w+ ([\w.]+)")
+"""The name of a function that is not written in Python."""
 SINGLES = "single events"
 UNPAIRED = "unmatched"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
+IDLE = "GPU idle"
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 BETWEEN = "between GPU events"
 PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
@@ -93,6 +100,32 @@ class Leaves(Struct):
 
     def __len__(self) -> int:
         return len(self.chains)
+
+    def without_profiler(self, step: Pair[float]) -> Leaves | None:
+        """The same leaves, of steps of ``step`` ns without the profiler: GPU events take as long there, and all else is
+        time in which the GPU is idle, one leaf. None where they do not fit, as those of several streams may not.
+        """
+        is_gpu = np.array([kind == "gpu" for kind in self.kinds], bool)
+        idle = np.array(step) - self.total[:, is_gpu].sum(axis=1)
+        if idle.min() < 0 or not is_gpu.any():
+            return None
+        with_idle = {name: np.append(getattr(self, name), idle[:, None], axis=1) for name in ("path", "total")}
+        with_idle["path"][:, :-1] = np.where(is_gpu, self.total, 0.0)
+        return replace(
+            self,
+            **with_idle,
+            chains=[*self.chains, (HOST, IDLE)],
+            groups=[*self.groups, -1],
+            count=np.append(self.count, np.ones((2, 1)), axis=1),
+            runs=tuple(
+                np.append(runs, np.full((len(runs), 1), ns), axis=1) for runs, ns in zip(self.runs, idle, strict=True)
+            ),
+            ratio=np.append(self.ratio, np.nan),
+            unit=np.append(self.unit, ""),
+            kinds=[*self.kinds, "unknown"],
+            names=tuple((*names, "") for names in self.names),
+            ops=tuple((*ops, "") for ops in self.ops),
+        )
 
     @property
     def reached(self) -> Floats:
@@ -238,7 +271,10 @@ class _Labels:
             return HOST, NOT_RECORDED
         if key.kind == "python":
             name = key.name if side else self.moved.get(key.name, key.name)
-            return HOST, PYTHON, display_name(name) if name else NOT_RECORDED
+            if not name:
+                return HOST, PYTHON, NOT_RECORDED
+            caller, builtin = display_name(name), BUILTIN.match(key.op)
+            return HOST, PYTHON, caller, f"{builtin[1]}() in {caller}" if builtin else caller
         if key.kind == "annotated":
             return HOST, PYTHON, f"{NUMBER.sub('#', key.name)} (annotation)"
         if key.kind == "sync":
@@ -255,7 +291,8 @@ class _Labels:
         families = {members[0].family for members in group.members if members}
         if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # not counterparts
             if "module" in group.level and group.module:
-                return self._top, UNPAIRED, group.module.split("/")[-1], g
+                module = group.module.split("/")[-1]
+                return self._top, UNPAIRED, module if group.level in PLACED else _replacement(group, module), g
             return self._top, group.family, UNPAIRED, g
         first = self._top
         op = group.call.split("(")[0] if group.call else None
@@ -265,6 +302,18 @@ class _Labels:
         op = op or (largest.op if largest else None)
         op_name = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
         return first, group.family, op_name, kernels_of(group), g
+
+
+def _replacement(group: Group, module: str) -> str:
+    """What all else of a module is on both sides, by families: ``gemm, softmax, … → attention in Block``."""
+    sides = []
+    for members in group.members:
+        ns: Counter[str] = Counter()
+        for member in members:
+            ns[member.family] += member.ns
+        families = [family for family, _ in sorted(ns.items(), key=lambda item: (-item[1], item[0]))]
+        sides.append(", ".join((*families[: bounds.PARTS_NAMED], *(["…"] if families[bounds.PARTS_NAMED :] else []))))
+    return f"{sides[0] if sides[0] == sides[1] else ARROW.join(sides)} in {every_instance(module)}"
 
 
 def call_names(names: Iterable[str]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import counts, percent
+from tracediff.formatting import ARROW, counts, percent
 
 
 class Amount(Struct, frozen=True):
@@ -106,21 +106,23 @@ def _stands_for(node: Node, counting: list[Node]) -> bool:
     children = node.children.values()
     movement = sum(abs(child.work) for child in children)
     effect, share = node.main_effect
+    largest = max(children, key=lambda child: abs(child.work))
+    is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement
     if effect == "amount" and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
-        return True
+        # a small part that grew is what changed; a large one stands for the rest
+        return not is_of_one or float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
     if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
     if not node.total.all():  # one side has none of it
         return True
-    largest = max(abs(child.work) for child in children)
-    if largest >= thresholds.MAIN_PART * movement:
+    if is_of_one:
         return False
     if len(counting) > 1:
         predicted = node.work / float(node.total.sum())
         off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
         if off <= thresholds.UNIFORM * movement:
             return True
-    return largest < thresholds.LARGEST_CHILD * movement
+    return abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 
 def label_of(line: Line) -> str:
@@ -150,7 +152,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if len(trail) == 1:
         return f"{label} {noun}"
     if trail[1] == UNPAIRED:
-        return f"{UNPAIRED} {noun} in {label}"
+        return label if ARROW in label else f"{UNPAIRED} {noun} in {label}"
     if label == UNPAIRED:
         return f"{UNPAIRED} {trail[1]} {noun}"
     if "::" in label.split("(")[0]:

@@ -14,8 +14,8 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.explain.leaves import UNPAIRED, Single
 from tracediff.explain.tree import Node
+from tracediff.formatting import ARROW, counts, percents, time
 from tracediff.formatting import count as counted
-from tracediff.formatting import counts, percents, time
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
@@ -168,7 +168,7 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     dims = json.loads(control.shapes)
     for code, word, a, b in (
         ("dtype", "dtype", control.types, test.types),
-        ("layout", "strides", control.strides, test.strides),
+        ("layout", "layout", control.strides, test.strides),
     ):
         inputs = zip_longest(json.loads(a), json.loads(b), dims) if a and b else ()
         for before, after, shape in inputs:
@@ -180,9 +180,17 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
                 and before not in NO_TENSOR
                 and after not in NO_TENSOR
             ):
-                plain = [value if isinstance(value, str) else json.dumps(value) for value in (before, after)]
-                return code, f"{word} {plain[0]} → {plain[1]}"
+                plain = [value if isinstance(value, str) else _layout(value) for value in (before, after)]
+                return code, f"{word} {ARROW.join(plain)}"
     return None
+
+
+def _layout(strides: list[int]) -> str:
+    """What PyTorch calls the order of dimensions of these ``strides``, or the strides."""
+    if len(strides) >= 4 and strides[1] == 1:
+        return "channels_last"
+    is_contiguous = strides[-1:] == [1] and strides == sorted(strides, reverse=True)
+    return "contiguous" if is_contiguous else json.dumps(strides)
 
 
 def _memory(work: NodeWork) -> Reason | None:
@@ -194,10 +202,15 @@ def _memory(work: NodeWork) -> Reason | None:
         for side, members in enumerate(group.members):
             for member in members:
                 if member.category == MEMCPY and (match := MEMORY_KIND.search(member.name)):
-                    kinds[side][f"{match['source']} → {match['target']}"] += member.ns
+                    kinds[side][f"{match['source']}{ARROW}{match['target']}"] += member.ns
     largest = [side.most_common(1)[0][0] if side else "" for side in kinds]
     if not all(largest) or largest[0] == largest[1] or any("Host" in kind for kind in largest):
         return None
+    (source, target), (source_after, target_after) = (kind.split(ARROW) for kind in largest)
+    if target == target_after:
+        return Reason("memory", f"from {source.lower()} → {source_after.lower()} memory")
+    if source == source_after:
+        return Reason("memory", f"to {target.lower()} → {target_after.lower()} memory")
     return Reason("memory", f"memory: {largest[0]} on control, {largest[1]} on test")
 
 

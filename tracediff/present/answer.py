@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
+OF_INPUTS = ("dtype", "layout", "memory")
+"""Reasons that say what a user changed about as much work."""
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
@@ -80,7 +82,10 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not along:
         return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
-    because = f"{'Because of' if sure else 'Largest changes:'} {_list(along, unit)}"
+    lead = "Because of" if sure else "Largest changes:"
+    if comparison.believed_unprofiled is not None and explanation.profiled:
+        lead = f"In profiled steps: {lead.lower()}" if sure else "Largest changes of profiled steps:"
+    because = f"{lead} {_list(along, unit)}"
     offset = f"offset by {_list(against, unit)}" if against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
@@ -116,7 +121,8 @@ def _list(causes: Sequence[Cause], unit: Unit) -> str:
 
 
 def _part(label: str, cause: Cause, unit: Unit) -> str:
-    what = "" if cause.what == UNKNOWN else cause.what
+    inputs = (reason.text for reason in cause.reasons if reason.code in OF_INPUTS)
+    what = ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, *inputs)))
     return f"{label} ({': '.join(filter(None, (f'{unit.signed(cause.delta_us)} {unit.name}', what)))})"
 
 
@@ -171,8 +177,15 @@ def same_gpu_work(comparison: Comparison) -> str | None:
     same = gpu.groups and all(group.level == "exact" for group in gpu.groups)
     if not same or is_tested(comparison) or abs(gpu.delta) > thresholds.NO_DIFFERENCE * max(step.period):
         return None
+    verdict, explanation = comparison.verdict, comparison.explanation
+    if verdict.result in ("faster", "slower") and verdict.ci95_us is not None:
+        return None
+    if explanation is not None and explanation.causes and explanation.causes[0].effect == "presence":
+        return None  # that something is added is no variation
+    few = min(comparison.control.runs, comparison.test.runs)
+    runs = "one run" if few == 1 else f"{few} runs"
     return (
-        "The GPU does the same work in the same time; with one run per side, a change of the host may be variation "
+        f"The GPU does the same work in the same time; with {runs} per side, a change of the host may be variation "
         "from run to run"
     )
 

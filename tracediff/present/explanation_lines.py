@@ -8,10 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.explain.explanation import ARROW, Cause, Explanation
+from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
 from tracediff.explain.lines import exposure_label
-from tracediff.formatting import Unit, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
@@ -101,7 +101,8 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         because=CLOSED,
     )
     period = explanation.period
-    heads = f"Why (change: what the {period} waits for)", f"{ARROW.join(names)} ({unit.name})", f"{period} change"
+    of_path = f"change: what the {period} waits for" if explanation.profiled else f"{period} without the profiler"
+    heads = f"Why ({of_path})", f"{ARROW.join(names)} ({unit.name})", f"{period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 

@@ -37,13 +37,19 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
     paths = {NAMES[label]: node.path for label, node in explanation.root.children.items() if label in NAMES}
     if not all(explanation.root.path) or not paths:
         return None
-    return Pair(*(_limit(step, explanation.root, paths, side) for side in (0, 1)))
+    busy = Pair(*(_busy(step, side) for side in (0, 1)))
+    if not explanation.profiled:
+        busy = Pair(*(paths[NAMES[GPU]] / explanation.root.path).tolist())
+    return Pair(*(_limit(explanation.root, paths, side, busy[side]) for side in (0, 1)))
 
 
-def _limit(step: StepTime, root: Node, paths: dict[str, Floats], side: int) -> Limit:
-    busy = sum(state.time[side] for state in step.states if state.name in BUSY_STATES)
+def _busy(step: StepTime, side: int) -> float:
+    return sum(state.time[side] for state in step.states if state.name in BUSY_STATES) / step.period[side]
+
+
+def _limit(root: Node, paths: dict[str, Floats], side: int, busy: float) -> Limit:
     by = max(paths, key=lambda name: paths[name][side])
-    return Limit(by=by, path=float(paths[by][side] / root.path[side]), gpu_busy=busy / step.period[side])
+    return Limit(by=by, path=float(paths[by][side] / root.path[side]), gpu_busy=busy)
 
 
 def limits_sentence(comparison: Comparison) -> str:
@@ -52,12 +58,15 @@ def limits_sentence(comparison: Comparison) -> str:
     if limits is None:
         return ""
     control, test = limits
+    explanation = comparison.explanation
+    busy = f"GPU busy {_once(control.gpu_busy, test.gpu_busy)} of the {explanation.period if explanation else ''}"
+    if explanation is not None and not explanation.profiled:
+        return f"{busy} without the profiler"
     if control.by == test.by:
         path = f"{_once(control.path, test.path)} {control.by}"
     else:
         path = " → ".join(f"{percent(limit.path)} {limit.by}" for limit in limits)
-    period = comparison.explanation.period if comparison.explanation else ""
-    return f"Critical path: {path}; GPU busy {_once(control.gpu_busy, test.gpu_busy)} of the {period}"
+    return f"Critical path: {path}; {busy}"
 
 
 def _once(control: float, test: float) -> str:

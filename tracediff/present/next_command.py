@@ -11,6 +11,8 @@ from tracediff.explain.facts import FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.tree import SINGLE
 from tracediff.present.answer import same_gpu_work
+from tracediff.present.explanation_lines import visible_causes
+from tracediff.present.sections import changed_work
 from tracediff.runtimes import call_role
 
 PARTS = {
@@ -40,8 +42,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
         return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)
-    first = next(iter(explanation.causes), None)
-    changed = [line.name for line in comparison.work_by_operator if line.delta]
+    first = next(iter(visible_causes(explanation)), None)
+    changed = [row.name for row in changed_work(comparison, 1).rows[:1]]
     if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))

@@ -9,7 +9,7 @@ from math import ceil
 from msgspec import Struct
 from rich.text import Text
 
-from tracediff.formatting import plural
+from tracediff.formatting import ARROW, plural
 
 
 class Table(Struct, frozen=True):
@@ -36,7 +36,7 @@ def no_rows_shown(more: int, otherwise: str) -> str:
     return f"{plural(more, 'row')} (--top)" if more else otherwise
 
 
-ELLIPSIS, ARROW = "…", " → "
+ELLIPSIS = "…"
 BEFORE_DIFFERENCE = 2
 """Characters shown before the first difference of names that begin alike."""
 LEAST = 10

@@ -38,10 +38,11 @@ def by_fusion(leftover: Leftover, matches: list[Match], trees: tuple[CallTree, C
 def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
     products = _products(a, b, trees)
     heavy = [m for m in matches if m[1][0].family in STEADY]
-    anchors = ascending([(_first(m[1]), _first(m[2])) for m in heavy] + [(i.order, j.order) for i, j in products])
+    anchors = ascending([(_first(m[1]), _first(m[2])) for m in heavy] + [(_first(x), _first(y)) for x, y in products])
     joined: Joined[int] = Joined()
-    for i, j in products:
-        joined.join(id(i), id(j))
+    for x, y in products:
+        for item in (*x, *y):
+            joined.join(id(x[0]), id(item))
     sides = (_by_gap(a, [x for x, _ in anchors]), _by_gap(b, [y for _, y in anchors]))
     for gap in sorted(sides[0].keys() & sides[1].keys()):
         here = sides[0][gap], sides[1][gap]
@@ -120,22 +121,26 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     return sorted(chain, key=lambda op: VIEWS.match(op) is not None)
 
 
-def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) -> list[tuple[Item, Item]]:
-    """Matrix products of equal dimensions, in order: compiled code computes a biased product as a plain one and adds
-    the bias elsewhere.
+def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) -> list[tuple[list[Item], list[Item]]]:
+    """What calls of matrix products of equal dimensions run, in order: compiled code computes a biased product as a
+    plain one and adds the bias elsewhere.
     """
     sides = []
     for items, tree in ((a, trees[0]), (b, trees[1])):
-        sides.append([(i, d) for i in items if (d := _dimensions(i, tree)) and (i.family == "gemm" or not i.fused)])
-    dims = [d for _, d in sides[0]], [d for _, d in sides[1]]
-    pairs = align(*dims)
-    pairs += equal_in_turn(pairs, *dims)
+        of_call: dict[int, list[Item]] = defaultdict(list)
+        for item in items:
+            if item.family == "gemm" or not item.fused:
+                of_call[item.node].append(item)
+        dims = {node: _dimensions(node, tree) for node in of_call}
+        sides.append([(of_call[node], d) for node, d in dims.items() if d])
+    dims_of = [d for _, d in sides[0]], [d for _, d in sides[1]]
+    pairs = align(*dims_of)
+    pairs += equal_in_turn(pairs, *dims_of)
     return [(sides[0][i][0], sides[1][j][0]) for i, j in pairs]
 
 
-def _dimensions(item: Item, tree: CallTree) -> Hashable:
-    """(rows, inner, columns) of the matrix product that ``item`` belongs to, None for other work."""
-    node = item.node
+def _dimensions(node: int, tree: CallTree) -> Hashable:
+    """(rows, inner, columns) of the matrix product that a call is, None for other calls."""
     if node < 0 or tree.calls[node].kind != "op":
         return None
     call = tree.calls[node]

@@ -26,6 +26,9 @@ COLUMNS = ("kind", *KEY, "op", "root")
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
 """In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
 
+BUILTIN = "<built-in "
+"""What the names of functions begin with that are not written in Python."""
+
 
 class Sources(Struct, dict=True):
     """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
@@ -129,7 +132,8 @@ class Sources(Struct, dict=True):
     def _of_others(self, sources: Int64) -> dict[str, Int64]:
         """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
         context, trace = self.context, self.context.trace
-        kind, name = np.full(len(sources), PYTHON), np.full(len(sources), -1, np.int64)
+        kind = np.full(len(sources), PYTHON)
+        name, builtin = np.full((2, len(sources)), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
         if len(rows) and len(context.lanes["python"].rows):
             row = sources[rows]
@@ -137,6 +141,8 @@ class Sources(Struct, dict=True):
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
+            is_called = (caller >= 0) & (self._python_caller[row] == caller)
+            builtin[rows[is_called]] = trace.name[row[is_called]]
         noted = np.flatnonzero(np.isin(sources, self._annotations))
         kind[noted], name[noted] = ANNOTATED, trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
@@ -150,7 +156,16 @@ class Sources(Struct, dict=True):
         scopes = np.flatnonzero(sources >= self.scope)
         kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
         kind[sources == self.unknown] = UNKNOWN
-        return {"kind": kind, "name": name}
+        return {"kind": kind, "name": name, "op": builtin}
+
+    @property
+    def _python_caller(self) -> Int64:
+        """int64[rows of the trace + 1]: of a built-in function the row of what calls it; else −2."""
+        trace, python = self.context.trace, self.context.lanes["python"]
+        is_builtin = trace.name_matches(lambda name: name.startswith(BUILTIN), python.rows)
+        rows = np.full(len(trace) + 1, -2, np.int64)
+        rows[python.rows[is_builtin]] = np.append(python.rows, -2)[python.parent[is_builtin]]
+        return rows
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
