@@ -1,0 +1,173 @@
+"""Changes as programs make them on a GPU, of which the words of the answer are known (µs)."""
+
+import json
+from pathlib import Path
+
+import pytest
+from build_trace import call, document, kernel, memcpy, memset, op, python, step, write
+
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.explain.facts import WORK_DIFFERS
+from tracediff.present.answer import answer_of
+from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.next_command import next_command
+
+COLLECTS = "<built-in function collect>"
+MANIFEST = Path(__file__).parents[2] / "sample_traces/vit/eager/manifest.json"
+
+
+def compared(folder, sides, runs=1, unprofiled=None):
+    """The comparison of {name: events, or a function of the run}, with steps that take ``unprofiled`` µs otherwise."""
+    for side, (name, events) in enumerate(sides.items()):
+        for run in range(runs):
+            recorded = events(run) if callable(events) else events
+            write(folder / name / f"run{run + 1}" / "trace.json", document(recorded))
+        if unprofiled:
+            manifest = json.loads(MANIFEST.read_text())
+            timed = [sample | {"wall_us": unprofiled[side]} for sample in manifest["runs"][0]["unprofiled_steps"]]
+            manifest["runs"] = [manifest["runs"][0] | {"unprofiled_steps": timed}]
+            (folder / name / "manifest.json").write_text(json.dumps(manifest))
+    return compare_sets(*load_sets([str(folder / name) for name in sides]), force=True)
+
+
+def launch(number, name, took, begin, op_name="aten::mm", host=3, at=None, **args):
+    """An operator of ``host`` µs, by default the next, that launches one kernel."""
+    start = number * host if at is None else at
+    return [
+        op(op_name, start, host, **args),
+        call("cudaLaunchKernel", start + 1, 1, number + 1),
+        kernel(name, begin, took, number + 1, grid=[8, 1, 1], block=[128, 1, 1]),
+    ]
+
+
+def copied(source, took, size):
+    dims = {"Input Dims": [[size], [size]], "Input type": ["float", "float"]}
+    return [
+        op("aten::copy_", 0, 8, **dims),
+        call("cudaMemcpyAsync", 2, 1, 1),
+        memcpy(f"Memcpy HtoD ({source} -> Device)", 10, took, 1, bytes=4 * size),
+    ]
+
+
+MULTIPLY = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
+
+
+def test_a_copy_from_other_memory_is_said_in_the_answer(tmp_path):
+    sides = {"before": copied("Pageable", 900, 1000), "after": copied("Pinned", 100, 1000)}
+    comparison = compared(tmp_path, {name: [step(1, 0, 10), *events] for name, events in sides.items()})
+    assert "0.111 × the time, from pageable → pinned memory)" in answer_of(comparison).why
+
+
+def test_what_alone_grew_is_named_in_its_own_unit(tmp_path):
+    """A copy of 100 times the bytes beside products that take most of the time."""
+    products = [launch(i + 5, "sgemm", 300, 3000 + 300 * i, **MULTIPLY) for i in range(10)]
+    rest = [event for events in products for event in events]
+    sides = {"before": copied("Pageable", 20, 1000), "after": copied("Pageable", 2000, 100_000)}
+    comparison = compared(tmp_path, {name: [step(1, 0, 60), *events, *rest] for name, events in sides.items()})
+    (fact,) = [fact for fact in comparison.explanation.facts if fact.code == WORK_DIFFERS]
+    assert "100 × the bytes" in fact.text
+    assert comparison.explanation.causes[0].trail[1] == "copy" or comparison.explanation.causes[0].label.startswith(
+        "copy"
+    )
+
+
+def of_python(took):
+    events = [step(1, 0, 300 + took), op("aten::relu", 10, 5)]
+    return [*events, python("train.py(3): update", 20, 200 + took, 1), python(COLLECTS, 100, took, 2, parent=1)]
+
+
+def test_a_built_in_function_is_named_with_what_calls_it(tmp_path):
+    comparison = compared(tmp_path, {"before": of_python(10), "after": of_python(5000)})
+    first = comparison.explanation.causes[0]
+    assert first.label == "collect() in train.py(3): update"
+    assert first.delta_us == pytest.approx(4990)
+
+
+def test_a_product_with_a_memset_in_its_call_is_paired_with_the_product(tmp_path):
+    """Compiled code calls a plain product where a biased one was called; one of both clears a buffer before."""
+    dims = {"Input type": ["float"] * 3}
+    biased = launch(0, "gemm_a", 700, 50, "aten::addmm", 30, **dims, **{"Input Dims": [[8], [16, 32], [32, 8]]})
+    plain = [
+        op("aten::mm", 0, 30, **{"Input Dims": [[16, 32], [32, 8]], "Input type": ["float"] * 2}),
+        call("cudaMemsetAsync", 3, 1, 9),
+        memset(40, 2, 9),
+        call("cudaLaunchKernel", 5, 1, 1),
+        kernel("gemm_b", 50, 690, 1),
+    ]
+    fused = [call("launch", 40, 2, 5), kernel("triton_poi_fused_add_addmm_0", 800, 20, 5)]
+    comparison = compared(tmp_path, {"before": [step(1, 0, 60), *biased], "after": [step(1, 0, 60), *plain, *fused]})
+    groups = [[sorted(m.name for m in side) for side in group.members] for group in comparison.gpu_time.groups]
+    assert any("gemm_a" in control and "gemm_b" in test for control, test in groups), groups
+
+
+def attention(kernels):
+    """Kernels of (name, operator) that one module launches."""
+    module = python("nn.Module: Block_0", 0, 100, 1, module=0)
+    launches = [launch(i, name, 100, 200 + 100 * i, op_name, 10) for i, (name, op_name) in enumerate(kernels)]
+    launches += [launch(20 + i, "conv_kernel", 900, 1000 + 900 * i, "aten::conv2d", 10) for i in range(5)]
+    return [step(1, 0, 300), module, *(event for events in launches for event in events)]
+
+
+def test_what_a_module_runs_instead_is_named_by_families(tmp_path):
+    parts = [("sgemm_nn", "aten::bmm"), ("softmax_warp_forward", "aten::_softmax"), ("sgemm_nt", "aten::bmm")]
+    fused = [("fmha_cutlassF_f32", "aten::_efficient_attention_forward")]
+    comparison = compared(tmp_path, {"before": attention(parts), "after": attention(fused)})
+    labels = [cause.label for cause in comparison.explanation.causes]
+    assert "gemm, softmax → attention in Block" in labels, labels
+
+
+def of_host(extra):
+    return [
+        step(1, 0, 100 + extra),
+        op("aten::relu", 10, 50 + extra),
+        *launch(0, "relu", 10, 90 + extra, "aten::relu", 3, 11),
+    ]
+
+
+@pytest.mark.parametrize(("runs", "words"), [(1, "with one run per side"), (2, "with 2 runs per side")])
+def test_how_many_runs_may_vary_is_said_as_it_is(tmp_path, runs, words):
+    sides = {"before": lambda run: of_host(40 * run), "after": lambda run: of_host(10 + 40 * run)}
+    answer = answer_of(compared(tmp_path, sides, runs=runs))
+    assert any(words in note for note in answer.notes)
+
+
+def test_a_difference_that_is_significant_is_no_variation(tmp_path):
+    sides = {"before": lambda run: of_host(run), "after": lambda run: of_host(400 + run)}
+    comparison = compared(tmp_path, sides, runs=2)
+    assert comparison.verdict.result == "slower"
+    answer = answer_of(comparison)
+    assert answer.because.startswith("Because of ")
+    assert not any("may be variation" in note for note in answer.notes)
+
+
+def of_gpu(work, host):
+    """One kernel of ``work`` µs, launched after ``host`` µs."""
+    return [step(1, 0, host + 30), op("aten::relu", 0, host), *launch(0, "relu", work, host + 20, "aten::mm", 10, host)]
+
+
+def test_steps_that_the_profiler_changes_the_other_way_are_gpu_work_and_idle_time(tmp_path):
+    sides = {"before": of_gpu(900, 50), "after": of_gpu(500, 900)}
+    comparison = compared(tmp_path, sides, unprofiled=(1000.0, 700.0))
+    assert comparison.step_time.delta > 0
+    explanation = comparison.explanation
+    assert explanation.change_us == pytest.approx(-300)
+    assert {cause.label: round(cause.delta_us) for cause in explanation.causes}["GPU idle"] == 100
+    assert round(explanation.causes[0].delta_us) == -400
+    assert explanation_table(explanation).heads[0] == "Why (step without the profiler)"
+    answer = answer_of(comparison)
+    assert "GPU busy 90 → 71 % of the step without the profiler" in answer.limits
+    assert answer.offset_by == "offset by GPU idle (+100 µs)"
+
+
+def test_gpu_work_that_is_longer_than_the_step_explains_only_profiled_steps(tmp_path):
+    comparison = compared(tmp_path, {"before": of_gpu(900, 50), "after": of_gpu(500, 900)}, unprofiled=(800.0, 700.0))
+    assert comparison.explanation.profiled
+    assert "profiled steps" in answer_of(comparison).because
+
+
+def test_nothing_that_no_row_shows_is_next(tmp_path):
+    many = [event for i in range(20) for event in launch(i, "k", 1000, 200 + 1000 * i)]
+    more = launch(21, "small", 1, 20300, "aten::add")
+    comparison = compared(tmp_path, {"before": [step(1, 0, 90), *many], "after": [step(1, 0, 90), *many, *more]})
+    assert "aten::add" not in (next_command(comparison, "tracediff compare a b") or "")
