@@ -98,9 +98,7 @@ def collection_table(out: Path) -> CollectionTable:
     """
     facts = read_collection(out)
     manifests = {
-        v.variant: read_manifest(out / v.folder)
-        for v in facts.variants
-        if (out / v.folder / "manifest.json").is_file() or ((out / v.folder).is_dir() and not v.failed)
+        v.variant: read_manifest(out / v.folder) for v in facts.variants if (out / v.folder / "manifest.json").is_file()
     }
     if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
         raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
@@ -112,7 +110,7 @@ def collection_table(out: Path) -> CollectionTable:
             row = _row(out / v.folder, manifests[v.variant], manifests.get(base), is_base=v.variant == base)
             rows.append(replace(row, failed=row.failed or v.failed))
         else:
-            rows.append(VariantRow(variant=v.variant, failed=v.failed or "its folder is missing"))
+            rows.append(VariantRow(variant=v.variant, failed=v.failed or "no run of it is complete"))
     return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)
 
 

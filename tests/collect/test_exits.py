@@ -1,17 +1,22 @@
 """How a run ends that its own code ends: every exit is a failed run with its reason, and none hangs the collection."""
 
 import json
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
+from tracediff.collect import __main__ as collect_command
 from tracediff.collect import driver, worker
 from tracediff.collect.driver import Collection
 from tracediff.collect.variant import parse_variant
+from tracediff.collected import collection_table
 from tracediff.errors import TracediffError
 
 SETTINGS = {"workload": "mlp", "target": None, "size": "tiny", "device": "cpu", "threads": 1, "seed": 0}
 SETTINGS |= {"wait": 0, "warmup": 1, "active": 3, "timed": 3, "detail": "timing", "annotate": None, "provenance": True}
+SAMPLES = Path(__file__).parents[2] / "sample_traces/vit"
 OPEN_OUTPUT = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(5)'])"
 """A process that keeps the output of the one that starts it open."""
 
@@ -84,3 +89,31 @@ def test_numbers_of_a_launcher_that_are_none_are_refused(tmp_path, monkeypatch, 
     monkeypatch.setenv(name, value)
     with pytest.raises(TracediffError, match=f"environment variable {name}: .* is not a whole number; unset it"):
         Collection(tmp_path, [parse_variant("eager", ())], SETTINGS, 1).collect()
+
+
+def test_an_interrupted_collection_keeps_what_is_complete_and_says_how_to_see_it(tmp_path, monkeypatch, capsys):
+    eager, script = parse_variant("eager", ()), parse_variant("script", ())
+    collection = Collection(tmp_path, [eager, script], SETTINGS, 1)
+
+    def watched(_command, _env, variant, _run, _phase_file):
+        (tmp_path / variant.folder / "run1").mkdir(parents=True)
+        if variant is script:
+            raise KeyboardInterrupt
+        return 1, "no"
+
+    monkeypatch.setattr(collection, "_watched", watched)
+    collection.runs["eager"] = [{"run": 0}]
+    monkeypatch.setattr(collect_command, "request_of", lambda _: collection)
+    with pytest.raises(KeyboardInterrupt):
+        collect_command.main([])
+    assert not (tmp_path / "script").exists()
+    assert f"so far: tracediff collect --show {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_variant_without_a_complete_run_does_not_keep_the_others_from_the_table(tmp_path):
+    shutil.copytree(SAMPLES, tmp_path / "vit")
+    shutil.rmtree(tmp_path / "vit/compile")
+    (tmp_path / "vit/compile/run1").mkdir(parents=True)
+    rows = {row.variant: row for row in collection_table(tmp_path / "vit").rows}
+    assert rows["compile"].failed == "no run of it is complete"
+    assert rows["eager"].step_us

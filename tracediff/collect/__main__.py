@@ -41,8 +41,14 @@ def main(
         return 0
     if isinstance(request, ShowRequest):
         return show(request) if show else _show_elsewhere(request)
-    with progress or nullcontext() as on_run:
-        code = request.collect(on_run)
+    try:
+        with progress or nullcontext() as on_run:
+            code = request.collect(on_run)
+    except BaseException:
+        if request.runs and not request.rank:
+            show_command = shlex.join(["tracediff", "collect", "--show", str(request.out)])
+            print(f"tracediff: what was collected so far: {show_command}", file=sys.stderr)
+        raise
     if not request.rank:
         _show_in_a_process(ShowRequest(request.out))
         if request.runs:

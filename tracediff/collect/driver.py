@@ -124,7 +124,11 @@ class Collection:
             env = self._environment(self._cache(variant, run, attempt), order)
             env["TMPDIR"] = str(scratch)  # torch's own files end with the run
             self._times.start()
-            code, errors = self._watched(command, env, variant, run, phase_file)
+            try:
+                code, errors = self._watched(command, env, variant, run, phase_file)
+            except BaseException:
+                self._remove_unfinished(variant, run)
+                raise
             self._times.finish(variant.text)
             result = json.loads(result_file.read_text()) if result_file.exists() else {}
         if code or "error" in result or not result:
@@ -132,6 +136,12 @@ class Collection:
             self._fail(variant, run, result.get("error") or self._how_it_ended(code, errors))
             return None
         return {"run": run, "order": order, "attempts": attempt, "contended": False, **result}
+
+    def _remove_unfinished(self, variant: Variant, run: int) -> None:
+        """Remove what an interrupted run left, and the variant's folder with its only one."""
+        if all(measured["run"] != run for measured in self.runs.get(variant.text, [])):
+            folder = self.out / variant.folder
+            shutil.rmtree(folder / f"run{run}" if self.runs.get(variant.text) else folder, ignore_errors=True)
 
     def _cache(self, variant: Variant, run: int, attempt: int) -> Path:
         """The folder of what torch compiles. Every attempt of the first run compiles everything; later runs find what
@@ -225,8 +235,7 @@ class Collection:
             return
         self._log(f"{variant.text}, run {run} failed: {reason}")
         self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and measurements else reason
-        folder = self.out / variant.folder
-        shutil.rmtree(folder / f"run{run}" if measurements else folder, ignore_errors=True)
+        self._remove_unfinished(variant, run)
 
     def _repeat_disturbed_runs(self, order: int) -> None:
         """Collect disturbed runs again, in the order ABBA…; the step time is not a criterion."""
