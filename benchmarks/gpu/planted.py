@@ -1,6 +1,6 @@
 """Records pairs on a GPU that differ by one known change: what a comparison of each must say first.
 
-python benchmarks/gpu/planted.py OUT [--device cpu] [--only NAME] writes OUT/NAME/{before,after} and OUT/truth.tsv.
+python benchmarks/gpu/planted.py OUT [--device cpu] [--only NAME …] writes OUT/NAME/{before,after} and OUT/truth.tsv.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from tracediff.collect.record import record_steps
 
@@ -42,6 +44,13 @@ class Program:
     collected: bool = False
     emptied: bool = False
     graph: bool = False
+    tf32: bool = False
+    checkpointed: bool = False
+    clipped: bool = False
+    dropout: float = 0.0
+    micro_batches: int = 1
+    logged: bool = False
+    prefetched: bool = False
 
     def make(self) -> Callable[[], None]:
         """The step, its weights and its data."""
@@ -52,29 +61,45 @@ class Program:
         loader = torch.utils.data.DataLoader(Data(self), batch_size=None)
         batches = iter(loader)
         static = torch.randn(self.batch, self.tokens, self.width, device=self.device)
+        ahead = torch.cuda.Stream() if self.prefetched else None
 
         def update() -> torch.Tensor:
             optimizer.zero_grad(set_to_none=not self.graph)
-            with torch.autocast(self.device, torch.bfloat16) if self.reduced else nullcontext():
-                loss = model(static).square().mean()
-            loss.backward()
+            for part in static.chunk(self.micro_batches):
+                with torch.autocast(self.device, torch.bfloat16) if self.reduced else nullcontext():
+                    loss = self.forward(model, part).square().mean() / self.micro_batches
+                loss.backward()
+            if self.clipped:
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             return loss
 
         run = replay(update) if self.graph else update
 
         def step() -> None:
+            torch.backends.cuda.matmul.allow_tf32 = self.tf32
             batch = next(batches)
             if self.pinned:
                 batch = batch.pin_memory()
-            batch.to(self.device, non_blocking=self.pinned)
-            run()
+            with torch.cuda.stream(ahead) if ahead else nullcontext():
+                batch.to(self.device, non_blocking=self.pinned)
+            loss = run()
+            if self.logged:
+                float(loss)
             if self.collected:
                 gc.collect()
             if self.emptied:
                 torch.cuda.empty_cache()
 
         return step
+
+    def forward(self, model: nn.Sequential, x: torch.Tensor) -> torch.Tensor:
+        """The model's output, of x's shape."""
+        for block in model:
+            x = checkpoint(block, x, use_reentrant=False) if self.checkpointed else block(x)
+            if self.dropout:
+                x = F.dropout(x, self.dropout)
+        return x
 
 
 class Data(torch.utils.data.IterableDataset):
@@ -132,40 +157,39 @@ def replay(update: Callable[[], torch.Tensor]) -> Callable[[], object]:
     return graph.replay
 
 
-def pairs(device: str) -> Iterator[tuple[str, str, Program, Program]]:
-    """Name, what the comparison must say, before, after."""
-    large = Program(device) if device == "cuda" else Program(device, width=64, tokens=32, batch=2)
-    small = replace(large, width=256, tokens=64, batch=4, layers=8)
-    yield "same", "no difference that is significant", large, large
-    yield "batch", "the work differs: twice the elements", large, replace(large, batch=2 * large.batch)
-    yield "bf16", "GEMMs run in bf16 and take less", large, replace(large, reduced=True)
-    yield "attention", "softmax and products are fused into attention", replace(large, attention="plain"), large
-    yield "clone", "a copy per layer is new", large, replace(large, cloned=True)
-    yield "sync", "the host waits for the GPU in every layer (item)", small, replace(small, synchronised=True)
-    yield "loader", "loading data takes 20 ms more", large, replace(large, load_s=0.02)
-    yield (
-        "optimizer",
-        "Adam: one fused kernel for loops over parameters",
-        replace(small, optimizer="single"),
-        replace(small, optimizer="fused"),
-    )
-    yield (
-        "collected",
-        "Python collects garbage in every step; nothing of the GPU's work differs",
-        small,
-        replace(small, collected=True),
-    )
-    wide = replace(large, load_mb=128)
-    yield "copied", "the copy to the GPU is 128 times as large", large, wide
-    if device == "cuda":
-        yield (
-            "pinned",
-            "the host pins the batch, and its copy to the GPU is faster",
-            wide,
-            replace(wide, pinned=True),
-        )
-        yield "emptied", "memory is returned and allocated again in every step", large, replace(large, emptied=True)
-        yield "graph", "the kernels of a step are one graph launch", small, replace(small, graph=True)
+LARGE, SMALL = {"tokens": 256}, {"width": 256, "tokens": 64, "batch": 4, "layers": 8}
+REHEARSED = {"width": 64, "tokens": 32, "batch": 2, "layers": 2}
+"""Sizes on a GPU: one that is busy, and one that waits for the host; and a size for CPUs."""
+WIDE = {"load_mb": 128}
+
+PAIRS: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "same": ("no difference that is significant", LARGE, {}, {}),
+    "batch": ("the work differs: twice the elements", LARGE, {}, {"batch": 32}),
+    "bf16": ("GEMMs run in bf16 and take less", LARGE, {}, {"reduced": True}),
+    "attention": ("softmax and products are fused into attention", LARGE, {"attention": "plain"}, {}),
+    "clone": ("a copy per layer is new", LARGE, {}, {"cloned": True}),
+    "sync": ("the host waits for the GPU in every layer (item)", SMALL, {}, {"synchronised": True}),
+    "loader": ("loading data takes 20 ms more", LARGE, {}, {"load_s": 0.02}),
+    "optimizer": ("Adam: one fused kernel for loops", SMALL, {"optimizer": "single"}, {"optimizer": "fused"}),
+    "collected": ("Python collects garbage in every step", SMALL, {}, {"collected": True}),
+    "copied": ("the copy to the GPU is 128 times as large", LARGE, {}, WIDE),
+    "checkpointed": ("the forward pass runs again in the backward pass", LARGE, {}, {"checkpointed": True}),
+    "clipped": ("the gradients' norm is computed, and they are scaled", LARGE, {}, {"clipped": True}),
+    "dropout": ("a dropout per layer is new", LARGE, {}, {"dropout": 0.1}),
+    "micro": ("the same batch in four parts", LARGE, {}, {"micro_batches": 4}),
+    "logged": ("the host reads the loss in every step, and waits for the GPU", LARGE, {}, {"logged": True}),
+    "tf32": ("GEMMs use tensor cores (TF32)", LARGE, {}, {"tf32": True}),
+    "pinned": ("the host pins the batch, and its copy to the GPU is faster", LARGE, WIDE, {**WIDE, "pinned": True}),
+    "prefetched": (
+        "the copy runs on a stream of its own, beside kernels",
+        LARGE,
+        {**WIDE, "pinned": True},
+        {**WIDE, "pinned": True, "prefetched": True},
+    ),
+    "emptied": ("memory is returned and allocated again in every step", LARGE, {}, {"emptied": True}),
+    "graph": ("the kernels of a step are one graph launch", SMALL, {}, {"graph": True}),
+}
+ON_GPU = ("tf32", "pinned", "prefetched", "emptied", "graph")
 
 
 def main() -> None:
@@ -173,14 +197,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="*", help="names of pairs")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     truths = []
-    for name, truth, before, after in pairs(asked.device):
-        if asked.only and asked.only != name:
+    for name, (truth, size, before, after) in PAIRS.items():
+        if (asked.only and name not in asked.only) or (name in ON_GPU and asked.device == "cpu"):
             continue
-        steps = {"before": before.make(), "after": after.make()}
+        sizes = size if asked.device == "cuda" else REHEARSED
+        sides = {"before": before, "after": after}
+        steps = {side: Program(asked.device, **{**sizes, **changes}).make() for side, changes in sides.items()}
         for _ in range(RUNS):
             for side, step in steps.items():
                 for _ in range(3):

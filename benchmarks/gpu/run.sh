@@ -3,6 +3,7 @@
 #
 #     benchmarks/gpu/run.sh OUT                             # full size
 #     benchmarks/gpu/run.sh OUT --device cpu --size tiny    # a rehearsal without a GPU
+#     ONLY="bert vit" benchmarks/gpu/run.sh OUT             # some of the workloads
 #
 # OUT then contains one folder per workload with its trace sets and manifests, its table (if tracediff is installed), and environment.txt.
 # Traces larger than 16 MB, and those of all but the first two runs of a variant, are removed: the tables need only the manifests.
@@ -27,6 +28,7 @@ collect() { # WORKLOAD SECONDS REPEATS VARIANT... [-- OPTION...]
   shift 3
   while [ $# -gt 0 ] && [ "$1" != -- ]; do variants+=(--variant "$1"); shift; done
   [ "${1:-}" != -- ] || shift
+  case " ${ONLY:-$name} " in *" $name "*) ;; *) return ;; esac
   left=$((until - $(date +%s)))
   if [ "$left" -lt 20 ]; then left_out+=("$name"); return; fi
   timeout -k 10 "$((left < seconds ? left : seconds))" python3 -m tracediff.collect --workload "$name" --repeats "$repeats" --active 3 \
@@ -40,10 +42,10 @@ collect() { # WORKLOAD SECONDS REPEATS VARIANT... [-- OPTION...]
 
 collect conv-bn 40 2 eager fx_fused -- --size full "$@"
 collect ensemble 50 2 loop vmap -- --size full "$@"
-collect per-sample-grad 50 2 loop vmap -- --size full "$@"
-collect bert 80 2 eager compile -- --size full "$@"
-collect resnet50 100 2 eager channels_last channels_last+amp compile+channels_last+amp -- --size full "$@"
-collect vit 240 2 eager eager+amp compile compile+amp cudagraphs -- --size full "$@"
+collect per-sample-grad 80 2 loop vmap -- --size full "$@"
+collect bert 120 2 eager compile -- --size full "$@"
+collect resnet50 150 2 eager channels_last compile+channels_last+amp -- --size full "$@"
+collect vit 240 1 eager eager+amp compile compile+amp cudagraphs -- --size full "$@"
 
 find "$out" -path '*/run*/*.gz' -size +16M -delete
 find "$out" -path '*/run[3-9]/*.gz' -delete
