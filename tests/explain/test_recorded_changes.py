@@ -8,7 +8,7 @@ from build_trace import call, document, kernel, memcpy, memset, op, python, step
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.facts import WORK_DIFFERS
+from tracediff.explain.facts import NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import next_command
@@ -171,3 +171,53 @@ def test_nothing_that_no_row_shows_is_next(tmp_path):
     more = launch(21, "small", 1, 20300, "aten::add")
     comparison = compared(tmp_path, {"before": [step(1, 0, 90), *many], "after": [step(1, 0, 90), *many, *more]})
     assert "aten::add" not in (next_command(comparison, "tracediff compare a b") or "")
+
+
+def with_copy(stream):
+    """A kernel, and a copy that runs after it or beside it."""
+    copy = [
+        op("aten::copy_", 5, 4, **{"Input Dims": [[9], [9]], "Input type": ["float", "float"]}),
+        call("cudaMemcpyAsync", 6, 1, 2),
+        memcpy("Memcpy HtoD (Pinned -> Device)", 1020 if stream == 7 else 30, 400, 2, stream=stream, bytes=36),
+    ]
+    return [step(1, 0, 20), *launch(0, "sgemm", 1000, 20, **MULTIPLY), *copy]
+
+
+def test_what_runs_beside_other_work_is_named(tmp_path):
+    comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
+    label, us = comparison.explanation.exposure
+    assert label == "same work, now off the critical path: copy kernels"
+    assert us == pytest.approx(-400)
+    assert (
+        answer_of(comparison).why.startswith(f"Largest changes: {label} (")
+        or "Because of same work" in answer_of(comparison).why
+    )
+
+
+def reading(waits):
+    """A kernel, and another after an operator of 60 µs; the host reads a number before that, or not."""
+    at, begin = (122, 184) if waits else (5, 120)
+    read = [op("aten::_local_scalar_dense", 5, 117), call("cudaStreamSynchronize", 6, 115)]
+    second = [
+        op("aten::mm", at, 60, **MULTIPLY),
+        call("cudaLaunchKernel", at + 59, 1, 2),
+        kernel("sgemm", begin, 100, 2),
+    ]
+    return [step(1, 0, at + 65), *launch(0, "sgemm", 100, 20, **MULTIPLY), *(read if waits else []), *second]
+
+
+def test_who_waits_for_the_gpu_in_each_step_is_said(tmp_path):
+    comparison = compared(tmp_path, {"before": reading(waits=False), "after": reading(waits=True)})
+    facts = {fact.code: fact.text for fact in comparison.explanation.facts}
+    assert facts[NEW_WAIT] == "only after waits for the GPU in aten::_local_scalar_dense (1 time per step)"
+    turned = compared(tmp_path / "turned", {"before": reading(waits=True), "after": reading(waits=False)})
+    assert "only before waits" in {fact.code: fact.text for fact in turned.explanation.facts}[NEW_WAIT]
+
+
+def test_one_kernel_that_is_added_has_the_name_of_its_operator(tmp_path):
+    products = [event for i in range(5) for event in launch(i, "sgemm", 100, 50 + 100 * i, **MULTIPLY)]
+    norm = launch(8, "my_norm_kernel", 300, 600, "aten::batch_norm")
+    comparison = compared(
+        tmp_path, {"before": [step(1, 0, 50), *products], "after": [step(1, 0, 50), *products, *norm]}
+    )
+    assert comparison.explanation.causes[0].label == "aten::batch_norm my_norm_kernel"

@@ -19,7 +19,7 @@ from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import measure
 from tracediff.explain.facts import Fact, facts_of
 from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single, pair
-from tracediff.explain.lines import OTHERS, UNRECORDED, Amount, Line, label_of, lines_of, what_happened
+from tracediff.explain.lines import OTHERS, UNRECORDED, Amount, Line, exposure_label, label_of, lines_of, what_happened
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW
@@ -130,7 +130,7 @@ class Explanation:
     Attributes:
         facts: about the comparison, which carry no time.
         causes: the lines, those in the direction of the step's change first, the largest first.
-        exposure_us: first label → the same work, now on the critical path or off it.
+        exposure_us: first label → the same work, now on the critical path or off it. exposed: what is most of that.
         rest_us: what is in no line; causes, exposure and rest add up to the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from.
@@ -147,6 +147,13 @@ class Explanation:
     leaves: Leaves = field(repr=False, compare=False)
     period: str = "step"
     profiled: bool = True
+    exposed: str = ""
+
+    @property
+    def exposure(self) -> tuple[str, float]:
+        """(what its line says, empty where it is worth none; its part of the step's change in µs)."""
+        label = exposure_label(self.exposure_us, self.scale_us, self.exposed)
+        return label, sum(self.exposure_us.values())
 
     @property
     def change_us(self) -> float:
@@ -187,12 +194,18 @@ def explain(compared: Compared) -> Explanation:
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
     return Explanation(
         facts=facts_of(
-            profiled, compared.trees, compared.sides, compared.groups if compared.same_vendor else (), lines.scale
+            profiled,
+            compared.trees,
+            compared.sides,
+            compared.groups if compared.same_vendor else (),
+            lines.scale,
+            sum(lines.exposure.values()),
         ),
         causes=tuple(
             _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
+        exposed=lines.exposed,
         rest_us=lines.rest / 1000,
         scale_us=lines.scale / 1000,
         root=root,

@@ -27,6 +27,7 @@ WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewri
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
+NEW_WAIT = "new-wait"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -59,10 +60,16 @@ class Fact(Struct, frozen=True):
 
 
 def facts_of(
-    leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], groups: Sequence[Group], scale: float
+    leaves: Leaves,
+    trees: tuple[CallTree, CallTree],
+    sides: tuple[Side, Side],
+    groups: Sequence[Group],
+    scale: float,
+    exposure: float,
 ) -> tuple[Fact, ...]:
     """The facts, the weightiest first. ``groups`` are the matched work where names compare, as those of GPUs of one
-    vendor do; ``scale`` is what sizes are judged against, in ns per step.
+    vendor do; ``scale`` is what sizes are judged against, and ``exposure`` what of the change is the same work, now on
+    the path or off it, in ns per step.
     """
     program = _program(leaves, trees)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
@@ -75,6 +82,7 @@ def facts_of(
         *([] if is_other else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
+        *_new_wait(leaves, sides, exposure),
         *_hidden_host(leaves),
     )
 
@@ -128,6 +136,25 @@ def _hidden_host(leaves: Leaves) -> list[Fact]:
     control, test = time(before / 1000), time(after / 1000)
     text = f"the host takes {change(before / 1000, after / 1000)}, and the GPU hides the difference"
     return [Fact(HIDDEN_HOST, text, control, test)]
+
+
+def _new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list[Fact]:
+    """new-wait: the change is mostly work that the step now waits for, and only the longer side waits for the GPU in
+    some operator of each step, so that its host does not run ahead.
+    """
+    change, longer = float(leaves.path[1].sum() - leaves.path[0].sum()), int(exposure > 0)
+    if exposure * change <= 0 or abs(exposure) < thresholds.MOSTLY * abs(change):
+        return []
+    calls = [
+        (float(leaves.count[longer, i]), leaves.ops[longer][i])
+        for i, kind in enumerate(leaves.kinds)
+        if kind == "sync" and leaves.ops[longer][i] and not leaves.count[1 - longer, i] and leaves.count[longer, i] >= 1
+    ]
+    if not calls:
+        return []
+    number, op = max(calls)
+    text = f"only {sides[longer].label} waits for the GPU in {op} ({plural(number, 'time')} per step)"
+    return [Fact(NEW_WAIT, text)]
 
 
 def _graph_replays(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:

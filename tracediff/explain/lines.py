@@ -51,11 +51,13 @@ class Lines(Struct, frozen=True):
 
     Attributes:
         shown: the lines, in the direction of the change first. exposure: same work, now on or off the path, by first
-            label. rest: what is in none of them. scale: what their size is judged against.
+            label. exposed: what is most of that; may be empty. rest: what is in none of them. scale: what their size is
+            judged against.
     """
 
     shown: tuple[Line, ...]
     exposure: dict[str, float]
+    exposed: str
     rest: float
     scale: float
 
@@ -74,7 +76,17 @@ def lines_of(root: Node) -> Lines:
     selected = (*along, *against[::-1])
     exposure = {child.label: child.exposure for child in root.children.values()}
     rest = change - sum(line.node.work for line in selected) - root.exposure
-    return Lines(selected, exposure, rest, scale)
+    return Lines(selected, exposure, _exposed(root), rest, scale)
+
+
+def _exposed(root: Node) -> str:
+    """What most of the exposure is of, in words; empty where nothing is most of it."""
+    parts = [Line((child.label,), part) for child in root.children.values() for part in child.children.values()]
+    largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
+    moved = sum(abs(line.node.exposure) for line in parts)
+    if largest is None or largest.node.exposure * root.exposure <= 0:
+        return ""
+    return label_of(largest) if abs(largest.node.exposure) >= thresholds.MOSTLY * moved else ""
 
 
 def scale_of(root: Node) -> float:
@@ -157,6 +169,8 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
         return f"{UNPAIRED} {trail[1]} {noun}"
     if "::" in label.split("(")[0]:
         return f"{label} ({trail[1]})" if len(trail) == 2 else label
+    if len(trail) > 2 and "::" in trail[2] and ARROW not in label:
+        return f"{trail[2]} {label}"
     if len(trail) == 2:
         return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
     return f"{trail[1]}: {label}"
@@ -204,9 +218,9 @@ CODE = "host code between operators"
 UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
 
 
-def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: the same work, now on or off the critical path. Empty where it is part of the
-    rest: not worth a line.
+def exposure_label(exposure_us: dict[str, float], scale_us: float, exposed: str = "") -> str:
+    """What the line of the exposure says: the same work, most of it ``exposed``, is now on or off the critical path.
+    Empty where it is part of the rest: not worth a line.
     """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     more = [_place(label) for label, us in large.items() if us > 0]
@@ -216,7 +230,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    return f"same work, now {'on' if total > 0 else 'off'} the critical path"
+    return f"same work, now {'on' if total > 0 else 'off'} the critical path{exposed and f': {exposed}'}"
 
 
 def _place(label: str) -> str:

@@ -136,7 +136,7 @@ def _tensor_cores(work: NodeWork) -> Reason | None:
         parts.append(used / known_ns)
     if abs(parts[1] - parts[0]) < thresholds.MOSTLY:
         return None
-    return Reason("tensor-cores", f"tensor cores: {percents(*parts)} of its kernel time")
+    return Reason("tensor-cores", f"tensor cores {percents(*parts)}")
 
 
 def _inputs(work: NodeWork) -> Reason | None:
@@ -258,10 +258,10 @@ def _scale(work: NodeWork) -> int:
 
 RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
     _fusion,
-    _kernels,
-    _tensor_cores,
     _inputs,
     _memory,
+    _tensor_cores,
+    _kernels,
     _counts,
     _line,
 )

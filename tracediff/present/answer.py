@@ -24,8 +24,8 @@ if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
-OF_INPUTS = ("dtype", "layout", "memory")
-"""Reasons that say what a user changed about as much work."""
+DECISIVE = ("dtype", "layout", "memory", "tensor-cores")
+"""Reasons that say what makes as much work take another time."""
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
@@ -79,13 +79,16 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sign = 1 if explanation.change_us >= 0 else -1
     along = [cause for cause in visible_causes(explanation) if sign * cause.delta_us > 0]
     against = sorted((c for c in visible_causes(explanation) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
-    if not along:
+    exposure, exposed_us = explanation.exposure
+    is_most = sign * exposed_us >= thresholds.MOSTLY * abs(explanation.change_us) and is_visible(exposed_us, unit)
+    if not along and not (exposure and is_most):
         return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     lead = "Because of" if sure else "Largest changes:"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"In profiled steps: {lead.lower()}" if sure else "Largest changes of profiled steps:"
-    because = f"{lead} {_list(along, unit)}"
+    first = _list(along, unit) if along else f"{exposure} ({unit.signed(exposed_us)} {unit.name})"
+    because = f"{lead} {first}"
     offset = f"offset by {_list(against, unit)}" if against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
@@ -121,8 +124,8 @@ def _list(causes: Sequence[Cause], unit: Unit) -> str:
 
 
 def _part(label: str, cause: Cause, unit: Unit) -> str:
-    inputs = (reason.text for reason in cause.reasons if reason.code in OF_INPUTS)
-    what = ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, *inputs)))
+    reason = next((reason.text for reason in cause.reasons if reason.code in DECISIVE), "")
+    what = ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, reason)))
     return f"{label} ({': '.join(filter(None, (f'{unit.signed(cause.delta_us)} {unit.name}', what)))})"
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
-from tracediff.explain.lines import exposure_label
 from tracediff.formatting import ARROW, Unit, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
@@ -82,7 +81,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     unit = unit_of(explanation)
     listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
-    exposure = exposure_label(explanation.exposure_us, explanation.scale_us), sum(explanation.exposure_us.values())
+    exposure = explanation.exposure
     others = (
         *([exposure] if exposure[0] else []),
         ("others", explanation.rest_us + sum(cause.delta_us for cause in small) + (0 if exposure[0] else exposure[1])),
