@@ -150,10 +150,12 @@ class Explanation:
     exposed: str = ""
 
     @property
-    def exposure(self) -> tuple[str, float]:
-        """(what its line says, empty where it is worth none; its part of the step's change in µs)."""
-        label = exposure_label(self.exposure_us, self.scale_us, self.exposed)
-        return label, sum(self.exposure_us.values())
+    def exposure(self) -> tuple[str, str, float]:
+        """(what its line says, empty where it is worth none; of what, may be empty; its part of the step's change in
+        µs).
+        """
+        label, total = exposure_label(self.exposure_us, self.scale_us), sum(self.exposure_us.values())
+        return label, f"mostly {self.exposed}" if self.exposed else "", total
 
     @property
     def change_us(self) -> float:

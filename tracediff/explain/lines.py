@@ -218,9 +218,9 @@ CODE = "host code between operators"
 UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
 
 
-def exposure_label(exposure_us: dict[str, float], scale_us: float, exposed: str = "") -> str:
-    """What the line of the exposure says: the same work, most of it ``exposed``, is now on or off the critical path.
-    Empty where it is part of the rest: not worth a line.
+def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
+    """What the line of the exposure says: the same work, now on or off the critical path. Empty where it is part of the
+    rest: not worth a line.
     """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     more = [_place(label) for label, us in large.items() if us > 0]
@@ -230,7 +230,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float, exposed: str 
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    return f"same work, now {'on' if total > 0 else 'off'} the critical path{exposed and f': {exposed}'}"
+    return f"same work, now {'on' if total > 0 else 'off'} the critical path"
 
 
 def _place(label: str) -> str:

@@ -79,7 +79,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sign = 1 if explanation.change_us >= 0 else -1
     along = [cause for cause in visible_causes(explanation) if sign * cause.delta_us > 0]
     against = sorted((c for c in visible_causes(explanation) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
-    exposure, exposed_us = explanation.exposure
+    exposure, exposed, exposed_us = explanation.exposure
     is_most = sign * exposed_us >= thresholds.MOSTLY * abs(explanation.change_us) and is_visible(exposed_us, unit)
     if not along and not (exposure and is_most):
         return "", "", ""
@@ -87,7 +87,11 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     lead = "Because of" if sure else "Largest changes:"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"In profiled steps: {lead.lower()}" if sure else "Largest changes of profiled steps:"
-    first = _list(along, unit) if along else f"{exposure} ({unit.signed(exposed_us)} {unit.name})"
+    first = (
+        _list(along, unit)
+        if along
+        else f"{exposure} ({unit.signed(exposed_us)} {unit.name}{exposed and f': {exposed}'})"
+    )
     because = f"{lead} {first}"
     offset = f"offset by {_list(against, unit)}" if against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""

@@ -81,14 +81,14 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     unit = unit_of(explanation)
     listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
-    exposure = explanation.exposure
-    others = (
-        *([exposure] if exposure[0] else []),
-        ("others", explanation.rest_us + sum(cause.delta_us for cause in small) + (0 if exposure[0] else exposure[1])),
-    )
+    label, what, exposure_us = explanation.exposure
+    rest_us = explanation.rest_us + sum(cause.delta_us for cause in small)
+    others = ([(label, what, exposure_us)] if label else []) + [("others", "", rest_us + (0 if label else exposure_us))]
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
-        ExplanationLine(label=label, step=unit.signed(us), delta_us=us) for label, us in others if is_visible(us, unit)
+        ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
+        for label, what, us in others
+        if is_visible(us, unit)
     ]
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
     change = explanation.change_us
