@@ -188,7 +188,7 @@ def test_what_runs_beside_other_work_is_named(tmp_path):
     label, what, us = comparison.explanation.exposure
     assert (label, what) == ("same work, now off the critical path", "mostly copy kernels")
     assert us == pytest.approx(-400)
-    assert answer_of(comparison).why == f"Because of {label} (−400 µs: {what})."
+    assert answer_of(comparison).why == f"Largest changes: {label} (−400 µs: {what})."
 
 
 def reading(waits):
