@@ -218,3 +218,31 @@ def test_one_kernel_that_is_added_has_the_name_of_its_operator(tmp_path):
         tmp_path, {"before": [step(1, 0, 50), *products], "after": [step(1, 0, 50), *products, *norm]}
     )
     assert comparison.explanation.causes[0].label == "aten::batch_norm my_norm_kernel"
+
+
+def in_parts(parts):
+    """Twelve products in ``parts`` parts of the rows each, each of which is added to a sum."""
+    rows, out = 64 // parts, [step(1, 0, 6000)]
+    for i in range(12 * parts):
+        shapes = {"Input Dims": [[rows, 64], [64, 64]], "Input type": ["float", "float"]}
+        out += launch(2 * i, "sgemm", 2400 // parts, 200 + 2400 // parts * i, "aten::mm", **shapes)
+        out += launch(2 * i + 1, "add", 200, 40_000 + 200 * i, "aten::add_", **MULTIPLY)
+    return out
+
+
+@pytest.mark.parametrize(("parts", "code"), [(4, "rewritten"), (1, "")])
+def test_the_same_batch_in_parts_is_as_many_flops(tmp_path, parts, code):
+    comparison = compared(tmp_path, {"before": in_parts(1), "after": in_parts(parts)})
+    facts = {fact.code: fact.text for fact in comparison.explanation.facts}
+    assert not any(fact.is_other_work for fact in comparison.explanation.facts)
+    assert code in facts or not code
+    assert "for different work" not in answer_of(comparison).verdict
+
+
+def test_twice_as_many_products_are_other_work(tmp_path):
+    twice = [event | {"ts": event["ts"] + 70_000} for event in in_parts(1)[1:]]
+    for event in twice:
+        if "correlation" in event["args"]:
+            event["args"] = event["args"] | {"correlation": event["args"]["correlation"] + 1000}
+    comparison = compared(tmp_path, {"before": in_parts(1), "after": [step(1, 0, 80_000), *in_parts(1)[1:], *twice]})
+    assert any(fact.is_other_work for fact in comparison.explanation.facts)

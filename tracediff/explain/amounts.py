@@ -121,6 +121,33 @@ def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:
     return (amounts[1] / amounts[0], unit) if all(amounts) else None
 
 
+def flop_ratio(trees: Trees) -> float | None:
+    """How many times as many FLOPs per step the test side does, whatever is matched with what; None where the work of
+    operators whose FLOPs are known is less than half.
+    """
+    sums, known_parts = zip(*map(_flops, trees), strict=True)
+    return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * thresholds.MOSTLY else None
+
+
+def _flops(tree: CallTree) -> tuple[float, float]:
+    """(FLOPs per step, part of the time of all work that is theirs). The innermost operators do the work: those around
+    them may have the shapes of one example of a batch.
+    """
+    flops = [flop(call.label, call.shapes, call.types) if call.kind == "op" else None for call in tree.calls]
+    is_theirs, around = list(map(bool, flops)), set()
+    for node, call in enumerate(tree.calls):  # parents before children
+        if call.parent >= 0:
+            is_theirs[node] |= is_theirs[call.parent]
+            if flops[node]:
+                outer = call.parent
+                while outer >= 0 and outer not in around:
+                    around.add(outer)
+                    outer = tree.calls[outer].parent
+    total = sum((flops[i] or 0) * call.count for i, call in enumerate(tree.calls) if i not in around)
+    theirs = sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node])
+    return total / tree.denominator, theirs / max(sum(work.ns for work in tree.work), 1)
+
+
 @lru_cache(maxsize=1 << 16)
 def flop(name: str, shapes: str | None, types: str | None) -> int | None:
     """FLOPs of one call; of convolutions up to a factor that the stride sets, the same on both sides."""

@@ -15,6 +15,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
+from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
@@ -73,7 +74,8 @@ def facts_of(
     """
     program = _program(leaves, trees)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
-    amounts = [] if is_other else _amounts(leaves, scale)
+    is_judged = is_other or any(fact.code == REWRITTEN for fact in program)  # by all of its FLOPs, or of its amounts
+    amounts = [] if is_judged else _amounts(leaves, scale)
     of_compilers = *_graph_replays(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
@@ -251,15 +253,18 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
     agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
+    flops = flop_ratio(trees)
+    as_many = flops is not None and abs(log(flops)) <= thresholds.SAME_RATIO
     values = plural(calls[0], "call"), plural(calls[1], "call")
-    if agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
+    if not as_many and agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[: bounds.EXAMPLES]
     examples = ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
     share = f"{percent(common(outer))} of the operator calls ({counts(*calls)}) are common"
-    if _does_as_much(leaves):
-        return [Fact(REWRITTEN, f"rewritten code for as much work: {share}; {examples}", *values)]
+    if as_many or _does_as_much(leaves):
+        as_much = "as many FLOPs" if as_many else "as much work"
+        return [Fact(REWRITTEN, f"rewritten code for {as_much}: {share}; {examples}", *values)]
     return [Fact(OTHER_PROGRAM, f"another program, or rewritten code: {share}; {examples}", *values)]
 
 
