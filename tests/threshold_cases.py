@@ -68,7 +68,6 @@ def compared(*paths: Path) -> str:
 
 REAL = {
     "graph-breaks": (SAMPLES / "graph-breaks" / "eager", SAMPLES / "graph-breaks" / "compile"),
-    "ensemble": (SAMPLES / "ensemble" / "loop", SAMPLES / "ensemble" / "vmap"),
     "switch_batch": (PAIRS_FOLDER / "switch_batch" / "b4x128", PAIRS_FOLDER / "switch_batch" / "b8x1024"),
     "deepseek_decode": (PAIRS_FOLDER / "deepseek_decode" / "b300", PAIRS_FOLDER / "deepseek_decode" / "mi300"),
     "tinylm": (FOLDER / "tinylm_compile", FOLDER / "tinylm_cudagraph"),
@@ -257,7 +256,19 @@ def wide() -> list[str]:
 
 def program() -> list[str]:
     """Programs of 12 other calls."""
-    control, test = ([step(1, 0, 1000), *(op(f"aten::{name}{k}", 20 * k, 8) for k in range(12))] for name in "ab")
+    return _of_calls(0)
+
+
+def common_calls() -> list[list[str]]:
+    """Programs of 12 calls that have 41 % and 85 % of all in common."""
+    return [_of_calls(7), _of_calls(11)]
+
+
+def _of_calls(shared: int) -> list[str]:
+    names = [
+        [*(f"aten::{k}" for k in range(shared)), *(f"aten::{side}{k}" for k in range(shared, 12))] for side in "ab"
+    ]
+    control, test = ([step(1, 0, 1000), *(op(name, 20 * k, 8) for k, name in enumerate(calls))] for calls in names)
     return [fact.code for fact in planted(control, test).explanation.facts]
 
 
@@ -489,6 +500,7 @@ CASES: dict[str, Callable[[], object]] = {
     "replays": replays,
     "wide": wide,
     "program": program,
+    "common calls": common_calls,
     "flame graph": flame_graph_title,
     "single": single,
     "exposure": exposure,

@@ -153,7 +153,7 @@ SAME_RATIO = decides(0.02, "log ratio", "up to which two amounts, or two rates, 
 MOSTLY = decides(0.5, "part", "of a whole from which it represents the whole", "switch_batch")
 KNOWN_AMOUNT = decides(0.9, "part", "of a side's time whose amount must be known", "switch_batch")
 SAME_PROGRAM = decides(
-    0.8, "part", "of the calls of outermost operators that both sides make in one program", "ensemble"
+    0.8, "part", "of the calls of outermost operators that both sides make in one program", "common calls"
 )
 PROGRAM_CALLS = decides(10, "calls", "of outermost operators below which they tell no programs apart", "program")
 LEAST_SCALE = decides(

@@ -10,6 +10,12 @@ from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
 
+CHOSEN_FIRST = """() => {
+  const boxes = document.querySelectorAll('.dash-dropdown-content .dash-dropdown-option input[type=checkbox]');
+  const chosen = [...boxes].map(box => box.checked);
+  return chosen.every((is, k) => !is || k === 0 || chosen[k - 1]);
+}"""
+"""Whether the options of an open dropdown are in their order: it puts the chosen ones first."""
 QUIET_MS = 200
 LOOK_MS = 50
 
@@ -94,6 +100,7 @@ class Tab:
     def choose(self, control, *labels):
         """Choose entries of a dropdown."""
         self.page.click(f"#{control}")
+        self.page.wait_for_function(CHOSEN_FIRST)  # an option changes into another one when the list is sorted
         for label in labels:
             self.page.locator(".dash-dropdown-content:visible .dash-dropdown-option", has_text=label).first.click()
         if self.page.locator(".dash-dropdown-content:visible").count():
