@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
+# What is never imported need not be compiled; what is, is compiled once.
+INSTALL := $(PIP) install -q --no-compile
 PYTEST := $(BIN)/python -m pytest
 # One process more than processors: some tests wait, for a browser or for time to pass.
 PARALLEL := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) --maxprocesses 8 --dist worksteal
@@ -25,7 +27,7 @@ test: .venv/full
 
 # The callbacks in trainings by transformers and Lightning, which it installs (190 MB).
 frameworks: .venv/full
-	$(PIP) install -q -c constraints.txt --group frameworks
+	$(INSTALL) -c constraints.txt --group frameworks
 	$(PYTEST) -m frameworks
 
 # The whole suite with five times as many examples per property test, and the tests of reading without the native reader.
@@ -56,7 +58,7 @@ fuzz: .venv/full
 # The same for one TARGET, with inputs chosen by the lines of code that they reach.
 TARGET ?= trace
 fuzz-guided: .venv/full
-	$(PIP) install -q atheris
+	$(INSTALL) atheris
 	cd tests && ../.venv/bin/python -m fuzz.guided $(TARGET) -max_total_time=$(SECONDS)
 
 # Download the published traces of other projects that the tests read to tests/data.
@@ -82,7 +84,7 @@ outputs: .venv/docs
 	$(BIN)/python docs/site/outputs.py
 
 bench: .venv/full
-	$(PIP) install -q -c constraints.txt --group bench
+	$(INSTALL) -c constraints.txt --group bench
 	$(BIN)/python benchmarks/bench.py --hta-runs 2 --write
 
 # Collect the sample traces again; takes minutes, because of torch.compile.
@@ -111,19 +113,19 @@ clean:
 
 .venv/core: pyproject.toml constraints.txt $(wildcard native/*.[ch] native/pyproject.toml)
 	$(PYTHON) -m venv .venv
-	$(PIP) install -q --upgrade "pip>=25.1"
-	$(PIP) install -q -c constraints.txt -e .
-	$(PIP) install -q ./native 2>/dev/null || echo "Without a C compiler, traces are read in Python."
+	$(INSTALL) --upgrade "pip>=25.1"
+	$(INSTALL) -c constraints.txt -e .
+	$(INSTALL) ./native 2>/dev/null || echo "Without a C compiler, traces are read in Python."
 	touch $@
 
 .venv/dev: .venv/core
-	$(PIP) install -q -c constraints.txt --group dev
+	$(INSTALL) -c constraints.txt --group dev
 	touch $@
 
 .venv/docs: .venv/dev
-	$(PIP) install -q -c constraints.txt --group docs
+	$(INSTALL) -c constraints.txt --group docs
 	touch $@
 
 .venv/full: .venv/dev
-	$(PIP) install -q -c constraints.txt -e ".[collect,hta,onnx,scale]"
+	$(INSTALL) -c constraints.txt -e ".[collect,hta,onnx,scale]"
 	touch $@
