@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from tracediff.arrays import Floats
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.explain.tree import Node
 from tracediff.formatting import percent, percents
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import BUSY_STATES
-
-NAMES = {GPU: "GPU", HOST: "host"}
 
 
 class Limit(Struct, frozen=True, kw_only=True):
     """What a side waits for; parts of the step, 0 to 1.
 
     Attributes:
-        by: GPU or host, whichever is more of its critical path. path: its part of the path.
-        gpu_busy: the part of the step in which a GPU works.
+        gpu, host: the parts of its critical path. gpu_busy: the part of the step in which a GPU works.
     """
 
-    by: str
-    path: float
+    gpu: float
+    host: float
     gpu_busy: float
+
+    @property
+    def by(self) -> str:
+        """What is more of the path: GPU or host."""
+        return "GPU" if self.gpu > self.host else "host"
 
 
 def limits_of(comparison: Comparison) -> Pair[Limit] | None:
@@ -34,39 +34,32 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
     explanation, step = comparison.explanation, comparison.step_time
     if explanation is None or not all(step.period) or not (comparison.control.has_gpu and comparison.test.has_gpu):
         return None
-    paths = {NAMES[label]: node.path for label, node in explanation.root.children.items() if label in NAMES}
-    if not all(explanation.root.path) or not paths:
+    root = explanation.root
+    if not all(root.path):
         return None
-    busy = Pair(*(_busy(step, side) for side in (0, 1)))
-    if not explanation.profiled:
-        busy = Pair(*(paths[NAMES[GPU]] / explanation.root.path).tolist())
-    return Pair(*(_limit(explanation.root, paths, side, busy[side]) for side in (0, 1)))
+    gpu, host = (root.children[name].path / root.path if name in root.children else (0, 0) for name in (GPU, HOST))
+    busy = [_busy(step, side) if explanation.profiled else float(gpu[side]) for side in (0, 1)]
+    return Pair(*(Limit(gpu=float(gpu[k]), host=float(host[k]), gpu_busy=busy[k]) for k in (0, 1)))
 
 
 def _busy(step: StepTime, side: int) -> float:
     return sum(state.time[side] for state in step.states if state.name in BUSY_STATES) / step.period[side]
 
 
-def _limit(root: Node, paths: dict[str, Floats], side: int, busy: float) -> Limit:
-    by = max(paths, key=lambda name: paths[name][side])
-    return Limit(by=by, path=float(paths[by][side] / root.path[side]), gpu_busy=busy)
-
-
 def limits_sentence(comparison: Comparison) -> str:
-    """``Critical path: 53 % host → 82 % GPU; GPU busy 48 → 84 % of the step``; empty where it is unknown."""
-    limits = limits_of(comparison)
-    if limits is None:
+    """``Critical path: host 53 → 18 %, GPU 47 → 82 %; GPU busy 48 → 84 % of the step``, without what is less of both
+    paths; empty where it is unknown.
+    """
+    limits, explanation = limits_of(comparison), comparison.explanation
+    if limits is None or explanation is None:
         return ""
     control, test = limits
-    explanation = comparison.explanation
-    busy = f"GPU busy {_once(control.gpu_busy, test.gpu_busy)} of the {explanation.period if explanation else ''}"
-    if explanation is not None and not explanation.profiled:
+    busy = f"GPU busy {_once(control.gpu_busy, test.gpu_busy)} of the {explanation.period}"
+    if not explanation.profiled:
         return f"{busy} without the profiler"
-    if control.by == test.by:
-        path = f"{_once(control.path, test.path)} {control.by}"
-    else:
-        path = " → ".join(f"{percent(limit.path)} {limit.by}" for limit in limits)
-    return f"Critical path: {path}; {busy}"
+    parts = {"host": _once(control.host, test.host), "GPU": _once(control.gpu, test.gpu)}
+    order = dict.fromkeys((control.by, *(() if control.by == test.by else parts)))
+    return f"Critical path: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
 
 
 def _once(control: float, test: float) -> str:
