@@ -358,6 +358,10 @@ class DiffExplanation(JsonObject):
     """what is in no line, µs per step"""
     change_us: float
     """change of the critical path of the step, µs"""
+    profiled: bool
+    """whether that is of the steps that were profiled; false where these changed in the other direction than the steps
+    without the profiler, which are then explained: as GPU work and time in which the GPU is idle
+    """
     tree: ExplanationNode
 
 

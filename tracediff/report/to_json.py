@@ -157,6 +157,7 @@ def explanation_of(explanation: Explanation | None, sides: Sides) -> json_types.
         exposure_us=sum(explanation.exposure_us.values()),
         rest_us=explanation.rest_us,
         change_us=explanation.change_us,
+        profiled=explanation.profiled,
         tree=_node(root, ROOT, thresholds.WRITTEN_NODE * scale, causes, sides),
     )
 
