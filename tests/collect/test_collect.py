@@ -301,8 +301,8 @@ def disturbed(variant, size):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells how long a process waits for a processor")
 def test_a_run_that_another_process_disturbs_is_collected_again_and_marked(tmp_path):
     (tmp_path / "pinned.py").write_text(PINNED)
-    long = (*SHORT, "--timed", "30")  # many times as long as the system lets a process run at a time
-    options = ["-o", "out", "--repeats", "1", "--attempts", "2", *long, "--", "512"]
+    long = (*SHORT, "--timed", "60")  # many times as long as the system lets a process run at a time
+    options = ["-o", "out", "--repeats", "1", "--attempts", "2", *long, "--", "8192"]
     result = collect(tmp_path, "pinned.py:disturbed", *options)
     assert result.returncode == 0, result.stderr
     (run,) = read_manifest(tmp_path / "out" / "eager").runs

@@ -99,6 +99,9 @@ def test_a_product_with_a_memset_in_its_call_is_paired_with_the_product(tmp_path
     comparison = compared(tmp_path, {"before": [step(1, 0, 60), *biased], "after": [step(1, 0, 60), *plain, *fused]})
     groups = [[sorted(m.name for m in side) for side in group.members] for group in comparison.gpu_time.groups]
     assert any("gemm_a" in control and "gemm_b" in test for control, test in groups), groups
+    rows = {row.name: comparison.us(row.delta) for row in comparison.work_by_operator}
+    assert rows["aten::addmm → aten::mm"] == pytest.approx(-10)
+    assert sum(rows.values()) == pytest.approx(comparison.us(comparison.gpu_time.delta))
 
 
 def attention(kernels):

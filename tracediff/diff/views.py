@@ -17,6 +17,7 @@ from tracediff import bounds
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import PLACED, Item
 from tracediff.diff.ops import GPU_WORK
+from tracediff.formatting import ARROW
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import NONE, Pair, total
 from tracediff.patterns import late
@@ -145,19 +146,35 @@ def by_line(work: WorkTime) -> list[Sum]:
 
 
 def by_operator(work: WorkTime) -> list[Sum]:
-    """All of ``work`` by operator, GPU work without one by family, whatever it is matched with; the lines add up to the
-    account.
+    """All of ``work`` by operator, GPU work without one by family; the lines add up to the account. Where an operator
+    does what another one did, both are one line.
     """
 
     def with_names(group: Group, side: int) -> Iterator[tuple[str, Member]]:
+        successors = _successors(group)
         partner_ops = {other.op for other in group.members[1 - side]}
         # Names work whose operator one side did not record.
         partner = partner_ops.pop() if len(partner_ops) == 1 else None
         for member in group.members[side]:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
-            yield match_name(op) if op else kernels_of(member.family), member
+            name = match_name(op) if op else kernels_of(member.family)
+            yield successors.get(member.family, name), member
 
     return _sums(Pair(*([pair for group in work.groups for pair in with_names(group, side)] for side in (0, 1))))
+
+
+def _successors(group: Group) -> dict[str, str]:
+    """Family → ``old → new`` of the operators that do its work in a matched ``group``, one on each side."""
+    ops: list[dict[str, set[str]]] = [defaultdict(set), defaultdict(set)]
+    for of_family, members in zip(ops, group.members, strict=True):
+        for member in members:
+            of_family[member.family].add(match_name(member.op or ""))
+    return {
+        family: ARROW.join((*ops[0][family], *ops[1][family]))
+        for family in ops[0].keys() & ops[1].keys()
+        if group.level not in PLACED and len(ops[0][family]) == len(ops[1][family]) == 1
+        if ops[0][family] != ops[1][family] and all((*ops[0][family], *ops[1][family]))
+    }
 
 
 def kernels_of(family: str) -> str:

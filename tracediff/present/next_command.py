@@ -10,6 +10,7 @@ from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.tree import SINGLE
+from tracediff.formatting import ARROW
 from tracediff.present.answer import same_gpu_work
 from tracediff.present.explanation_lines import visible_causes
 from tracediff.present.sections import changed_work
@@ -50,7 +51,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
         return f"{command} {PARTS.get(''.join((*first.trail, first.node.label)[1:2]), '--table critical')}"
-    return f"{explain} {shlex.quote(changed[0])}" if changed else None
+    return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:

@@ -171,7 +171,7 @@ def _changes(title: str, items: Sequence[T], row: Callable[[T], ReportRow], sort
 
 def changed_work(comparison: Comparison, top: int) -> Sums:
     """The ``top`` changes of the work by operator, of work without one by family, the largest first: all that each
-    side's operators launched, whatever it is matched with. The last row is the others, which have no operator.
+    side's operators launched. The last row is the others, which have no operator.
     """
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op.significance.word for op in comparison.ops}

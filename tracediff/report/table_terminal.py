@@ -165,7 +165,7 @@ class SumsTable(Struct, frozen=True):
         """The grid, for rich."""
         rows = [*self.work.rows, self.work.whole]
         heads, cells, room = _numbers(rows, self.work.unit, options.max_width, self.names)
-        *names, whole = shortened([printable(row.name) for row in rows], room)
+        *names, whole = shortened_pairs([printable(row.name) for row in rows], room)
         grid = _grid(self.work.title, heads)
         for name, texts in zip(names, cells, strict=False):
             grid.add_row(Text(f"  {name}"), *texts)
