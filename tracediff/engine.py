@@ -31,6 +31,7 @@ from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
+from tracediff.process.memory import return_freed
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
 from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -366,7 +367,7 @@ def _attempt(
 ) -> Outcome:
     file, selection, execution_traces, captures = task
     try:
-        return profile_ranks(
+        profiles = profile_ranks(
             file,
             step_marker,
             families=families,
@@ -379,6 +380,8 @@ def _attempt(
     except TracediffError as error:
         error.__context__ = None  # its frames hold what was read of the file
         return error.with_traceback(None)
+    return_freed(sum(sum(profile.events.values()) for profile in profiles))
+    return profiles
 
 
 def _jobs(files: Sequence[ReadTask], sizes: Sequence[int], options: LoadOptions) -> int:

@@ -12,6 +12,7 @@ from tracediff.arrays import Int64, busy_ns, distinct, grouped
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
+from tracediff.process.memory import return_freed
 from tracediff.profile.analyses.leaves import leaf_table
 from tracediff.profile.events.compiled_calls import compiled_calls
 from tracediff.profile.events.context import Context, build_context
@@ -63,14 +64,18 @@ def build_profile(
     Raises:
         TracediffError: the marker is not a regular expression, or matches no annotation.
     """
+    return_freed(len(trace))
     notes = Notes.of(trace.notes)
     context = build_context(trace, step_marker, families, notes, captures)
+    return_freed(len(trace))
     steps, account = context.steps, context.account
     calls, texts = _with_own_texts(context)
     keys = work_keys(context, notes, texts)
     further = build_tables(context, tables)
     on_host = host_work(context, keys, texts)
     compiled = compiled_calls(context, texts)
+    ops, kernels = _op_table(context), kernel_work(context, keys)
+    return_freed(len(trace))
     communication = None
     if "collectives" in tables:
         from tracediff.profile.analyses.collective_ops import first_collectives
@@ -88,10 +93,10 @@ def build_profile(
         state_ns=account.ns,
         owned=account.owned,
         busy_ns=_busy(context.gpu, len(steps)),
-        ops=_op_table(context),
+        ops=ops,
         calls=calls,
         compiled_calls=compiled,
-        kernels=kernel_work(context, keys),
+        kernels=kernels,
         host_work=on_host,
         leaves=leaf_table(context, keys),
         categories=tuple(trace.categories),
@@ -144,7 +149,7 @@ def _event_counts(trace: Trace) -> dict[str, int]:
 def _op_table(context: Context) -> OpTable:
     trace, gpu = context.trace, context.gpu
     rows = np.flatnonzero((trace.dur >= 0) & ~trace.is_of(NOT_MEASURED))
-    step = np.full(len(trace), -1, np.int64)
+    step = np.full(len(trace), -1, np.int32)
     step[rows] = context.steps.positions_at(trace.ts[rows])
     step[gpu.rows] = np.maximum(gpu.step, -1)
     self_ns = np.zeros(len(trace), np.int64)
@@ -157,7 +162,7 @@ def _op_table(context: Context) -> OpTable:
         keys, [np.broadcast_to(np.int64(1), len(rows)), trace.dur[rows], self_ns]
     )
     c, n = c.astype(np.int64), n.astype(np.int64)
-    return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=self_total)
+    return OpTable(step=s.astype(np.int64), category=c, name=n, count=count, total_ns=total, self_ns=self_total)
 
 
 def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import Int64, combined, cut, distinct, least, most, sums
+from tracediff.process.memory import return_freed
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
@@ -141,27 +142,30 @@ def _host_edges(steps: Steps) -> Int64:
     return edges
 
 
-def _of_operators(sources: Sources, edges: Int64) -> tuple[Totals, Totals]:
-    """Of operators and calls outside of `scopes`, where they begin; and of those that a border of a step or scope
+def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
+    """Of operators and calls outside of `scopes`, where they begin; at last of those that a border of a step or scope
     divides.
     """
     ops, scopes = sources.context.lanes["ops"], sources.scopes[0]
     borders = np.concatenate(([ALWAYS], distinct(np.concatenate((edges, scopes.times[1:])))))
     step = np.searchsorted(edges, borders, side="right") - 1
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
-    first = np.searchsorted(borders, ops.start, side="right") - 1
-    divided = first != np.searchsorted(borders, ops.end, side="left") - 1
-    with_begin = np.flatnonzero(counts[first])
-    within = Totals(
-        step=step[first[with_begin]],
-        source=ops.rows[with_begin],
-        ns=np.where(divided | sources.waits, 0, ops.self_ns)[with_begin],
-        count=np.ones(len(with_begin), np.int8),
-    )
+    divided = np.zeros(len(ops.rows), bool)
+    for low in range(0, len(ops.rows), bounds.OPERATORS_AT_ONCE):
+        some = slice(low, low + bounds.OPERATORS_AT_ONCE)
+        first = np.searchsorted(borders, ops.start[some], side="right") - 1
+        divided[some] = first != np.searchsorted(borders, ops.end[some], side="left") - 1
+        with_begin = np.flatnonzero(counts[first])
+        yield Totals(
+            step=step[first[with_begin]],
+            source=ops.rows[some][with_begin],
+            ns=np.where(divided[some] | sources.waits[some], 0, ops.self_ns[some])[with_begin],
+            count=np.ones(len(with_begin), np.int8),
+        )
     start, end, position = pieces(ops, divided & ~sources.waits)
-    piece, scope, low, high = scopes.cut(start, end)
+    piece, scope, begin, until = scopes.cut(start, end)
     outside = np.flatnonzero(scope < 0)
-    return within, _cut(low[outside], high[outside], ops.rows[position[piece[outside]]], edges)
+    yield _cut(begin[outside], until[outside], ops.rows[position[piece[outside]]], edges)
 
 
 def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool = False) -> Totals:
@@ -179,6 +183,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     sources = Sources(context, path.blocked)
     leaf_of, keys = sources.keys(_others(sources, path), work)
     leaves = max(len(keys["kind"]), 1)
+    return_freed(len(context.trace))
 
     def cell_of(some: PathParts | Totals) -> Int64:
         cell: Int64 = some.step * leaves + leaf_of[some.source]
