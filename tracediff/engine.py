@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.assemble import arrange, check_one_program
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.arrays import return_freed
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.discover import (
     SNAPSHOT_SUFFIX,
@@ -31,7 +32,6 @@ from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
-from tracediff.process.memory import return_freed
 from tracediff.profile.build import ARGUMENTS, CAPTURE_ARGUMENTS, build_profile
 from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.kernels.families import DEFAULT, Families

@@ -205,12 +205,17 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         if amount.unit == "calls":
-            return "as many calls" + (f", {times(longer)} × as long" if changed else "")
-        return f"as much work{known_note}" + (f" in {times(longer)} × the time" if changed else "")
+            return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
+        return f"as much work{known_note}" + (_pace(longer, f" in {times(longer)} × the time") if changed else "")
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
     per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
     return f"{times(amount.ratio)} × the work{known_note}{per_unit}"
+
+
+def _pace(longer: float, slower: str) -> str:
+    """How as much work takes ``longer`` times as long: ``slower``, or how many times as fast it is."""
+    return slower if longer > 1 else f", {times(1 / longer)} × as fast"
 
 
 UNKNOWN = "amount of work unknown"

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from tracediff.arrays import Int64, busy_ns, distinct, grouped
+from tracediff.arrays import Int64, busy_ns, distinct, grouped, return_freed
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
-from tracediff.process.memory import return_freed
 from tracediff.profile.analyses.leaves import leaf_table
 from tracediff.profile.events.compiled_calls import compiled_calls
 from tracediff.profile.events.context import Context, build_context

@@ -12,8 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined, cut, distinct, least, most, sums
-from tracediff.process.memory import return_freed
+from tracediff.arrays import Int64, combined, cut, distinct, least, most, return_freed, sums
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
