@@ -61,7 +61,8 @@ class Runtime(Struct, frozen=True):
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
-        allocations: calls that get memory from the driver. capture_begins: calls that begin to capture a graph.
+        allocations, releases: calls that get memory from the driver, and give it back.
+        capture_begins: calls that begin to capture a graph.
         captured_copies: calls that copy or set memory, in a graph, too.
         synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
         copy_calls: copy calls that may wait, since copies of pageable memory do.
@@ -94,6 +95,7 @@ class Runtime(Struct, frozen=True):
     launches: str = ""
     graph_launches: str = ""
     allocations: str = ""
+    releases: str = ""
     capture_begins: str = ""
     captured_copies: str = ""
     synchronising: str = ""
@@ -144,6 +146,7 @@ CUDA = Runtime(
     launches=r"cu(?:da)?Launch",
     graph_launches=r"cu(?:da)?GraphLaunch",
     allocations=r"cudaMalloc(?:Managed)?$|cuMem(?:Alloc|Create)",
+    releases=r"cudaFree$|cuMem(?:Free|Unmap)",
     capture_begins=r"cu(?:da)?StreamBeginCapture",
     captured_copies=r"cu(?:da)?Mem(?:cpy|set)",
     synchronising=r"cu\w*Synchronize",
@@ -176,6 +179,7 @@ HIP = Runtime(
     launches=r"hip\w*Launch",
     graph_launches=r"hipGraphLaunch",
     allocations=r"hipMalloc(?:Managed)?$|hipMemCreate",
+    releases=r"hipFree$|hipMemUnmap",
     capture_begins=r"hipStreamBeginCapture",
     captured_copies=r"hipMem(?:cpy|set)",
     synchronising=r"hip\w*Synchronize",
@@ -335,6 +339,7 @@ _GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
 _WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
 _MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
 _ALLOCATIONS = _any_of(r.allocations for r in SUPPORTED)
+_RELEASES = _any_of(r.releases for r in SUPPORTED)
 _CAPTURE_BEGIN = _any_of(r.capture_begins for r in SUPPORTED)
 _CAPTURED_COPY = _any_of(r.captured_copies for r in SUPPORTED)
 _STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
@@ -452,6 +457,11 @@ def is_graph_launch(call: str) -> bool:
 def is_allocation(call: str) -> bool:
     """Whether a call of this name gets memory from the driver, which a caching allocator does while it grows."""
     return _ALLOCATIONS.match(call) is not None
+
+
+def is_release(call: str) -> bool:
+    """Whether a call of this name gives memory back to the driver."""
+    return _RELEASES.match(call) is not None
 
 
 def is_capture_begin(call: str) -> bool:

@@ -249,3 +249,19 @@ def test_twice_as_many_products_are_other_work(tmp_path):
             event["args"] = event["args"] | {"correlation": event["args"]["correlation"] + 1000}
     comparison = compared(tmp_path, {"before": in_parts(1), "after": [step(1, 0, 80_000), *in_parts(1)[1:], *twice]})
     assert any(fact.is_other_work for fact in comparison.explanation.facts)
+
+
+def allocating(returns):
+    """A product whose memory is got from the driver, and given back, or not."""
+    product = launch(0, "sgemm", 100, 20, at=10, **MULTIPLY)
+    calls = [call("cudaMalloc", 30, 20), call("cudaFree", 60, 300)]
+    return [step(1, 0, 400), *product, *(calls if returns else [])]
+
+
+def test_memory_that_is_given_back_in_each_step_is_no_warm_up(tmp_path):
+    comparison = compared(tmp_path, {"before": allocating(returns=False), "after": allocating(returns=True)})
+    facts = {fact.code: fact.text for fact in comparison.explanation.facts}
+    assert "first-calls" not in facts
+    assert facts["memory-returned"].startswith("after returns memory to the driver in each step")
+    both = compared(tmp_path / "both", {"before": allocating(returns=True), "after": allocating(returns=True)})
+    assert "memory-returned" not in {fact.code for fact in both.explanation.facts}

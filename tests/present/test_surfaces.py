@@ -23,6 +23,8 @@ LARGE = ("flux",)
 """Pairs that take seconds."""
 NUMBER = r"[\d,]+(?:\.\d+)?"
 SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
+EXPOSURE = rf"(?:less wait|same work)[^()]*\(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
+US = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 WIDE = 250
 """Columns in which no sentence is broken."""
 
@@ -94,9 +96,13 @@ def directions_agree_with_signs(comparison: Comparison) -> None:
 def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
-    for sentence in (answer["because"], answer["offset_by"]):
+    for whole in (answer["because"], answer["offset_by"]):
+        sentence, exposure = re.sub(EXPOSURE, "", whole), re.search(EXPOSURE, whole)
+        if exposure:
+            exposed = value(exposure[1]) * US[exposure[2]]
+            assert exposed == pytest.approx(document["explanation"]["exposure_us"], rel=0.06, abs=60), sentence
         parts = re.findall(rf"\(({SIGNED}) (s|ms|µs|ns)", sentence)
-        named = [value(number) * {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}[unit] for number, unit in parts]
+        named = [value(number) * US[unit] for number, unit in parts]
         if not named:
             continue
         sign = 1 if named[0] > 0 else -1

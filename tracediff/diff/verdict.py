@@ -10,7 +10,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff import thresholds
+from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
@@ -238,7 +238,8 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
         if difference.detectable > math.log(thresholds.TOO_NOISY):
-            return f"not significant ({basis}, too noisy to detect less than a factor of {thresholds.TOO_NOISY:g})"
+            factor = number(min(math.exp(difference.detectable), bounds.DETECTABLE_FACTOR))
+            return f"not significant ({basis}, too noisy to detect less than a factor of {factor})"
         detectable = f"detectable change: {PERCENT.text(math.expm1(difference.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"

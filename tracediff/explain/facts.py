@@ -22,13 +22,13 @@ from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import change, counts, percent, plural, time
 from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
-from tracediff.runtimes import is_allocation, is_communication, is_graph_launch
+from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
-NEW_WAIT = "new-wait"
+NEW_WAIT, MEMORY_RETURNED = "new-wait", "memory-returned"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -264,6 +264,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     share = f"{percent(common(outer))} of the operator calls ({counts(*calls)}) are common"
     if as_many or _does_as_much(leaves):
         as_much = "as many FLOPs" if as_many else "as much work"
+        share += f", {times(factor)} × as often" if as_many and abs(log(factor)) > thresholds.SAME_RATIO else ""
         return [Fact(REWRITTEN, f"rewritten code for {as_much}: {share}; {examples}", *values)]
     return [Fact(OTHER_PROGRAM, f"another program, or rewritten code: {share}; {examples}", *values)]
 
@@ -339,6 +340,19 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     return [Fact(NOT_STEADY, text, control, test)]
 
 
+def _given_back(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+    """memory-returned: memory is given back to the driver in each step, so that it is got again."""
+    frees = [
+        sum(float(n) for name, n in zip(names, numbers.tolist(), strict=True) if is_release(name))
+        for names, numbers in zip(leaves.names, leaves.count, strict=True)
+    ]
+    if max(frees) < 1 or min(frees) >= 1:
+        return []
+    label = sides[frees.index(max(frees))].label
+    text = f"{label} returns memory to the driver in each step, and gets it again, as torch.cuda.empty_cache() makes it"
+    return [Fact(MEMORY_RETURNED, text)]
+
+
 def _first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """first-calls: memory is still got from the driver, at least once per step: the caching allocator grows."""
     calls, names = [0.0, 0.0], set()
@@ -349,6 +363,8 @@ def _first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
                 names.add(name)
     if max(calls) < 1:
         return []
+    if given_back := _given_back(leaves, sides):
+        return given_back
     call_names = " and ".join(sorted(names))
     allocating = [side.label for side, number in zip(sides, calls, strict=True) if number]
     who = f"{allocating[0]} still allocates" if len(allocating) == 1 else "both sides still allocate"

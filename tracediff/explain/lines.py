@@ -231,7 +231,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     more = [_place(label) for label, us in large.items() if us > 0]
     less = [_place(label) for label, us in large.items() if us < 0]
     if more and less:
-        return f"less wait for {' and '.join(less)}, more for {' and '.join(more)}, net"
+        return f"less wait for {' and '.join(less)}, more for {' and '.join(more)}"
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""

@@ -25,6 +25,8 @@ from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""
+TF32 = "tf32"
+"""In the names of kernels that compute float32 in fewer bits."""
 MEMORY_KIND = late(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
@@ -136,7 +138,8 @@ def _tensor_cores(work: NodeWork) -> Reason | None:
         parts.append(used / known_ns)
     if abs(parts[1] - parts[0]) < thresholds.MOSTLY:
         return None
-    return Reason("tensor-cores", f"tensor cores {percents(*parts)}")
+    is_tf32 = [any(TF32 in m.name.lower() for g in work.groups for m in g.members[side]) for side in (0, 1)]
+    return Reason("tensor-cores", f"tensor cores {percents(*parts)}{' (TF32)' if is_tf32[0] != is_tf32[1] else ''}")
 
 
 def _inputs(work: NodeWork) -> Reason | None:

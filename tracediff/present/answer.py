@@ -13,7 +13,7 @@ from tracediff.diff.verdict import Verdict, change_text
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, percent, percents, plural, time_unit
-from tracediff.present.explanation_lines import is_visible, sentence, unit_of, visible_causes
+from tracediff.present.explanation_lines import DECISIVE, is_visible, sentence, unit_of, visible_causes
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
-DECISIVE = ("dtype", "layout", "memory", "tensor-cores")
-"""Reasons that say what makes as much work take another time."""
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
@@ -93,7 +91,10 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         else f"{exposure} ({unit.signed(exposed_us)} {unit.name}{exposed and f': {exposed}'})"
     )
     because = f"{lead} {first}"
-    offset = f"offset by {_list(against, unit)}" if against else ""
+    opposed = [_list(against, unit)] if against else []
+    if exposure and sign * exposed_us < 0 and is_visible(exposed_us, unit):
+        opposed.append(f"{exposure} ({unit.signed(exposed_us)} {unit.name})")
+    offset = f"offset by {', and by '.join(opposed)}" if opposed else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
 
@@ -154,6 +155,8 @@ def other_step_time(comparison: Comparison) -> str | None:
         return f"without the profiler: median {change(*unprofiled.us)} per step ({how})"
     profiled = verdict.median_control_us, verdict.median_test_us
     longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, unprofiled.us, strict=True)))
+    if comparison.explanation is not None and not comparison.explanation.profiled:
+        return f"profiled steps take {change(*profiled)}: the profiler adds {longer}, all of it on the host"
     return f"tables of profiled steps: median {change(*profiled)}; the profiler adds {longer}"
 
 
@@ -187,8 +190,10 @@ def same_gpu_work(comparison: Comparison) -> str | None:
     verdict, explanation = comparison.verdict, comparison.explanation
     if verdict.result in ("faster", "slower") and verdict.ci95_us is not None:
         return None
-    if explanation is not None and explanation.causes and explanation.causes[0].effect == "presence":
-        return None  # that something is added is no variation
+    first = next(iter(explanation.causes), None) if explanation is not None else None
+    its_times = sorted((first.control_us, first.test_us)) if first is not None else (1, 1)
+    if its_times[0] < thresholds.MOSTLY * its_times[1]:
+        return None  # what doubles, or is added, is no variation
     few = min(comparison.control.runs, comparison.test.runs)
     runs = "one run" if few == 1 else f"{few} runs"
     return (

@@ -15,6 +15,8 @@ from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
+DECISIVE = ("dtype", "layout", "memory", "tensor-cores")
+"""Reasons that say what makes as much work take another time: before how much it is."""
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
@@ -140,7 +142,9 @@ def visible_causes(explanation: Explanation) -> list[Cause]:
 def because(cause: Cause) -> str:
     """What happened and why, in one line."""
     tested = "" if cause.significance.time_change in ("untested", "faster", "slower") else "not significant"
-    return "; ".join(filter(None, (cause.what, *(reason.text for reason in cause.reasons), tested)))
+    decisive = [reason.text for reason in cause.reasons if reason.code in DECISIVE]
+    others = [reason.text for reason in cause.reasons if reason.code not in DECISIVE]
+    return "; ".join(filter(None, (*decisive, cause.what, *others, tested)))
 
 
 def sentence(text: str) -> str:

@@ -263,7 +263,7 @@ LABEL_PART = 0.5
 """Part of the other columns that labels get beside what happened."""
 FOLDED = 80
 """Columns of a label, however wide the screen or pipe."""
-UNTESTED = "untested: fewer than 3 runs per side"
+UNTESTED = "lines untested: < 3 runs per side"
 
 
 def explanation(
