@@ -150,7 +150,7 @@ class _Server(ThreadedWSGIServer):
             self._drop_slow()
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread was started
+        except Exception:  # no thread was started; where a signal ends the process, one may have been
             self._free.release()
             raise
 

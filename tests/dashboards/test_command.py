@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -15,6 +16,9 @@ from click.testing import CliRunner
 from interrupts import heed_interrupts
 from tracediff_cli.group import cli
 from tracediff_cli.open import page_that_opens
+from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.reading.sets import Sets
+from tracediff_dashboards.server import bound
 
 
 def refused(*arguments):
@@ -90,3 +94,20 @@ def test_it_serves_until_it_is_interrupted(runs, options, asked, status):
     assert ("stopped" in out) is (status == 0)
     warning = {"--host": "other machines can reach 0.0.0.0", "--token": "every user of this machine"}
     assert warning[options[0]] in err if options else not err
+
+
+def test_a_signal_while_a_thread_starts_ends_the_server(runs, monkeypatch):
+    """It may come once the thread runs, which then ends as any other."""
+    server = bound(Dashboard(Sets(root=runs)), "127.0.0.1", 0)
+    start = threading.Thread.start
+
+    def interrupted(thread):
+        start(thread)
+        thread.join()
+        raise SystemExit(143)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with server, socket.create_connection(("127.0.0.1", server.server_port)) as client:
+        client.shutdown(socket.SHUT_WR)
+        with pytest.raises(SystemExit):
+            server.handle_request()
