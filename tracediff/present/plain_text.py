@@ -103,7 +103,7 @@ def cut_left(path: str, width: int) -> str:
 
 
 def _end_cut(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: max(width - 1, 0)] + ELLIPSIS
+    return name if len(name) <= width else name[: max(width - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS
 
 
 def _common(names: set[str]) -> str:
@@ -120,7 +120,7 @@ def _middle_cut(name: str, width: int, common: str) -> str:
     head = width // 3
     tail = width - head - 1
     start = min(max(len(common) - BEFORE_DIFFERENCE, head), len(name) - tail)
-    return name[:head] + ELLIPSIS + _end_cut(name[start:], tail)
+    return name[:head].rstrip(ELLIPSIS) + ELLIPSIS + _end_cut(name[start:], tail)
 
 
 FASTER, SLOWER = "cyan", "yellow"
