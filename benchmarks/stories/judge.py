@@ -9,8 +9,9 @@ from plant import Truth
 
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
-from tracediff.explain.leaves import BUILTIN, GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
+from tracediff.explain.leaves import GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
 from tracediff.explain.tree import REPLACED, SINGLE
+from tracediff.profile.analyses.leaf_keys import BUILTIN
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import call_role

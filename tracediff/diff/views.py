@@ -150,8 +150,7 @@ def by_operator(work: WorkTime) -> list[Sum]:
     does what another one did, both are one line.
     """
 
-    def with_names(group: Group, side: int) -> Iterator[tuple[str, Member]]:
-        successors = _successors(group)
+    def with_names(group: Group, successors: dict[str, str], side: int) -> Iterator[tuple[str, Member]]:
         partner_ops = {other.op for other in group.members[1 - side]}
         # Names work whose operator one side did not record.
         partner = partner_ops.pop() if len(partner_ops) == 1 else None
@@ -160,7 +159,8 @@ def by_operator(work: WorkTime) -> list[Sum]:
             name = match_name(op) if op else kernels_of(member.family)
             yield successors.get(member.family, name), member
 
-    return _sums(Pair(*([pair for group in work.groups for pair in with_names(group, side)] for side in (0, 1))))
+    groups = [(group, _successors(group)) for group in work.groups]
+    return _sums(Pair(*([pair for group in groups for pair in with_names(*group, side)] for side in (0, 1))))
 
 
 def _successors(group: Group) -> dict[str, str]:

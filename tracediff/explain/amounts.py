@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import nan, prod
 
@@ -83,11 +83,17 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
     if ns_with_shapes < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
 
+    around = _around(tree, shaped)
+    return [(call, call.count / tree.denominator) for node, call in shaped.items() if node not in around]
+
+
+def _around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
+    """The nodes that hold one of ``nodes``."""
     around: set[int] = set()
-    for node in shaped:
+    for node in nodes:
         while (node := tree.calls[node].parent) >= 0 and node not in around:
             around.add(node)
-    return [(call, call.count / tree.denominator) for node, call in shaped.items() if node not in around]
+    return around
 
 
 def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Amount | None:
@@ -134,15 +140,10 @@ def _flops(tree: CallTree) -> tuple[float, float]:
     them may have the shapes of one example of a batch.
     """
     flops = [flop(call.label, call.shapes, call.types) if call.kind == "op" else None for call in tree.calls]
-    is_theirs, around = list(map(bool, flops)), set()
+    is_theirs = list(map(bool, flops))
     for node, call in enumerate(tree.calls):  # parents before children
-        if call.parent >= 0:
-            is_theirs[node] |= is_theirs[call.parent]
-            if flops[node]:
-                outer = call.parent
-                while outer >= 0 and outer not in around:
-                    around.add(outer)
-                    outer = tree.calls[outer].parent
+        is_theirs[node] |= call.parent >= 0 and is_theirs[call.parent]
+    around = _around(tree, (node for node, count in enumerate(flops) if count))
     total = sum((flops[i] or 0) * call.count for i, call in enumerate(tree.calls) if i not in around)
     theirs = sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node])
     return total / tree.denominator, theirs / max(sum(work.ns for work in tree.work), 1)

@@ -5,7 +5,7 @@ program.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import exp, log
 
 import numpy as np
@@ -340,12 +340,20 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     return [Fact(NOT_STEADY, text, control, test)]
 
 
-def _given_back(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+def _calls_of(leaves: Leaves, has_role: Callable[[str], bool]) -> tuple[list[float], set[str]]:
+    """(calls per step of each side whose names have a role, their names)."""
+    calls, names_of_calls = [0.0, 0.0], set()
+    for side, (names, numbers) in enumerate(zip(leaves.names, leaves.count, strict=True)):
+        for name, number in zip(names, numbers.tolist(), strict=True):
+            if has_role(name):
+                calls[side] += number
+                names_of_calls.add(name)
+    return calls, names_of_calls
+
+
+def _memory_returned(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """memory-returned: memory is given back to the driver in each step, so that it is got again."""
-    frees = [
-        sum(float(n) for name, n in zip(names, numbers.tolist(), strict=True) if is_release(name))
-        for names, numbers in zip(leaves.names, leaves.count, strict=True)
-    ]
+    frees, _ = _calls_of(leaves, is_release)
     if max(frees) < 1 or min(frees) >= 1:
         return []
     label = sides[frees.index(max(frees))].label
@@ -355,16 +363,11 @@ def _given_back(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
 
 def _first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """first-calls: memory is still got from the driver, at least once per step: the caching allocator grows."""
-    calls, names = [0.0, 0.0], set()
-    for side, (names_of_side, numbers) in enumerate(zip(leaves.names, leaves.count, strict=True)):
-        for name, number in zip(names_of_side, numbers.tolist(), strict=True):
-            if is_allocation(name):
-                calls[side] += number
-                names.add(name)
+    calls, names = _calls_of(leaves, is_allocation)
     if max(calls) < 1:
         return []
-    if given_back := _given_back(leaves, sides):
-        return given_back
+    if returned := _memory_returned(leaves, sides):
+        return returned
     call_names = " and ".join(sorted(names))
     allocating = [side.label for side, number in zip(sides, calls, strict=True) if number]
     who = f"{allocating[0]} still allocates" if len(allocating) == 1 else "both sides still allocate"

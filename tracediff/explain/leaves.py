@@ -23,6 +23,7 @@ from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.views import every_instance, moved_lines
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
+from tracediff.profile.analyses.leaf_keys import BUILTIN
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import CODE
@@ -36,8 +37,6 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
-BUILTIN = re.compile(r"<built-in \w+ ([\w.]+)")
-"""The name of a function that is not written in Python."""
 SINGLES = "single events"
 UNPAIRED = "unmatched"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""

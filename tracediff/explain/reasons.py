@@ -200,21 +200,23 @@ def _memory(work: NodeWork) -> Reason | None:
     """As many bytes copied from or to another kind of memory, where both sides record it."""
     if not work.as_much:
         return None
-    kinds: list[Counter[str]] = [Counter(), Counter()]
+    kinds: list[Counter[tuple[str, str]]] = [Counter(), Counter()]
     for group in work.groups:
         for side, members in enumerate(group.members):
             for member in members:
                 if member.category == MEMCPY and (match := MEMORY_KIND.search(member.name)):
-                    kinds[side][f"{match['source']}{ARROW}{match['target']}"] += member.ns
-    largest = [side.most_common(1)[0][0] if side else "" for side in kinds]
-    if not all(largest) or largest[0] == largest[1] or any("Host" in kind for kind in largest):
+                    kinds[side][match["source"], match["target"]] += member.ns
+    if not all(kinds):
         return None
-    (source, target), (source_after, target_after) = (kind.split(ARROW) for kind in largest)
+    before, after = (side.most_common(1)[0][0] for side in kinds)
+    if before == after or any("Host" in name for name in (*before, *after)):
+        return None
+    (source, target), (source_after, target_after) = before, after
     if target == target_after:
         return Reason("memory", f"from {source.lower()} → {source_after.lower()} memory")
     if source == source_after:
         return Reason("memory", f"to {target.lower()} → {target_after.lower()} memory")
-    return Reason("memory", f"memory: {largest[0]} on control, {largest[1]} on test")
+    return Reason("memory", f"memory: {ARROW.join(before)} on control, {ARROW.join(after)} on test")
 
 
 def _counts(work: NodeWork) -> Reason | None:

@@ -85,15 +85,10 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     lead = "Because of" if sure else "Largest changes:"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"In profiled steps: {lead.lower()}" if sure else "Largest changes of profiled steps:"
-    first = (
-        _list(along, unit)
-        if along
-        else f"{exposure} ({unit.signed(exposed_us)} {unit.name}{exposed and f': {exposed}'})"
-    )
-    because = f"{lead} {first}"
+    because = f"{lead} {_list(along, unit) if along else _with_time(exposure, exposed_us, unit, exposed)}"
     opposed = [_list(against, unit)] if against else []
     if exposure and sign * exposed_us < 0 and is_visible(exposed_us, unit):
-        opposed.append(f"{exposure} ({unit.signed(exposed_us)} {unit.name})")
+        opposed.append(_with_time(exposure, exposed_us, unit))
     offset = f"offset by {', and by '.join(opposed)}" if opposed else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
@@ -124,14 +119,19 @@ def _list(causes: Sequence[Cause], unit: Unit) -> str:
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     texts = [_part(label, cause, unit) for label, cause in zip(labels, causes[:listed], strict=False)]
     if more := causes[listed:]:
-        texts.append(f"{len(more)} more ({unit.signed(sum(c.delta_us for c in more))} {unit.name})")
+        texts.append(_with_time(f"{len(more)} more", sum(c.delta_us for c in more), unit))
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def _part(label: str, cause: Cause, unit: Unit) -> str:
     reason = next((reason.text for reason in cause.reasons if reason.code in DECISIVE), "")
     what = ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, reason)))
-    return f"{label} ({': '.join(filter(None, (f'{unit.signed(cause.delta_us)} {unit.name}', what)))})"
+    return _with_time(label, cause.delta_us, unit, what)
+
+
+def _with_time(label: str, us: float, unit: Unit, what: str = "") -> str:
+    """``label (+1.2 ms: what)``."""
+    return f"{label} ({': '.join(filter(None, (f'{unit.signed(us)} {unit.name}', what)))})"
 
 
 def _unlike(comparison: Comparison) -> tuple[str, ...]:

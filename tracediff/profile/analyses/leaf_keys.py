@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tracediff.arrays import Int64, combined, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
+from tracediff.patterns import late
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
@@ -26,8 +27,8 @@ COLUMNS = ("kind", *KEY, "op", "root")
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
 """In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
 
-BUILTIN = "<built-in "
-"""What the names of functions begin with that are not written in Python."""
+BUILTIN = late(r"<built-in \w+ ([\w.]+)")
+"""What the recorded name of a function that is not written in Python begins with; its own name."""
 
 
 class Sources(Struct, dict=True):
@@ -162,7 +163,7 @@ class Sources(Struct, dict=True):
     def _python_caller(self) -> Int64:
         """int64[rows of the trace + 1]: of a built-in function the row of what calls it; else −2."""
         trace, python = self.context.trace, self.context.lanes["python"]
-        is_builtin = trace.name_matches(lambda name: name.startswith(BUILTIN), python.rows)
+        is_builtin = trace.name_matches(lambda name: BUILTIN.match(name) is not None, python.rows)
         rows = np.full(len(trace) + 1, -2, np.int64)
         rows[python.rows[is_builtin]] = np.append(python.rows, -2)[python.parent[is_builtin]]
         return rows
