@@ -159,16 +159,14 @@ PROGRAM_CALLS = decides(10, "calls", "of outermost operators below which they te
 LEAST_SCALE = decides(
     0.2, "part", "of all movement that lines are judged against, where changes cancel", "graph-breaks"
 )
-MAIN_PART = decides(0.6, "part", "of its effects, or children's changes, from which one names a node", "graph-breaks")
+MAIN_PART = decides(0.6, "part", "of its effects, or children's changes, from which one names a node", "many")
 CANCELLING = decides(
     1.3, "ratio", "of what a node's children move to its change, up to which it represents them", "switch_batch"
 )
 LARGEST_CHILD = decides(
     1 / 3, "part", "of the children's changes from which one is named instead of the node", "switch_batch"
 )
-UNIFORM = decides(
-    0.35, "part", "of the children's changes that may differ from the node's if they are uniform", "graph-breaks"
-)
+UNIFORM = decides(0.35, "part", "of the children's changes that may differ from the node's if they are uniform", "many")
 MOST_LINES = decides(10, "lines", "at most", "graph-breaks")
 LINES_AGAINST = decides(3, "lines", "at most against the direction of the step's change", "graph-breaks")
 WORTH_A_LINE = decides(

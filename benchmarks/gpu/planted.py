@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,51 +162,73 @@ REHEARSED = {"width": 64, "tokens": 32, "batch": 2, "layers": 2}
 """Sizes on a GPU: one that is busy, and one that waits for the host; and a size for CPUs."""
 WIDE = {"load_mb": 128}
 
-PAIRS: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    "same": ("no difference that is significant", LARGE, {}, {}),
-    "batch": ("the work differs: twice the elements", LARGE, {}, {"batch": 32}),
-    "bf16": ("GEMMs run in bf16 and take less", LARGE, {}, {"reduced": True}),
-    "attention": ("softmax and products are fused into attention", LARGE, {"attention": "plain"}, {}),
-    "clone": ("a copy per layer is new", LARGE, {}, {"cloned": True}),
-    "sync": ("the host waits for the GPU in every layer (item)", SMALL, {}, {"synchronised": True}),
-    "loader": ("loading data takes 20 ms more", LARGE, {}, {"load_s": 0.02}),
-    "optimizer": ("Adam: one fused kernel for loops", SMALL, {"optimizer": "single"}, {"optimizer": "fused"}),
-    "collected": ("Python collects garbage in every step", SMALL, {}, {"collected": True}),
-    "copied": ("the copy to the GPU is 128 times as large", LARGE, {}, WIDE),
-    "checkpointed": ("the forward pass runs again in the backward pass", LARGE, {}, {"checkpointed": True}),
-    "clipped": ("the gradients' norm is computed, and they are scaled", LARGE, {}, {"clipped": True}),
-    "dropout": ("a dropout per layer is new", LARGE, {}, {"dropout": 0.1}),
-    "micro": ("the same batch in four parts", LARGE, {}, {"micro_batches": 4}),
-    "logged": ("the host reads the loss in every step, and waits for the GPU", LARGE, {}, {"logged": True}),
-    "tf32": ("GEMMs use tensor cores (TF32)", LARGE, {}, {"tf32": True}),
-    "pinned": ("the host pins the batch, and its copy to the GPU is faster", LARGE, WIDE, {**WIDE, "pinned": True}),
-    "prefetched": (
-        "the copy runs on a stream of its own, beside kernels",
+
+@dataclass(frozen=True)
+class Pair:
+    """A change: what is true of it, and the step's arguments without it and with it."""
+
+    truth: str
+    size: dict[str, Any]
+    before: dict[str, Any]
+    after: dict[str, Any]
+    make: Callable[..., Callable[[], object]] = lambda **given: Program(**given).make()
+    needs_gpu: bool = False
+
+
+PAIRS = {
+    "same": Pair("no difference that is significant", LARGE, {}, {}),
+    "batch": Pair("the work differs: twice the elements", LARGE, {}, {"batch": 32}),
+    "bf16": Pair("GEMMs run in bf16 and take less", LARGE, {}, {"reduced": True}),
+    "attention": Pair("softmax and products are fused into attention", LARGE, {"attention": "plain"}, {}),
+    "clone": Pair("a copy per layer is new", LARGE, {}, {"cloned": True}),
+    "sync": Pair("the host waits for the GPU in every layer (item)", SMALL, {}, {"synchronised": True}),
+    "loader": Pair("loading data takes 20 ms more", LARGE, {}, {"load_s": 0.02}),
+    "optimizer": Pair("Adam: one fused kernel for loops", SMALL, {"optimizer": "single"}, {"optimizer": "fused"}),
+    "collected": Pair("Python collects garbage in every step", SMALL, {}, {"collected": True}),
+    "copied": Pair("the copy to the GPU is 128 times as large", LARGE, {}, WIDE),
+    "checkpointed": Pair("the forward pass runs again in the backward pass", LARGE, {}, {"checkpointed": True}),
+    "clipped": Pair("the gradients' norm is computed, and they are scaled", LARGE, {}, {"clipped": True}),
+    "dropout": Pair("a dropout per layer is new", LARGE, {}, {"dropout": 0.1}),
+    "micro": Pair("the same batch in four parts", LARGE, {}, {"micro_batches": 4}),
+    "logged": Pair("the host reads the loss in every step, and waits for the GPU", LARGE, {}, {"logged": True}),
+    "tf32": Pair("GEMMs use tensor cores (TF32)", LARGE, {}, {"tf32": True}, needs_gpu=True),
+    "pinned": Pair(
+        "the host pins the batch, and its copy to the GPU is faster",
         LARGE,
-        {**WIDE, "pinned": True},
-        {**WIDE, "pinned": True, "prefetched": True},
+        WIDE,
+        WIDE | {"pinned": True},
+        needs_gpu=True,
     ),
-    "emptied": ("memory is returned and allocated again in every step", LARGE, {}, {"emptied": True}),
-    "graph": ("the kernels of a step are one graph launch", SMALL, {}, {"graph": True}),
+    "prefetched": Pair(
+        "the copy runs on a stream of its own, beside kernels",
+        LARGE | WIDE,
+        {"pinned": True},
+        {"pinned": True, "prefetched": True},
+        needs_gpu=True,
+    ),
+    "emptied": Pair(
+        "memory is returned and allocated again in every step", LARGE, {}, {"emptied": True}, needs_gpu=True
+    ),
+    "graph": Pair("the kernels of a step are one graph launch", SMALL, {}, {"graph": True}, needs_gpu=True),
 }
-ON_GPU = ("tf32", "pinned", "prefetched", "emptied", "graph")
 
 
-def main() -> None:
-    """Record the runs of both sides in turn, in one process."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def record(pairs: Mapping[str, Pair], rehearsed: Mapping[str, Any]) -> None:
+    """Record the runs of both sides of each pair in turn, in one process; on CPUs with the sizes ``rehearsed``."""
+    parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", nargs="*", help="names of pairs")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     truths = []
-    for name, (truth, size, before, after) in PAIRS.items():
-        if (asked.only and name not in asked.only) or (name in ON_GPU and asked.device == "cpu"):
+    for name, pair in pairs.items():
+        if (asked.only and name not in asked.only) or (pair.needs_gpu and asked.device == "cpu"):
             continue
-        sizes = size if asked.device == "cuda" else REHEARSED
-        sides = {"before": before, "after": after}
-        steps = {side: Program(asked.device, **{**sizes, **changes}).make() for side, changes in sides.items()}
+        print(name, flush=True)
+        sizes = pair.size if asked.device == "cuda" else pair.size | rehearsed
+        sides = {"before": pair.before, "after": pair.after}
+        steps = {side: pair.make(**{"device": asked.device, **sizes, **changes}) for side, changes in sides.items()}
         for _ in range(RUNS):
             for side, step in steps.items():
                 for _ in range(3):
@@ -222,9 +244,9 @@ def main() -> None:
                     if asked.device == "cuda":
                         torch.cuda.synchronize()
                     times.append(time.perf_counter() - start)
-                truths.append(f"{name}\t{side}\t{sorted(times)[5] * 1e3:.3f}\t{truth}")
+                truths.append(f"{name}\t{side}\t{sorted(times)[5] * 1e3:.3f}\t{pair.truth}")
         (asked.out / "truth.tsv").write_text("pair\tside\tstep_ms\ttruth\n" + "\n".join(truths) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    record(PAIRS, REHEARSED)

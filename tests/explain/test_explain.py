@@ -249,7 +249,7 @@ def test_other_work_of_one_family_is_not_called_replaced_by_its_largest(tmp_path
 
     found = explained(tmp_path, functions("own::a", "own::b", "own::c"), functions("own::d"))
     (cause,) = [cause for cause in found.causes if " → " in cause.label]
-    assert cause.label == "own::c → own::d (other)"
+    assert cause.label == "own::c → own::d"
     assert cause.what == "3 operators replaced by 1; the largest named"
 
 

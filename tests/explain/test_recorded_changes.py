@@ -8,10 +8,10 @@ from build_trace import call, document, kernel, memcpy, memset, op, python, step
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.facts import NEW_WAIT, WORK_DIFFERS
+from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
-from tracediff.present.next_command import next_command
+from tracediff.present.next_command import MORE_STEPS, next_command
 
 COLLECTS = "<built-in function collect>"
 MANIFEST = Path(__file__).parents[2] / "sample_traces/vit/eager/manifest.json"
@@ -220,7 +220,7 @@ def test_one_kernel_that_is_added_has_the_name_of_its_operator(tmp_path):
     comparison = compared(
         tmp_path, {"before": [step(1, 0, 50), *products], "after": [step(1, 0, 50), *products, *norm]}
     )
-    assert comparison.explanation.causes[0].label == "aten::batch_norm my_norm_kernel"
+    assert comparison.explanation.causes[0].label == "aten::batch_norm (norm)"
 
 
 def in_parts(parts):
@@ -265,3 +265,81 @@ def test_memory_that_is_given_back_in_each_step_is_no_warm_up(tmp_path):
     assert facts["memory-returned"].startswith("after returns memory to the driver in each step")
     both = compared(tmp_path / "both", {"before": allocating(returns=True), "after": allocating(returns=True)})
     assert "memory-returned" not in {fact.code for fact in both.explanation.facts}
+
+
+def replayed(events):
+    """The same kernels, launched by one replay of a graph."""
+    kernels = [event for event in events if event["cat"] == "kernel"]
+    of_graph = [event | {"args": event["args"] | {"correlation": 1}} for event in kernels]
+    return [step(1, 0, 60), call("cudaGraphLaunch", 5, 4, 1), *of_graph]
+
+
+def test_products_that_a_graph_replays_are_no_part_of_a_fused_kernel(tmp_path):
+    """It lists the product's operator, whose bias it adds."""
+    product = "ampere_sgemm_128x64_tn"
+    eager = [
+        event
+        for i in range(4)
+        for event in (
+            *launch(2 * i, product, 900, 50 + 1000 * i, "aten::addmm", **MULTIPLY),
+            *launch(2 * i + 1, "vectorized_elementwise_kernel", 90, 960 + 1000 * i, "aten::add"),
+        )
+    ]
+    compiled = [launch(2 * i, product, 900, 50 + 940 * i) for i in range(4)]
+    compiled += [launch(2 * i + 1, "triton_red_fused_add_addmm_0", 30, 955 + 940 * i) for i in range(4)]
+    graph = replayed([event for events in compiled for event in events])
+    comparison = compared(tmp_path, {"before": [step(1, 0, 60), *eager], "after": graph})
+    groups = [[{m.name for m in side} for side in group.members] for group in comparison.gpu_time.groups]
+    assert all((product in control) == (product in test) for control, test in groups), groups
+    first = comparison.explanation.causes[0]
+    assert first.label == "aten::add → triton_red_fused_add_addmm"
+    assert first.delta_us == pytest.approx(-240)
+
+
+def test_other_operators_of_one_call_are_named_instead_of_their_kernels(tmp_path):
+    """A kernel becomes three of other operators between the same products."""
+
+    def sides(*names):
+        parts = [launch(0, "sgemm", 9000, 50, **MULTIPLY)]
+        kernels = [(f"vectorized_elementwise_{name}", f"aten::{name}") for name in names]
+        parts += [launch(i, name, 200, 9000 + 200 * i, op_name) for i, (name, op_name) in enumerate(kernels, 1)]
+        parts += [launch(9, "sgemm", 9000, 10_000, **MULTIPLY)]
+        module = python("nn.Module: Block_0", 0, 60, 1, module=0)
+        return [step(1, 0, 70), module, *(event for events in parts for event in events)]
+
+    comparison = compared(tmp_path, {"before": sides("gelu"), "after": sides("mul", "tanh", "add")})
+    labels = [cause.label for cause in comparison.explanation.causes]
+    assert labels[0] == "aten::gelu → aten::add + 2 more", labels
+
+
+def test_what_the_host_no_longer_hides_leads_the_answer(tmp_path):
+    added = launch(9, "reduce_argmax", 10, 284, "aten::argmax", at=182)
+    comparison = compared(tmp_path, {"before": reading(waits=False), "after": [*reading(waits=True), *added]})
+    parts = answer_of(comparison).because.split(" and ")
+    assert "same work, now on the critical path (+" in parts[0]
+    assert "aten::argmax (" in parts[1]
+
+
+def of_steps(host, gpu, begin):
+    """Five steps of ``host`` µs, each with a kernel of ``gpu`` µs; the GPU begins with them at ``begin``."""
+    events = []
+    for i in range(5):
+        events += [step(i + 1, i * host, host - 1), op("aten::mm", i * host, host - 2, **MULTIPLY)]
+        events += [call("cudaLaunchKernel", i * host + 1, 1, i + 1), kernel("sgemm", begin + gpu * i, gpu, i + 1)]
+    return events
+
+
+def test_steps_that_the_gpu_works_off_faster_than_the_host_launches_them_are_not_steady(tmp_path):
+    """90 µs of the GPU per step in place of 100, while the host takes 200 in place of 100."""
+    sides = {"before": of_steps(100, 100, 20), "after": lambda run: of_steps(200, 90 + run, 2000)}
+    comparison = compared(tmp_path, sides, runs=3)
+    (fact,) = [fact for fact in comparison.explanation.facts if fact.code == BACKLOG]
+    assert fact.text.startswith("not steady state: the GPU works off a queue, and completes steps in 100.0 → 91.0 µs")
+    assert comparison.verdict.result == "inconclusive"
+    assert answer_of(comparison).verdict.startswith("inconclusive: after is 9.0 % faster per step")
+    assert next_command(comparison, "tracediff compare before after") == MORE_STEPS
+
+
+def test_a_step_that_the_host_delays_on_both_sides_is_steady(tmp_path):
+    comparison = compared(tmp_path, {"before": of_steps(100, 50, 20), "after": of_steps(200, 50, 20)})
+    assert BACKLOG not in {fact.code for fact in comparison.explanation.facts}

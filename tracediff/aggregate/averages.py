@@ -39,7 +39,7 @@ class UsedStep(Struct, frozen=True):
         period_ns: completion to completion.
         states: state → ns, sums to the period.
         foreign: GPU state → ns held only by GPU events that were launched in no used step.
-        draining_ns: of a file's first step, see `Profile`.
+        draining_ns: of a file's first step, see `Profile`. host_ns: how long it takes on the host.
         file, position: which of the rank's files, and where in it.
     """
 
@@ -49,6 +49,7 @@ class UsedStep(Struct, frozen=True):
     states: dict[str, int]
     foreign: dict[str, int]
     draining_ns: int = 0
+    host_ns: int = 0
     file: int = 0
     position: int = 0
 
@@ -135,9 +136,17 @@ def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterat
             foreign[step][STATES[state]] += ns
     periods = profile.periods
     for s in used:
-        draining = profile.draining_ns if s == 0 else 0
-        states = dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True))
-        yield UsedStep(int(profile.step_numbers[s]), rank, int(periods[s]), states, foreign[s], draining, file, s)
+        yield UsedStep(
+            number=int(profile.step_numbers[s]),
+            rank=rank,
+            period_ns=int(periods[s]),
+            states=dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True)),
+            foreign=foreign[s],
+            draining_ns=profile.draining_ns if s == 0 else 0,
+            host_ns=int(profile.host_ns[s]),
+            file=file,
+            position=s,
+        )
 
 
 def step_average(traces: TraceSet) -> StepAverage:

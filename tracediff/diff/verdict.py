@@ -202,8 +202,7 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
     change = means[1] / means[0] - 1
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
     far = far_apart(change, by_median)
-    opposite = min(abs(change), abs(by_median)) >= thresholds.NO_DIFFERENCE and (by_median > 0) != (change > 0)
-    if not (far or opposite):
+    if not (far or opposed(change, by_median)):
         return f"{labels[1]} {is_different(change, basis)}"
     mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
     return f"{labels[1]} {is_different(by_median, basis)} by the median (mean: {mean}, by outlying steps or runs)"
@@ -213,6 +212,11 @@ def far_apart(change: float, other: float) -> bool:
     """Whether two measures of a relative change contradict each other by their size; the same for swapped sides."""
     ratios = 1 + change, 1 + other
     return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > thresholds.CONTRADICTION
+
+
+def opposed(change: float, other: float) -> bool:
+    """Whether two measures of a relative change contradict each other by their direction."""
+    return min(change, other) < -thresholds.NO_DIFFERENCE and max(change, other) > thresholds.NO_DIFFERENCE
 
 
 def is_different(change: float, basis: str = STEP) -> str:
@@ -259,6 +263,14 @@ def of_other_work(
         takes = f"takes {percent(1 - ratio)} less time {basis}"
     difference = f"{lead(verdict.result)}{label} {takes}, {times_are_for}"
     return replace(verdict, other_work=other_work, difference=difference)
+
+
+def of_no_steady_state(verdict: Verdict) -> Verdict:
+    """``verdict`` on steps whose change would have the other direction in longer recordings."""
+    if verdict.result not in ("faster", "slower"):
+        return verdict
+    difference = f"{lead('inconclusive')}{verdict.difference}"
+    return replace(verdict, result="inconclusive", difference=difference, conclusion="not in longer recordings")
 
 
 def lead(result: str) -> str:
@@ -334,9 +346,7 @@ def judge_unprofiled(
 def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
     """Whether the changes of the medians with and without the profiler are far apart, or of opposite directions."""
     profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
-    changes = profiled, unprofiled.change
-    opposite = min(changes) < -thresholds.NO_DIFFERENCE and max(changes) > thresholds.NO_DIFFERENCE
-    return far_apart(*changes) or opposite
+    return far_apart(profiled, unprofiled.change) or opposed(profiled, unprofiled.change)
 
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:

@@ -356,11 +356,12 @@ def _operator(group: Group) -> str:
     """The operator of both sides; without GPU work the members themselves."""
     if group.call:
         return group.call.partition("(")[0]
-    before, after = (_one_operator(side) for side in group.members)
+    before, after = map(operators_of, group.members)
     return f"{before} → {after}" if before and after and before != after else before or after
 
 
-def _one_operator(members: tuple[Member, ...]) -> str:
+def operators_of(members: Iterable[Member]) -> str:
+    """The first operator of one side, and how many more there are; empty of GPU work that none launched."""
     names = dict.fromkeys(name for m in members if (name := m.op if m.category in GPU_WORK else m.name))
     first = next(iter(names), "")
     return f"{first} + {len(names) - 1} more" if len(names) > 1 else display_name(first) if first else ""

@@ -33,11 +33,12 @@ from tracediff.diff.verdict import (
     believing,
     judge,
     judge_unprofiled,
+    of_no_steady_state,
     of_other_work,
     refused,
 )
 from tracediff.explain.explanation import Compared, Explanation, explain
-from tracediff.explain.facts import AS_OFTEN, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
+from tracediff.explain.facts import AS_OFTEN, BACKLOG, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
 from tracediff.pair import Pair
@@ -219,6 +220,8 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
 def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     """The verdict, which calls no side faster or slower if the work differs, or the ranks that wait."""
     verdict, unprofiled = comparison.verdict, comparison.believed_unprofiled
+    if unprofiled is None and any(fact.code == BACKLOG for fact in explanation.facts):
+        verdict = of_no_steady_state(verdict)
     other = next((fact for fact in explanation.facts if fact.times_are_for), None)
     if other is None or verdict.ratio is None:
         return verdict

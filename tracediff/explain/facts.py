@@ -15,6 +15,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
+from tracediff.diff.verdict import opposed
 from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
@@ -28,7 +29,7 @@ WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewri
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
-NEW_WAIT, MEMORY_RETURNED = "new-wait", "memory-returned"
+NEW_WAIT, MEMORY_RETURNED, BACKLOG = "new-wait", "memory-returned", "backlog"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -79,6 +80,7 @@ def facts_of(
     of_compilers = *_graph_replays(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
+        *_backlog(sides),
         *program,
         *amounts,
         *([] if is_other else _other_kernels(groups)),
@@ -338,6 +340,22 @@ def _not_steady(leaves: Leaves) -> list[Fact]:
     control, test = percent(float(parts[0])), percent(float(parts[1]))
     text = f"not steady state: torch.compile takes {control} → {test} of the measured time"
     return [Fact(NOT_STEADY, text, control, test)]
+
+
+def _backlog(sides: tuple[Side, Side]) -> list[Fact]:
+    """backlog: the GPU works off what was launched before, so that it completes steps in less time than the host takes
+    for them, and longer recordings, in which neither outruns the other, would change in the other direction.
+    """
+    steps = [[step for run in side.steps.values() for step in run] for side in sides]
+    host, gpu = (
+        [sum(getattr(step, name) for step in of_side) / 1000 / len(of_side) for of_side in steps]
+        for name in ("host_ns", "period_ns")
+    )
+    lasting = list(map(max, host, gpu))
+    if not all(gpu) or not opposed(gpu[1] / gpu[0] - 1, lasting[1] / lasting[0] - 1):
+        return []
+    text = f"not steady state: the GPU works off a queue, and completes steps in {change(*gpu)} that take the host "
+    return [Fact(BACKLOG, text + change(*host), time(gpu[0]), time(gpu[1]))]
 
 
 def _calls_of(leaves: Leaves, has_role: Callable[[str], bool]) -> tuple[list[float], set[str]]:

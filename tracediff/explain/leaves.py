@@ -20,7 +20,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.diff.views import every_instance, moved_lines
+from tracediff.diff.views import every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import BUILTIN
@@ -293,14 +293,23 @@ class _Labels:
                 module = group.module.split("/")[-1]
                 return self._top, UNPAIRED, module if group.level in PLACED else _replacement(group, module), g
             return self._top, group.family, UNPAIRED, g
-        first = self._top
-        op = group.call.split("(")[0] if group.call else None
-        largest = max(
-            (m for m in (*group.members.control, *group.members.test) if m.op), key=lambda m: (m.ns, m.op), default=None
-        )
-        op = op or (largest.op if largest else None)
-        op_name = display_name(match_name(op)) if op else (group.module or "").split("/")[-1] or "kernels"
-        return first, group.family, op_name, kernels_of(group), g
+        op = _operators(group) or (group.module or "").split("/")[-1] or "kernels"
+        return self._top, group.family, op, kernels_of(group), g
+
+
+def _operators(group: Group) -> str:
+    """The operator of both sides, or ``old → new`` where they differ; a side without one has its largest kernel there.
+    Empty where no side has one.
+    """
+    if group.call:
+        return display_name(match_name(group.call.split("(")[0]))
+    names = [operators_of(members) for members in group.members]
+    if not any(names) or not all(group.members):
+        return "".join(names)
+    sides = [
+        name or display_name(match_name(members[0].name)) for name, members in zip(names, group.members, strict=True)
+    ]
+    return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
 
 
 def _replacement(group: Group, module: str) -> str:

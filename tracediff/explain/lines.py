@@ -22,7 +22,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, counts, percent
+from tracediff.formatting import ARROW, counts, percent, plural
 
 
 class Amount(Struct, frozen=True):
@@ -101,6 +101,8 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         return [Line(trail, node)]
     inner = (*trail, node.label) if node.depth else trail
     if len(children) == 1:
+        if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:
+            return [Line(trail, node)]  # an operator: its reasons name kernels
         return _cut(children[0], scale, inner)
     counting = [child for child in children if abs(child.work) >= thresholds.WORTH_A_LINE * scale]
     if not counting or (
@@ -168,7 +170,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if label == UNPAIRED:
         return f"{UNPAIRED} {trail[1]} {noun}"
     if "::" in label.split("(")[0]:
-        return f"{label} ({trail[1]})" if len(trail) == 2 else label
+        return f"{label} ({trail[1]})" if len(trail) == 2 and ARROW not in label else label
     if len(trail) > 2 and "::" in trail[2] and ARROW not in label:
         return f"{trail[2]} {label}"
     if len(trail) == 2:
@@ -186,8 +188,10 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if node.note == SINGLE:
         return ""
     if node.note == REPLACED:
-        (removed, added), noun = node.parts, "operators" if {HOST, OPERATORS} & {*line.trail} else "kernels"
-        return "replaced" if removed == added == 1 else f"{removed} {noun} replaced by {added}; the largest named"
+        (removed, added), noun = node.parts, "operator" if {HOST, OPERATORS} & {*line.trail} else "kernel"
+        return (
+            "replaced" if removed == added == 1 else f"{plural(removed, noun)} replaced by {added}; the largest named"
+        )
     if not node.total.all():
         if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""

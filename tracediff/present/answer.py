@@ -75,21 +75,19 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     """(because, offset by, not explained)."""
     unit = unit_of(explanation)
     sign = 1 if explanation.change_us >= 0 else -1
-    along = [cause for cause in visible_causes(explanation) if sign * cause.delta_us > 0]
-    against = sorted((c for c in visible_causes(explanation) if sign * c.delta_us < 0), key=lambda c: sign * c.delta_us)
-    exposure, exposed, exposed_us = explanation.exposure
-    is_most = sign * exposed_us >= thresholds.MOSTLY * abs(explanation.change_us) and is_visible(exposed_us, unit)
-    if not along and not (exposure and is_most):
+    parts, exposure = _parts(explanation, unit)
+    along = [part for part in parts if sign * part.us > 0]
+    against = sorted((part for part in parts if sign * part.us < 0), key=lambda part: sign * part.us)
+    exposed_along, exposed_against = ([part for part in exposure if sign * way * part.us > 0] for way in (1, -1))
+    exposed_along = [part for part in exposed_along if all(abs(part.us) > abs(cause.us) for cause in along)]
+    if not along and not exposed_along:
         return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     lead = "Because of" if sure else "Largest changes:"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"In profiled steps: {lead.lower()}" if sure else "Largest changes of profiled steps:"
-    because = f"{lead} {_list(along, unit) if along else _with_time(exposure, exposed_us, unit, exposed)}"
-    opposed = [_list(against, unit)] if against else []
-    if exposure and sign * exposed_us < 0 and is_visible(exposed_us, unit):
-        opposed.append(_with_time(exposure, exposed_us, unit))
-    offset = f"offset by {', and by '.join(opposed)}" if opposed else ""
+    because = f"{lead} {_list(along, exposed_along, unit)}"
+    offset = f"offset by {_list(against, exposed_against, unit)}" if against or exposed_against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
 
@@ -109,29 +107,44 @@ def _has_changed(comparison: Comparison) -> bool:
     return verdict.ci95_us is None and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
 
 
-def _list(causes: Sequence[Cause], unit: Unit) -> str:
-    """The first causes until they are most of ``causes``, and how many more there are."""
-    whole, listed = sum(cause.delta_us for cause in causes), 1
+class _Part(Struct, frozen=True):
+    """A part of the step's change: its label, µs, and what happened."""
+
+    label: str
+    us: float
+    what: str
+
+
+def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
+    """(the causes, the exposure if it has a line), as far as they have digits."""
+    causes = visible_causes(explanation)
+    labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
+    parts = [_Part(label, cause.delta_us, _happened(cause)) for label, cause in zip(labels, causes, strict=True)]
+    label, exposed, us = explanation.exposure
+    return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
+
+
+def _happened(cause: Cause) -> str:
+    reason = next((reason.text for reason in cause.reasons if reason.code in DECISIVE), "")
+    return ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, reason)))
+
+
+def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
+    """The first causes until they are most of ``causes``, and how many more there are; and the exposure."""
+    whole, listed = sum(cause.us for cause in causes), min(1, len(causes))
     most = min(bounds.EXAMPLES, len(causes))
-    while listed < most and abs(sum(c.delta_us for c in causes[:listed])) < thresholds.NAMED_CAUSES * abs(whole):
+    while listed < most and abs(sum(cause.us for cause in causes[:listed])) < thresholds.NAMED_CAUSES * abs(whole):
         listed += 1
     listed += len(causes) - listed == 1  # its name is not longer than that there is one
-    labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
-    texts = [_part(label, cause, unit) for label, cause in zip(labels, causes[:listed], strict=False)]
+    texts = [_with_time(part, unit) for part in sorted((*causes[:listed], *exposure), key=lambda part: -abs(part.us))]
     if more := causes[listed:]:
-        texts.append(_with_time(f"{len(more)} more", sum(c.delta_us for c in more), unit))
+        texts.append(_with_time(_Part(f"{len(more)} more", sum(part.us for part in more), ""), unit))
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-def _part(label: str, cause: Cause, unit: Unit) -> str:
-    reason = next((reason.text for reason in cause.reasons if reason.code in DECISIVE), "")
-    what = ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, reason)))
-    return _with_time(label, cause.delta_us, unit, what)
-
-
-def _with_time(label: str, us: float, unit: Unit, what: str = "") -> str:
+def _with_time(part: _Part, unit: Unit) -> str:
     """``label (+1.2 ms: what)``."""
-    return f"{label} ({': '.join(filter(None, (f'{unit.signed(us)} {unit.name}', what)))})"
+    return f"{part.label} ({': '.join(filter(None, (f'{unit.signed(part.us)} {unit.name}', part.what)))})"
 
 
 def _unlike(comparison: Comparison) -> tuple[str, ...]:

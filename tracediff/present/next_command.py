@@ -7,7 +7,7 @@ from itertools import chain
 
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
-from tracediff.explain.facts import FIRST_CALLS, NOT_STEADY
+from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
@@ -25,6 +25,7 @@ PARTS = {
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 WITH_STEPS = "record after the warm-up, with p.step() after each step"
+MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 MORE_RUNS = "record more runs per side"
 
 
@@ -40,6 +41,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return WITH_STEPS
     if NOT_STEADY in codes:
         return AFTER_WARM_UP
+    if BACKLOG in codes:
+        return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
         return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)

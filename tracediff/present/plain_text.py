@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -39,6 +40,8 @@ def no_rows_shown(more: int, otherwise: str) -> str:
 ELLIPSIS = "…"
 BEFORE_DIFFERENCE = 2
 """Characters shown before the first difference of names that begin alike."""
+SHAPES = re.compile(r"\(\[[^()]*\)")
+"""Of the tensors of a call."""
 LEAST = 10
 """Characters below which a name is only cut at its end."""
 
@@ -56,12 +59,21 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
 
 
 def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
-    """As `shortened`, where a text may be ``old → new``: both names are cut, not only the second."""
+    """As `shortened`, where a text may be ``old → new``: both names are cut, not only the second; and shapes that
+    distinguish no two of them before any name.
+    """
+    pairs = _without_shapes(pairs, width)
     sides = [pair.split(ARROW, 1) if ARROW in pair and len(pair) > width else [pair] for pair in pairs]
     whole = shortened([s[0] for s in sides if len(s) == 1], width)
     halves = _halves([(s[0], s[1]) for s in sides if len(s) == 2], width - len(ARROW))
     texts = iter(whole), iter(halves)
     return [next(texts[len(s) - 1]) for s in sides]
+
+
+def _without_shapes(names: Sequence[str], width: int) -> Sequence[str]:
+    """``names`` without the shapes of those that exceed ``width``, if all that differ still do."""
+    bare = [SHAPES.sub("", name) if len(name) > width else name for name in names]
+    return bare if len(set(bare)) == len(set(names)) else names
 
 
 def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:

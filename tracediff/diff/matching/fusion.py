@@ -43,11 +43,13 @@ def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[C
     for x, y in products:
         for item in (*x, *y):
             joined.join(id(x[0]), id(item))
+    apart = set(STEADY).intersection(*({i.family for i in items if not i.fused} for items in (a, b)))
     sides = (_by_gap(a, [x for x, _ in anchors]), _by_gap(b, [y for _, y in anchors]))
     for gap in sorted(sides[0].keys() & sides[1].keys()):
         here = sides[0][gap], sides[1][gap]
         for items, others, tree in ((here[0], here[1], trees[0]), (here[1], here[0], trees[1])):
-            unfused = [i for i in items if not i.fused]  # two fused kernels are partners by their order, if at all
+            # Two fused kernels are partners by their order, if at all; so are products where both sides run them.
+            unfused = [i for i in items if not i.fused and i.family not in apart]
             _give_to_kernels(unfused, [k for k in others if k.fused], tree, joined)
     return _matches(joined, a, b)
 
