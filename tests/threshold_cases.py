@@ -302,7 +302,7 @@ def history() -> list[object]:
 
 
 def single() -> list[str]:
-    """One call of two, of three and of four that takes 20 times as long as the others."""
+    """One call of two, of three and of four that takes 100 times as long as the others."""
 
     def allocating(*us: float) -> list[Event]:
         calls = [call("cudaMalloc", 10 + 1500 * k, took) for k, took in enumerate(us)]

@@ -78,7 +78,7 @@ def test_step_times_of_recordings_beside_each_other_find_the_commit(plant):
     assert result.return_value == 0, result.output
     assert result.stdout.startswith(f"first bad commit: {models.commits[5]} Change number 5\n")
     assert "against the commit before it: +" in result.stdout
-    assert "gemm_kernel: " in result.stdout
+    assert "aten::mm (gemm): " in result.stdout
     decided = decisions(models, result)
     assert {k: word for k, (word, _) in decided.items()} == {k: "good" if k < 5 else "bad" for k in decided}
     assert all("95 % interval" in why and "limit +" in why for _, why in decided.values())

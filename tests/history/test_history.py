@@ -62,7 +62,7 @@ def test_show_names_the_commit_the_cause_and_the_operator(planted, monkeypatch):
     assert text.splitlines()[0] == "gemm · test machine · 12 commits, 60 runs"
     assert f"from {after} on" in text
     assert f"commits: {before}..{after}: 1 commit, Use another layout" in text
-    assert "gemm_kernel: " in text
+    assert "aten::mm (gemm): " in text
     assert "aten::mm  gemm_kernel" in text
     assert sum("Use another layout" in line and "% slower" in line for line in text.splitlines()) == 1
 
@@ -110,7 +110,7 @@ def test_page_and_markdown(planted, monkeypatch, tmp_path):
     assert "Use another layout" in text
     page = (tmp_path / "page.html").read_text()
     assert "commits-0" in page
-    assert "gemm_kernel: " in page
+    assert "aten::mm (gemm): " in page
 
 
 def test_the_chart_has_a_dot_for_each_commit_and_a_level_for_each_side(planted):

@@ -186,6 +186,8 @@ def test_where_the_kernel_says_nothing_the_op_decides():
     assert family_of_kernel("my_kernel", "aten::mm") == "gemm"
     assert family_of_kernel("softmax_warp_forward", "aten::mm") == "softmax"
     assert family_of_kernel("my_kernel", None) == "other"
+    helper = "void cudnn::fusion::compute_dot_do_o_specialized<true, 128>(void const*)"
+    assert family_of_kernel(helper, "aten::_cudnn_attention_backward") == "attention"
 
 
 def rules(tmp_path, text):

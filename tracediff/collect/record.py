@@ -54,28 +54,32 @@ class Recorder:
         self._wait = wait
         self._start_profiler = start_profiler
         self._profiler: Any = None
-        self._before_step()
+        self._next_step()
 
     def step(self) -> None:
         """Mark the end of a step; call it once at the end of each step."""
         self.steps += 1
-        if self.steps == self.recorded.stop:  # before the profiler writes the file
-            self.waiting = self._waiting()
-            self.used_gpu = _gpu_allocations() > self._allocations
+        self._next_step()
+
+    def _next_step(self) -> None:
+        """Measure before the first recorded step, end the profiler's step, and start it after the steps to wait for."""
+        is_first = self.steps == self.recorded.start
+        if is_first:
+            self._allocations = _gpu_allocations()
+            self._start = waiting_ns(), time.perf_counter_ns()
         if self._profiler is not None:
             self._profiler.step()
-        self._before_step()
-
-    def _before_step(self) -> None:
-        """Start the profiler after the steps to wait for, and the measurements with the first recorded step."""
         if self.steps == self._wait:
             self._profiler = self._start_profiler()
-        if self.steps == self.recorded.start:
+        if is_first:
             import torch
 
             self._profiler.add_metadata("torch_version", torch.__version__)  # earlier, torch drops it with a warning
-            self._allocations = _gpu_allocations()
-            self._start = waiting_ns(), time.perf_counter_ns()
+
+    def end(self) -> None:
+        """Measure after the last recorded step, before the profiler writes the file: what it takes is in no step."""
+        self.waiting = self._waiting()
+        self.used_gpu = _gpu_allocations() > self._allocations
 
     def _waiting(self) -> float | None:
         import torch
@@ -191,12 +195,16 @@ def recording(
     activities = [torch.profiler.ProfilerActivity.CPU]
     empty: list[str] = []
 
+    def action_of(step: int) -> Any:
+        """What the profiler does in ``step``; it asks between the end of one and the begin of the next."""
+        if step == needed:
+            recorder.end()
+        return schedule(max(step, wait))
+
     def start() -> Any:
         if torch.cuda.is_initialized():  # else the profiler would initialise it, for work on the CPU
             activities.append(torch.profiler.ProfilerActivity.CUDA)
-        profiler = torch.profiler.profile(
-            activities=activities, schedule=lambda step: schedule(max(step, wait)), on_trace_ready=write, **options
-        )
+        profiler = torch.profiler.profile(activities=activities, schedule=action_of, on_trace_ready=write, **options)
         profiler.step_num = wait  # names of the steps in the trace
         with without_importing_inductor():
             return open_profiler.enter_context(profiler)

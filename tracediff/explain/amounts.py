@@ -14,8 +14,8 @@ from tracediff.explain.leaves import Leaves
 from tracediff.patterns import late
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.profile.perf_model.operator_costs import flop_work, has_flop
-from tracediff.profile.perf_model.recorded_sizes import read_inputs
+from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop_work, has_flop
+from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 
 Trees = tuple[CallTree, CallTree]
 Amount = tuple[float, str]
@@ -151,8 +151,13 @@ def _flops(tree: CallTree) -> tuple[float, float]:
 
 @lru_cache(maxsize=1 << 16)
 def flop(name: str, shapes: str | None, types: str | None) -> int | None:
-    """FLOPs of one call; of convolutions up to a factor that the stride sets, the same on both sides."""
+    """FLOPs of one call; of convolutions up to a factor that the stride sets, and of attention without what a causal mask
+    leaves out: the same on both sides.
+    """
     inputs = read_inputs(shapes, types)
+    if attention := ATTENTION.get(base_of(name)):
+        _, causal_at, _, _ = attention
+        inputs = Inputs(inputs.tensors, ("",) * causal_at + ("False",))
     work = flop_work(name, inputs, {}) if has_flop(name) else None
     if work and work.flop:
         return work.flop

@@ -66,10 +66,11 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
     scale = round(scale_of(root), 3)  # of ns
-    candidates = [line for line in _cut(root, scale, ()) if line.node.depth and line.node.agrees]
+    cut = _cut(root, scale, ())
+    candidates = [line for line in cut if line.node.depth and line.node.agrees and _is_worth_a_line(line.node, scale)]
     sign = 1 if change >= 0 else -1
     candidates.sort(key=lambda line: (-sign * line.node.work, line.node.label))
-    has_direction = abs(change) >= 1  # a step that takes as long has none
+    has_direction = abs(change) >= thresholds.NO_DIFFERENCE * root.path.max()  # a step that takes as long has none
     most_against = thresholds.LINES_AGAINST if has_direction else thresholds.MOST_LINES // 2
     along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
     against = [line for line in candidates if sign * line.node.work <= 0][::-1][:most_against]
@@ -90,8 +91,11 @@ def _exposed(root: Node) -> str:
 
 
 def scale_of(root: Node) -> float:
-    """What the size of a line is judged against: the step's change, or a part of all movement where changes cancel."""
-    return max(abs(root.change), thresholds.LEAST_SCALE * sum(abs(child.work) for child in root.children.values()))
+    """What the size of a line is judged against: the step's change, or a part of all movement where changes cancel; so
+    that what is no difference of the step is no line.
+    """
+    movement = thresholds.LEAST_SCALE * sum(abs(child.work) for child in root.children.values())
+    return max(abs(root.change), movement, thresholds.NO_DIFFERENCE / thresholds.WORTH_A_LINE * float(root.path.max()))
 
 
 def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
@@ -104,15 +108,16 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:
             return [Line(trail, node)]  # an operator: its reasons name kernels
         return _cut(children[0], scale, inner)
-    counting = [child for child in children if abs(child.work) >= thresholds.WORTH_A_LINE * scale]
+    counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
     if not counting or (
-        node.label not in ALWAYS_SPLIT
-        and node.agrees
-        and abs(node.work) >= thresholds.WORTH_A_LINE * scale
-        and _stands_for(node, counting)
+        node.label not in ALWAYS_SPLIT and node.agrees and _is_worth_a_line(node, scale) and _stands_for(node, counting)
     ):
         return [Line(trail, node)]
     return [line for child in counting for line in _cut(child, scale, inner)]
+
+
+def _is_worth_a_line(node: Node, scale: float) -> bool:
+    return abs(node.work) >= thresholds.WORTH_A_LINE * scale
 
 
 def _stands_for(node: Node, counting: list[Node]) -> bool:

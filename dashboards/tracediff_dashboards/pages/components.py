@@ -99,7 +99,7 @@ def memory_of_other_step(context: PageContext) -> list[Any]:
 def missing_events(context: PageContext) -> list[Any]:
     """A sentence that one side has no events; nothing if both sides or neither side has them."""
     sides_without = [which for which, side in _named_sides(context) if side.typical is None]
-    sentence = f"The {' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
+    sentence = f"{' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
     return [html.P(sentence, className="facts")] if len(sides_without) == 1 else []
 
 

@@ -85,9 +85,10 @@ def _title(subject: Comparison | Analysis) -> str:
         periods = [step.period_ns / 1000 for run in subject.side.steps.values() for step in run]
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
     verdict = subject.verdict
+    names = [label(side.label, 28) for side in sides_of(subject)]
     medians = (
-        f"The median step takes {time(verdict.median_control_us)} in the control, "
-        f"{time(verdict.median_test_us)} in the test"
+        f"The median step takes {time(verdict.median_control_us)} in {names[0]}, "
+        f"{time(verdict.median_test_us)} in {names[1]}"
     )
     if verdict.ci95_us is None:
         return medians

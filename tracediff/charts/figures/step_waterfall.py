@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.charts.labels import has_gpu, label, not_compared, side_names
+from tracediff.charts.labels import has_gpu, label, not_compared, side_names, sides_of
 from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
@@ -46,7 +46,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     ends = comparison.step_time.period.map(us)
     changes = _changes(comparison)
     totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
-    unit = time_unit(ends)
+    unit, names = time_unit(ends), tuple(label(side.label, 28) for side in sides_of(comparison))
     figure = go.Figure()
     _totals(
         figure,
@@ -56,10 +56,10 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         names=side_names(comparison),
         colours=colours.sides,
     )
-    _bars(figure, changes, totals, unit, (colours.faster, colours.slower))
+    _bars(figure, changes, totals, unit, names, (colours.faster, colours.slower))
     _connect(figure, [*totals, ends[1]], unit, colours.muted)
-    names = ["<b>control</b>", *(label(c.name) for c in changes), "<b>test</b>"]
-    name_rows(figure, names)
+    rows = [f"<b>{names[0]}</b>", *(label(c.name) for c in changes), f"<b>{names[1]}</b>"]
+    name_rows(figure, rows)
     low = _start(totals, ends)
     high = max(*totals, *ends)
     note = f" The axis starts at {time(low)}." if low else ""
@@ -73,7 +73,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         theme,
         _title(ends, changes),
         f"Each bar starts where the one above ends; together they are the whole change.{note}",
-        60 + 34 * len(names),
+        60 + 34 * len(rows),
     )
 
 
@@ -130,7 +130,12 @@ def _totals(
 
 
 def _bars(
-    figure: go.Figure, changes: list[StateChange], totals: list[float], unit: Unit, colours: tuple[str, str]
+    figure: go.Figure,
+    changes: list[StateChange],
+    totals: list[float],
+    unit: Unit,
+    names: tuple[str, ...],
+    colours: tuple[str, str],
 ) -> None:
     for name, colour, sign in (("faster", colours[0], -1), ("slower", colours[1], 1)):
         rows = [(k + 1, totals[k], c) for k, c in enumerate(changes) if c.delta * sign > 0]
@@ -145,9 +150,11 @@ def _bars(
             text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
             textposition="outside",
             cliponaxis=False,
-            customdata=data_array([label(c.name, 120), *map(time, c.us), signed_time(c.delta)] for _, _, c in rows),
-            hovertemplate="<b>%{customdata[0]}</b><br>control %{customdata[1]}<br>test %{customdata[2]}<br>change "
-            "%{customdata[3]} per step<extra></extra>",
+            **hovers(
+                f"<b>{label(c.name, 120)}</b><br>{names[0]} {time(c.us.control)}<br>{names[1]} {time(c.us.test)}<br>"
+                f"change {signed_time(c.delta)} per step"
+                for _, _, c in rows
+            ),
         )
 
 
