@@ -151,8 +151,8 @@ def _flops(tree: CallTree) -> tuple[float, float]:
 
 @lru_cache(maxsize=1 << 16)
 def flop(name: str, shapes: str | None, types: str | None) -> int | None:
-    """FLOPs of one call; of convolutions up to a factor that the stride sets, and of attention without what a causal mask
-    leaves out: the same on both sides.
+    """FLOPs of one call: of convolutions up to a factor that the stride sets, which is the same on both sides; of
+    attention with what a causal mask leaves out.
     """
     inputs = read_inputs(shapes, types)
     if attention := ATTENTION.get(base_of(name)):

@@ -187,7 +187,8 @@ AUTOGRAD_NODE = late(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
 ESCAPE_OR_CAPITALS = re.compile(r"\\.|[A-Z]+")
 NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 NO_WORK = late(
-    r"flashinfer|fbgemm|cudnn::fusion::|^kernel_cutlass_(?:kernel_)?|_object_at_.*"  # libraries; what the CuTe DSL writes around a name
+    r"flashinfer|fbgemm|cudnn::fusion::"  # libraries
+    r"|^kernel_cutlass_(?:kernel_)?|_object_at_.*"  # what the CuTe DSL writes around a name
     r"|cutlass::\w+_t\b|__(?:nv|hip)_fp8\w*|Fp8KVCacheDataType",  # types of arguments
     re.IGNORECASE | re.DOTALL,
 )
