@@ -219,6 +219,9 @@ def record(pairs: Mapping[str, Pair], rehearsed: Mapping[str, Any]) -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--only", nargs="*", help="names of pairs")
+    parser.add_argument(
+        "--plain", action="store_true", help="one run, without steps, shapes and stacks, as many publish"
+    )
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
     truths = []
@@ -229,23 +232,43 @@ def record(pairs: Mapping[str, Pair], rehearsed: Mapping[str, Any]) -> None:
         sizes = pair.size if asked.device == "cuda" else pair.size | rehearsed
         sides = {"before": pair.before, "after": pair.after}
         steps = {side: pair.make(**{"device": asked.device, **sizes, **changes}) for side, changes in sides.items()}
-        for _ in range(RUNS):
+        for _ in range(1 if asked.plain else RUNS):
             for side, step in steps.items():
                 for _ in range(3):
                     step()
-                with record_steps(asked.out / name / side, active=3, with_stack=True) as recorder:
-                    for _ in range(6):
-                        step()
-                        recorder.step()
-                times = []
-                for _ in range(10):
-                    start = time.perf_counter()
-                    step()
-                    if asked.device == "cuda":
-                        torch.cuda.synchronize()
-                    times.append(time.perf_counter() - start)
-                truths.append(f"{name}\t{side}\t{sorted(times)[5] * 1e3:.3f}\t{pair.truth}")
+                (record_plain if asked.plain else record_steps_of)(step, asked.out / name / side)
+                ms = 1000 * timed(step, asked.device)
+                truths.append(f"{name}\t{side}\t{ms:.3f}\t{pair.truth}")
         (asked.out / "truth.tsv").write_text("pair\tside\tstep_ms\ttruth\n" + "\n".join(truths) + "\n")
+
+
+def record_steps_of(step: Callable[[], object], folder: Path) -> None:
+    """Three steps with Python stacks as a run of the set ``folder``."""
+    with record_steps(folder, active=3, with_stack=True) as recorder:
+        for _ in range(6):
+            step()
+            recorder.step()
+
+
+def record_plain(step: Callable[[], object], folder: Path) -> None:
+    """Three steps in one file that has no steps."""
+    folder.mkdir(parents=True)
+    with torch.profiler.profile() as profiler:
+        for _ in range(3):
+            step()
+    profiler.export_chrome_trace(str(folder / "trace.json.gz"))
+
+
+def timed(step: Callable[[], object], device: str) -> float:
+    """Seconds of the median of ten steps without the profiler."""
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return sorted(times)[5]
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import MORE_STEPS, next_command
+from tracediff.present.sections import changed_work
 
 COLLECTS = "<built-in function collect>"
 MANIFEST = Path(__file__).parents[2] / "sample_traces/vit/eager/manifest.json"
@@ -159,7 +160,7 @@ def test_steps_that_the_profiler_changes_the_other_way_are_gpu_work_and_idle_tim
     assert round(explanation.causes[0].delta_us) == -400
     assert explanation_table(explanation).heads[0] == "Why (step without the profiler)"
     answer = answer_of(comparison)
-    assert "GPU busy 90 → 71 % of the step without the profiler" in answer.limits
+    assert "busy 90 → 71 % without the profiler" in answer.limits
     assert answer.offset_by == "offset by GPU idle (+100 µs)"
 
 
@@ -169,11 +170,23 @@ def test_gpu_work_that_is_longer_than_the_step_explains_only_profiled_steps(tmp_
     assert "profiled steps" in answer_of(comparison).because
 
 
-def test_nothing_that_no_row_shows_is_next(tmp_path):
+def test_what_is_done_more_often_has_a_row_however_short(tmp_path):
     many = [event for i in range(20) for event in launch(i, "k", 1000, 200 + 1000 * i)]
     more = launch(21, "small", 1, 20300, "aten::add")
     comparison = compared(tmp_path, {"before": [step(1, 0, 90), *many], "after": [step(1, 0, 90), *many, *more]})
-    assert "aten::add" not in (next_command(comparison, "tracediff compare a b") or "")
+    row, others = changed_work(comparison, 5).rows
+    assert (row.name, row.control_count, row.test_count) == ("aten::add", 0, 1)
+    assert others.name == "1 other"
+    assert next_command(comparison, "tracediff compare a b").endswith("aten::add")
+
+
+def test_nothing_that_no_row_shows_is_next(tmp_path):
+    many = [event for i in range(20) for event in launch(i, "k", 1000, 200 + 1000 * i)]
+    sides = {
+        name: [step(1, 0, 90), *many, *launch(21, "small", us, 20300, "aten::add")]
+        for name, us in (("before", 1), ("after", 2))
+    }
+    assert "aten::add" not in (next_command(compared(tmp_path, sides), "tracediff compare a b") or "")
 
 
 def with_copy(stream):
@@ -209,7 +222,7 @@ def reading(waits):
 def test_who_waits_for_the_gpu_in_each_step_is_said(tmp_path):
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": reading(waits=True)})
     facts = {fact.code: fact.text for fact in comparison.explanation.facts}
-    assert facts[NEW_WAIT] == "only after waits for the GPU in aten::_local_scalar_dense (1 time per step)"
+    assert facts[NEW_WAIT] == "only after waits for the GPU in aten::_local_scalar_dense (1 time)"
     turned = compared(tmp_path / "turned", {"before": reading(waits=True), "after": reading(waits=False)})
     assert "only before waits" in {fact.code: fact.text for fact in turned.explanation.facts}[NEW_WAIT]
 
@@ -343,3 +356,72 @@ def test_steps_that_the_gpu_works_off_faster_than_the_host_launches_them_are_not
 def test_a_step_that_the_host_delays_on_both_sides_is_steady(tmp_path):
     comparison = compared(tmp_path, {"before": of_steps(100, 50, 20), "after": of_steps(200, 50, 20)})
     assert BACKLOG not in {fact.code for fact in comparison.explanation.facts}
+
+
+def whole_file(launched, began, took=100, returned=None):
+    """Ten products in a file without steps; the first is launched at ``launched`` and starts at ``began`` µs."""
+    products = [launch(i, "sgemm", took, began + took * i, at=launched + 5 * i, **MULTIPLY) for i in range(10)]
+    waits = [call("cudaStreamSynchronize", launched + 60, returned - launched - 60)] if returned else []
+    return [event for events in products for event in events] + waits
+
+
+def test_what_passes_before_the_first_event_of_a_file_is_no_work_of_the_program(tmp_path):
+    """On one side the GPU still runs earlier work when the recording starts, and each product takes 2 µs longer."""
+    comparison = compared(tmp_path, {"before": whole_file(10, 5000), "after": whole_file(10, 20, took=102)})
+    explanation, answer = comparison.explanation, answer_of(comparison)
+    labels = [cause.label for cause in explanation.causes]
+    assert labels[0] == "waiting for the first GPU event"
+    assert explanation.causes[0].delta_us == pytest.approx(-4980, abs=2)
+    assert "after takes 83 % less time over the whole file, of which 4,989 → 9 µs is waiting for" in answer.verdict
+    assert any("the GPU runs earlier work, or the profiler starts" in text for text in answer.unlike)
+
+
+def test_what_the_program_does_comes_before_waiting_for_the_first_event(tmp_path):
+    comparison = compared(tmp_path, {"before": whole_file(10, 20), "after": whole_file(10, 5000, took=130)})
+    labels = [cause.label for cause in comparison.explanation.causes]
+    assert labels == ["aten::mm (gemm)", "waiting for the first GPU event"]
+    assert answer_of(comparison).because.startswith("Because of aten::mm (gemm) (+")
+
+
+def test_a_call_that_waits_for_the_first_event_of_a_file_is_the_same_wait(tmp_path):
+    """The host waits for it in a call, instead of running ahead."""
+    sides = {"before": whole_file(10, 5000, returned=5600), "after": whole_file(10, 20, returned=620)}
+    comparison = compared(tmp_path, sides)
+    waited = [cause.delta_us for cause in comparison.explanation.causes if cause.label.startswith("waiting for the f")]
+    assert waited == [pytest.approx(-4980, abs=2)]
+
+
+def test_steps_wait_for_no_first_event(tmp_path):
+    sides = {"before": [step(1, 0, 70), *whole_file(10, 5000)], "after": [step(1, 0, 70), *whole_file(10, 20)]}
+    labels = [cause.label for cause in compared(tmp_path, sides).explanation.causes]
+    assert "waiting for the first GPU event" not in labels
+
+
+@pytest.mark.parametrize(
+    ("kernel_name", "is_known"), [("ampere_sgemm_{}x64_tn", True), ("nvjet_sm90_tst_{}x64", False)]
+)
+def test_persistent_kernels_do_not_tell_their_tiles(tmp_path, kernel_name, is_known):
+    """As many blocks of twice the rows: twice the work only if each block computes one tile."""
+    sides = {
+        name: [step(1, 0, 60), *launch(0, kernel_name.format(rows), 8 * rows, 50)]
+        for name, rows in (("before", 128), ("after", 256))
+    }
+    (cause,) = compared(tmp_path, sides).explanation.causes
+    assert (cause.amount is not None and cause.amount.unit == "tiles") == is_known
+
+
+def backward(recomputes):
+    """Products of three sizes, as a backward pass calls them: without shapes; the first computes something again."""
+    events, kernels = [], ["sgemm_down", "sgemm_up", "sgemm_out"] * 2
+    for i, name in enumerate(kernels):
+        inner = [op("aten::gelu", 100 * i + 5, 10)] if recomputes and not i % 3 else []
+        events += [op("AddmmBackward0", 100 * i, 90), *inner, op("aten::mm", 100 * i + 20, 60)]
+        events += [call("cudaLaunchKernel", 100 * i + 30, 2, i + 1), kernel(name, 1000 + 100 * i, 100, i + 1)]
+    return [step(1, 0, 600), *events]
+
+
+def test_what_a_call_holds_beside_its_product_gives_it_no_other_partner(tmp_path):
+    comparison = compared(tmp_path, {"before": backward(recomputes=False), "after": backward(recomputes=True)})
+    for group in comparison.gpu_time.groups:
+        control, test = ({m.name for m in side} for side in group.members)
+        assert control == test

@@ -26,6 +26,8 @@ HEAVY = ("gemm", "conv", "attention")
 NUMBER = late(r"\d+")
 BLOCK_TILE = late(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
+PERSISTENT = late(r"nvjet|sm(?:9|1\d)\d_|warpspecialized|persistent|(?i:stream_?k)")
+"""Products whose grid is the multiprocessors, each of which computes several tiles."""
 LOOKUP = late(r"(?i)embedding|lookup|index|gather|scatter|take")
 """Operators that read or write some rows of a tensor, whose size is not work."""
 LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
@@ -200,4 +202,6 @@ def _threads(item: Item) -> int | None:
 
 def _tiles(item: Item) -> int | None:
     grid, tile = _grid(item), BLOCK_TILE.search(item.work.name)
+    if PERSISTENT.search(item.work.name):
+        return None
     return grid[0] * int(tile[1]) * int(tile[2]) if grid and tile else None

@@ -26,7 +26,7 @@ from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 
-NEVER = ("loading", "compiling", "queue", "unknown")
+NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
 
 

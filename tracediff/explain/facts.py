@@ -15,12 +15,12 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
-from tracediff.diff.verdict import opposed
+from tracediff.diff.verdict import far_apart, opposed
 from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import change, counts, percent, plural, time
+from tracediff.formatting import ARROW, change, counts, percent, plural, time
 from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
@@ -29,7 +29,7 @@ WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewri
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
-NEW_WAIT, MEMORY_RETURNED, BACKLOG = "new-wait", "memory-returned", "backlog"
+NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -58,6 +58,10 @@ class Fact(Struct, frozen=True):
     @property
     def times_are_for(self) -> str:
         """What the verdict gives the times for instead of calling a side faster; empty if it may."""
+        if self.code == LATE_START:
+            return f"of which {self.control} → {self.test} is waiting for the first GPU event"
+        if self.code == OTHER_PROGRAM:
+            return "in other code"
         return "for different work" if self.is_other_work else "on another rank" if self.code == OTHER_RANKS else ""
 
 
@@ -81,6 +85,7 @@ def facts_of(
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
         *_backlog(sides),
+        *_late_start(leaves),
         *program,
         *amounts,
         *([] if is_other else _other_kernels(groups)),
@@ -138,7 +143,7 @@ def _hidden_host(leaves: Leaves) -> list[Fact]:
     if changed < least * leaves.path.sum(axis=1).max() or waited >= least * changed:
         return []
     control, test = time(before / 1000), time(after / 1000)
-    text = f"the host takes {change(before / 1000, after / 1000)}, and the GPU hides the difference"
+    text = f"the host takes {change(before / 1000, after / 1000)}, and the difference is off the critical path"
     return [Fact(HIDDEN_HOST, text, control, test)]
 
 
@@ -157,7 +162,7 @@ def _new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list
     if not calls:
         return []
     number, op = max(calls)
-    text = f"only {sides[longer].label} waits for the GPU in {op} ({plural(number, 'time')} per step)"
+    text = f"only {sides[longer].label} waits for the GPU in {op} ({plural(number, 'time')})"
     return [Fact(NEW_WAIT, text)]
 
 
@@ -356,6 +361,24 @@ def _backlog(sides: tuple[Side, Side]) -> list[Fact]:
         return []
     text = f"not steady state: the GPU works off a queue, and completes steps in {change(*gpu)} that take the host "
     return [Fact(BACKLOG, text + change(*host), time(gpu[0]), time(gpu[1]))]
+
+
+def _late_start(leaves: Leaves) -> list[Fact]:
+    """late-start: a file's first GPU event starts long after its launch, as the GPU runs what was launched before the
+    recording or the profiler starts; said where the change would be another one without that.
+    """
+    is_start = np.array([kind == "start" for kind in leaves.kinds], bool)
+    whole, start = leaves.path.sum(axis=1), leaves.path[:, is_start].sum(axis=1)
+    rest = whole - start
+    if not start.any() or not rest.all():
+        return []
+    changes = [float(ns[1] / ns[0] - 1) for ns in (whole, rest)]
+    if not (far_apart(*changes) or opposed(*changes)):
+        return []
+    took = change(*(start / 1000))
+    text = f"until the first GPU event starts ({took}), the GPU runs earlier work, or the profiler starts"
+    before, _, after = took.partition(ARROW)
+    return [Fact(LATE_START, text, before, after)]
 
 
 def _calls_of(leaves: Leaves, has_role: Callable[[str], bool]) -> tuple[list[float], set[str]]:

@@ -43,6 +43,7 @@ UNPAIRED = "unmatched"
 IDLE = "GPU idle"
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 BETWEEN = "between GPU events"
+START = "waiting for the first GPU event"
 PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
     "Python",
     "loading data",
@@ -262,6 +263,8 @@ class _Labels:
             return HOST, LOADING
         if key.kind == "compiling":
             return HOST, COMPILING, key.name.replace(" (dynamo_timed)", "")
+        if key.kind == "start":
+            return HOST, START
         if key.kind == "queue":
             return HOST, QUEUE, call or NOT_RECORDED
         if key.kind == "between":

@@ -18,6 +18,7 @@ from tracediff.explain.leaves import (
     PYTHON,
     QUEUE,
     SINGLES,
+    START,
     UNPAIRED,
     WAITING,
 )
@@ -70,6 +71,7 @@ def lines_of(root: Node) -> Lines:
     candidates = [line for line in cut if line.node.depth and line.node.agrees and _is_worth_a_line(line.node, scale)]
     sign = 1 if change >= 0 else -1
     candidates.sort(key=lambda line: (-sign * line.node.work, line.node.label))
+    candidates.sort(key=lambda line: sign * line.node.work > 0 and line.node.label == START)  # not of the program
     has_direction = abs(change) >= thresholds.NO_DIFFERENCE * root.path.max()  # a step that takes as long has none
     most_against = thresholds.LINES_AGAINST if has_direction else thresholds.MOST_LINES // 2
     along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
@@ -205,6 +207,8 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
         return UNKNOWN
     more_calls = (node.count[1] - node.count[0]) * (test - control) > 0
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
+        if len(line.trail) < 2:  # of several operators
+            return "more of it" if test > control else "less of it"
         return "done more often" if test > control else "done less often"
     if amount is None or effect == "time":
         return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""

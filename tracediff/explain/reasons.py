@@ -97,7 +97,7 @@ def _fusion(work: NodeWork) -> Reason | None:
     if not kernels.delta:
         return None
     word = "fused" if kernels.delta < 0 else "no longer fused"
-    return Reason("fusion", f"{word}: {counts(*kernels)} {_noun(fused)} per step")
+    return Reason("fusion", f"{word}: {counts(*kernels)} {_noun(fused)}")
 
 
 def _kernels(work: NodeWork) -> Reason | None:

@@ -136,7 +136,10 @@ def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str
     while listed < most and abs(sum(cause.us for cause in causes[:listed])) < thresholds.NAMED_CAUSES * abs(whole):
         listed += 1
     listed += len(causes) - listed == 1  # its name is not longer than that there is one
-    texts = [_with_time(part, unit) for part in sorted((*causes[:listed], *exposure), key=lambda part: -abs(part.us))]
+    parts = list(causes[:listed])
+    for part in exposure:
+        parts.insert(sum(abs(cause.us) > abs(part.us) for cause in parts), part)
+    texts = [_with_time(part, unit) for part in parts]
     if more := causes[listed:]:
         texts.append(_with_time(_Part(f"{len(more)} more", sum(part.us for part in more), ""), unit))
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))

@@ -7,7 +7,7 @@ from msgspec import Struct
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.formatting import percent, percents
+from tracediff.formatting import change, percent, percents, time
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import BUSY_STATES
 
@@ -47,14 +47,16 @@ def _busy(step: StepTime, side: int) -> float:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Critical path: host 53 → 18 %, GPU 47 → 82 %; GPU busy 48 → 84 % of the step``, without what is less of both
-    paths; empty where it is unknown.
+    """``Critical path: host 53 → 18 %, GPU 47 → 82 %; GPU work 28 → 29 ms, busy 48 → 84 %``, without what
+    is less of both paths; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation
     if limits is None or explanation is None:
         return ""
     control, test = limits
-    busy = f"GPU busy {_once(control.gpu_busy, test.gpu_busy)} of the {explanation.period}"
+    times = comparison.gpu_time.time.map(comparison.us)
+    work = time(times.test) if time(times.control) == time(times.test) else change(*times)
+    busy = f"GPU work {work}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
     parts = {"host": _once(control.host, test.host), "GPU": _once(control.gpu, test.gpu)}

@@ -171,18 +171,20 @@ def _changes(title: str, items: Sequence[T], row: Callable[[T], ReportRow], sort
 
 def changed_work(comparison: Comparison, top: int) -> Sums:
     """The ``top`` changes of the work by operator, of work without one by family, the largest first: all that each
-    side's operators launched. The last row is the others, which have no operator.
+    side's operators launched, as far as their time or number changed. The last row is the others, which have no
+    operator.
     """
     has_gpu = bool(comparison.gpu_time.groups)
     words = {op.name: op.significance.word for op in comparison.ops}
     sums = comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
-    top = min(top, sum(abs(change) >= thresholds.CHANGED_WORK * max(steps) for change in changes))
+    least = thresholds.CHANGED_WORK * max(steps)
+    changed = [line for line, us in zip(sums, changes, strict=True) if abs(us) >= least or line.count.delta][:top]
     rows = [
         ReportRow(name=line.name, operator=line.name, time_change=words.get(line.name, ""), **numbers(comparison, line))
-        for line in sums[:top]
+        for line in changed
     ]
-    others = sums[top:]
+    others = [line for line in sums if line not in changed]
     families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
     grouping = "family" if rows and all(row.name in families for row in rows) else "operator"
     return Sums(

@@ -253,14 +253,14 @@ def _in_order(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> Pairs:
     """Positions in ``a`` and ``b``."""
     lists = tuple(zip(sides, (a, b), strict=True))
     contents: list[list[Hashable]] = [[side.content[n] for n in nodes] for side, nodes in lists]
-    labels = [[side.labels[n] for n in nodes] for side, nodes in lists]
+    labels: list[list[Hashable]] = [[side.labels[n] for n in nodes] for side, nodes in lists]
     heavy = [[i for i, n in enumerate(nodes) if side.heavy(n)] for side, nodes in lists]
-    pairs = [
-        (heavy[0][i], heavy[1][j])
-        for i, j in align(
-            *([keys_of_side[i] for i in positions] for keys_of_side, positions in zip(contents, heavy, strict=True))
-        )
-    ]
+    of_heavy: list[list[Hashable]]
+    for keys in (labels, contents):
+        of_heavy = [[of_side[i] for i in some] for of_side, some in zip(keys, heavy, strict=True)]
+        if of_heavy[0] == of_heavy[1]:  # of equal labels: what one holds beside that is no reason for another partner
+            break
+    pairs = [(heavy[0][i], heavy[1][j]) for i, j in align(*of_heavy)]
     for keys in (contents, labels):
         pairs += within_gaps(sorted(pairs), *keys)
     for keys in (contents, labels):

@@ -40,7 +40,8 @@ from tracediff.profile.placement.nesting import (
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
 
-EVENT, QUEUED, HOST, UNKNOWN, BETWEEN = range(5)
+EVENT, QUEUED, HOST, UNKNOWN, BETWEEN, START = range(6)
+"""What a span is; of START see `tracediff.profile.analyses.leaves`."""
 WHOLE = -1
 """Used as a thread code for the host as one thread."""
 

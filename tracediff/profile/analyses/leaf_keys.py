@@ -20,8 +20,11 @@ from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, pai
 from tracediff.profile.placement.scopes import outside_torch
 from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
-KINDS = ("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated")
-GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN, ANNOTATED = range(len(KINDS))
+KINDS = (
+    *("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated"),
+    "start",
+)
+GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN, ANNOTATED, START = range(len(KINDS))
 COLUMNS = ("kind", *KEY, "op", "root")
 
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
@@ -33,8 +36,8 @@ BUILTIN = late(r"<built-in \w+ ([\w.]+)")
 
 class Sources(Struct, dict=True):
     """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
-    recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, and a
-    scope.
+    recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, time
+    in which the file's first GPU event has been launched and does not start, and a scope.
     """
 
     context: Context
@@ -47,7 +50,8 @@ class Sources(Struct, dict=True):
         self.queue = self.event + events
         self.between = self.queue + events
         self.unknown = self.between + events
-        self.scope = self.unknown + 1
+        self.start = self.unknown + 1
+        self.scope = self.start + 1
 
     @cached_property
     def end(self) -> int:
@@ -156,7 +160,7 @@ class Sources(Struct, dict=True):
             )
         scopes = np.flatnonzero(sources >= self.scope)
         kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
-        kind[sources == self.unknown] = UNKNOWN
+        kind[sources == self.unknown], kind[sources == self.start] = UNKNOWN, START
         return {"kind": kind, "name": name, "op": builtin}
 
     @property

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import Int64, combined, cut, distinct, least, most, return_freed, sums
-from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
+from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, START, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
@@ -71,7 +72,10 @@ class PathCells(Struct, frozen=True, kw_only=True):
 def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
     columns, totals = [], []
-    firsts = (EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)
+    firsts = (
+        *((EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)),
+        (START, sources.start),
+    )
     for what, first in firsts:
         some = spans[path.what[spans] == what]
         owner = np.maximum(path.owner[some], 0)
@@ -178,7 +182,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
     position in the lane.
     """
-    path = critical_path(context)
+    path = _with_start(critical_path(context), context)
     sources = Sources(context, path.blocked)
     leaf_of, keys = sources.keys(_others(sources, path), work)
     leaves = max(len(keys["kind"]), 1)
@@ -219,6 +223,25 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     )
 
 
+def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
+    """``path``, in a file without steps with one span from the launch of its first GPU event until that starts, if it
+    leads there: the GPU runs what was launched before the recording, or the profiler starts.
+    """
+    gpu = context.gpu
+    if not context.steps.whole_file or not len(gpu.rows):
+        return path
+    first = int(np.argmin(gpu.start))
+    low, high = int(context.trace.ts[gpu.launch[first]]), int(gpu.start[first])
+    if gpu.launch[first] < 0 or low >= high or not ((path.what == EVENT) & (path.owner == first)).any():
+        return path
+    before = (path.start < high) & (path.end > low)
+    others = np.flatnonzero(~before | (path.start < low))
+    end = np.where(before, np.minimum(path.end, low), path.end)[others]
+    span = {"step": 0, "what": START, "owner": -1, "start": max(low, int(context.completions[0])), "end": high}
+    columns = {name: getattr(path, name)[others] for name in ("step", "what", "owner", "start")}
+    return replace(path, **{name: np.append(column, span[name]) for name, column in (*columns.items(), ("end", end))})
+
+
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
     """The spans of the path in blocks of whole steps: what all are cut into may take as much as the trace."""
     steps = len(context.steps)
@@ -235,7 +258,7 @@ def _others(sources: Sources, path: CriticalPath) -> Int64:
         (
             lanes["python"].rows,
             lanes["annotations"].rows,
-            [sources.nothing, sources.unknown],
+            [sources.nothing, sources.unknown, sources.start],
             *(first + path.owner[path.what == what] for what, first in waiting),
             np.arange(sources.scope, sources.end),
         )
