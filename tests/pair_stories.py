@@ -303,7 +303,7 @@ STORIES = (
         never=(
             ("HcclAllreduce was added", lambda t: any("Allreduce" in c.label and c.what == "added" for c in t.causes)),
             ("there is no GPU time", lambda t: not t.comparison.gpu_time.groups),
-            ("the limit moved", lambda t: "less wait for" in t.text),
+            ("the limit moved", lambda t: " now on the path, not " in t.text),
             ("work starts later", lambda t: "starts later" in t.text),
             (
                 "an operator takes less, which waited unseen",
@@ -459,7 +459,7 @@ STORIES = (
         never=(
             OTHER_PROGRAM,
             ("copies use other memory", lambda t: "memory" in t.reasons()),
-            ("the limit moved", lambda t: "less wait for" in t.text),
+            ("the limit moved", lambda t: " now on the path, not " in t.text),
         ),
     ),
     of_traces("dlrm_8ranks", "dlrm_8ranks", must=(("nothing changed", lambda t: not t.causes and not t.facts),)),

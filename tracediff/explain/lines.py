@@ -23,7 +23,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, counts, percent, plural
+from tracediff.formatting import ARROW, counts, percent
 
 
 class Amount(Struct, frozen=True):
@@ -84,7 +84,12 @@ def lines_of(root: Node) -> Lines:
 
 def _exposed(root: Node) -> str:
     """What most of the exposure is of, in words; empty where nothing is most of it."""
-    parts = [Line((child.label,), part) for child in root.children.values() for part in child.children.values()]
+    parts = [
+        Line((child.label,), part)
+        for child in root.children.values()
+        for part in child.children.values()
+        if part.label != QUEUE  # waiting is no work
+    ]
     largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
     moved = sum(abs(line.node.exposure) for line in parts)
     if largest is None or largest.node.exposure * root.exposure <= 0:
@@ -195,10 +200,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if node.note == SINGLE:
         return ""
     if node.note == REPLACED:
-        (removed, added), noun = node.parts, "operator" if {HOST, OPERATORS} & {*line.trail} else "kernel"
-        return (
-            "replaced" if removed == added == 1 else f"{plural(removed, noun)} replaced by {added}; the largest named"
-        )
+        return "replaced"
     if not node.total.all():
         if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
             return ""
@@ -244,7 +246,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     more = [_place(label) for label, us in large.items() if us > 0]
     less = [_place(label) for label, us in large.items() if us < 0]
     if more and less:
-        return f"less wait for {' and '.join(less)}, more for {' and '.join(more)}"
+        return f"same work: {' and '.join(more)} now on the path, not {' and '.join(less)}"
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tracediff import bounds, thresholds
 from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import PYTHON, QUEUE, Chain, Leaves, Step
+from tracediff.formatting import ARROW
 
 LAUNCHED = ("threads", "tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
@@ -137,7 +138,6 @@ class Node(Struct, eq=False):
         path, total, count: float64[2] of control and test, see `Leaves`.
         effects: float64[5], in the order of EFFECTS; together the change on the path.
         note: REPLACED where what one side has replaced what the other has, SINGLE for a single event.
-        parts: of what was replaced, how many only control and only test has.
     """
 
     label: str
@@ -149,7 +149,6 @@ class Node(Struct, eq=False):
     count: Floats = field(default_factory=lambda: np.zeros(2))
     effects: Floats = field(default_factory=lambda: np.zeros(len(EFFECTS)))
     note: str = ""
-    parts: tuple[int, int] = (0, 0)
 
     @property
     def change(self) -> float:
@@ -248,8 +247,11 @@ def _replace(node: Node) -> None:
     if not all(sides):
         return
     largest = [max(side.values(), key=lambda n: (float(n.total.sum()), n.label)) for side in sides]
-    new = Node(f"{largest[0].label} → {largest[1].label}", node.depth + 1, note=REPLACED)
-    new.parts = len(sides[0]), len(sides[1])
+    names = (
+        first.label if len(side) == 1 else f"{first.label} + {len(side) - 1} more"
+        for first, side in zip(largest, sides, strict=True)
+    )
+    new = Node(ARROW.join(names), node.depth + 1, note=REPLACED)
     for step in (*sides[0], *sides[1]):
         new.take(node.children.pop(step))
     unknown = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE, new.path)
