@@ -152,22 +152,24 @@ def combined(*columns: Int64) -> tuple[Int64, Int64]:
         size = int(column.max()) + 2 if rows else 1
         if values * size > (limit if values <= limit else LARGEST):  # fewer are used than there are
             packed, values = _dense(packed, values, limit)
-        packed = packed * size + column + 1
+        packed *= size
+        packed += column
+        packed += 1
         values *= size
     packed, number = _dense(packed, values, limit)
     first = np.empty(number, np.int64)
-    first[packed[::-1]] = np.arange(rows)[::-1]
+    first[packed[::-1]] = np.arange(rows, dtype=np.int32)[::-1]
     return packed, first
 
 
 def _dense(packed: Int64, values: int, limit: int) -> tuple[Int64, int]:
-    """(``packed``, all below ``values``, as codes in the same order, their number)."""
+    """(``packed``, all below ``values``, as codes in the same order, their number); it is overwritten."""
     if values > limit:
         return _sorted(packed, values)
     present = np.zeros(values, bool)
     present[packed] = True
     code = np.cumsum(present, dtype=np.int32)
-    return code[packed] - np.int64(1), int(code[-1])
+    return np.subtract(code[packed], 1, out=packed), int(code[-1])
 
 
 def _sorted(packed: Int64, values: int) -> tuple[Int64, int]:

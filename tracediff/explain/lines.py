@@ -235,7 +235,7 @@ def _pace(longer: float, slower: str) -> str:
 
 UNKNOWN = "amount of work unknown"
 CODE = "host code between operators"
-UNRECORDED, OTHERS = "not recorded on the other side", " here, others stay"
+UNRECORDED, OTHERS = "not recorded on the other side", "; other work of that name stays"
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
