@@ -113,6 +113,7 @@ SMALL_TABLE = bound(1 << 12, "cells", "of such a table, however few values there
 OPERATORS_AT_ONCE = bound(
     1 << 16, "operators and calls", "of the steps whose critical path is cut into parts at a time"
 )
+NARROW_CODES = bound(1 << 14, "names", "of categories, or of phases, below which 16 bits number them")
 EVENTS_TRIMMED = bound(1 << 17, "events", "of a file from which memory is returned between the parts of its profile")
 TIMELINE_PIXELS = bound(800, "pixels", "of a timeline; shorter events are merged with their neighbours")
 TIMELINE_MARKS = bound(1500, "marks", "of a timeline")

@@ -170,7 +170,8 @@ def test_columns_have_the_types_and_lengths_they_promise(read) -> None:
         )
     )
     assert {c.dtype for c in (found.ts, found.dur)} == {np.dtype(np.int64)}
-    assert {c.dtype for c in (found.name, found.category, found.pid, found.tid, found.phase)} == {np.dtype(np.int32)}
+    assert {c.dtype for c in (found.name, found.pid, found.tid)} == {np.dtype(np.int32)}
+    assert {c.dtype for c in (found.category, found.phase)} == {np.dtype(np.int16)}
     assert {len(c) for c in (found.ts, found.dur, found.name, found.category, found.pid, found.tid, found.phase)} == {3}
     kernels = found.arguments[cat.KERNEL]
     assert (

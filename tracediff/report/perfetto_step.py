@@ -171,7 +171,7 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     there, as text elsewhere.
     """
     width = len(trace.ids) + 1
-    threads = trace.thread[rows]
+    threads = trace.thread(rows)
     complete = trace.dur[rows] >= 0
     alike = {(code // width, str(trace.ids[code % width])): code for code in np.unique(threads[complete]).tolist()}
     moved = {

@@ -92,9 +92,10 @@ class Trace(Struct, kw_only=True):
         ts: int64[n] start in ns on the trace's own clock.
         dur: int64[n] duration in ns, MISSING for events that are not complete ("ph": "X").
         name: int32[n] codes into ``names``.
-        category: int32[n] codes into ``categories`` (tracediff.ingest.model.categories gives the fixed ones).
+        category: int16[n], or int32[n] of many, codes into ``categories`` (tracediff.ingest.model.categories gives the
+            fixed ones).
         pid, tid: int32[n] codes into ``ids`` (process and thread ids as int, str or None).
-        phase: int32[n] codes into ``phases``.
+        phase: int16[n], or int32[n] of many, codes into ``phases``.
         arguments: category code → its events' arguments.
         texts: strings that text arguments refer to.
         torch_functions: those of ``names`` that are Python functions of torch itself.
@@ -125,10 +126,13 @@ class Trace(Struct, kw_only=True):
         """The name of each of the events at ``rows``."""
         return [self.names[code] for code in self.name[rows].tolist()]
 
-    @property
-    def thread(self) -> Int64:
-        """int64[n] code of each event's (process, thread)."""
-        return self.pid.astype(np.int64) * (len(self.ids) + 1) + self.tid
+    def thread(self, rows: Int64) -> Int64:
+        """int32[m], or int64[m] of many ids, code of the (process, thread) of the events at ``rows``."""
+        ids = len(self.ids) + 1
+        code: Int64 = self.pid[rows].astype(np.int32 if ids * ids < 1 << 31 else np.int64)
+        code *= ids
+        code += self.tid[rows]
+        return code
 
     def complete(self, categories: Sequence[int]) -> Int64:
         """Rows of the complete events of ``categories``."""

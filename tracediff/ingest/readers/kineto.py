@@ -118,6 +118,9 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
     names, columns["name"], torch_functions = _reduced_python_names(
         _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
     )
+    for name, values in (("category", decoder.categories), ("phase", decoder.phases)):
+        if len(values) < bounds.NARROW_CODES:  # columns as long as the file
+            columns[name] = columns[name].astype(np.int16)
     trace = Trace(
         file=file,
         meta=meta,

@@ -86,7 +86,7 @@ def _on_threads(trace: Trace, rows: Int64, threads: dict[tuple[int, int], str], 
     """bool[n]: which events at ``rows`` are on a thread with one of these names."""
     width = len(trace.ids) + 1
     thread_codes = [pid * width + tid for (pid, tid), name in threads.items() if name in names]
-    is_on_thread: Bools = np.isin(trace.thread[rows], thread_codes)
+    is_on_thread: Bools = np.isin(trace.thread(rows), thread_codes)
     return is_on_thread
 
 
@@ -95,7 +95,7 @@ def _contain_others(trace: Trace, ops: Int64) -> Bools:
     within each other.
     """
     out = np.zeros(len(ops), bool)
-    place = trace.thread[ops]
+    place = trace.thread(ops)
     for code in np.unique(place).tolist():
         mine = np.flatnonzero(place == code)
         start, end = trace.spans(ops[mine])

@@ -145,7 +145,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     out = np.full(len(rows), -1, np.int64)
     mine = np.flatnonzero(trace.name_matches(matches, lane.rows))
     with_scope = np.flatnonzero(rows >= 0)
-    thread, time = trace.thread[rows[with_scope]], trace.ts[rows[with_scope]]
+    thread, time = trace.thread(rows[with_scope]), trace.ts[rows[with_scope]]
     for code in distinct(thread).tolist():
         scopes, some = mine[lane.thread[mine] == code], thread == code
         if len(scopes):

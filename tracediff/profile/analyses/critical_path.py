@@ -348,7 +348,7 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
         some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
         some = some[np.isin(trace.spans(some)[1], steps.end)]
         if len(some):
-            threads, counts = np.unique(trace.thread[some], return_counts=True)
+            threads, counts = np.unique(trace.thread(some), return_counts=True)
             time_of_thread = dict(zip(threads.tolist(), counts.tolist(), strict=True))
             return int(min(time_of_thread, key=lambda t: (-time_of_thread[t], rank[t])))
     roots = np.flatnonzero(ops.depth == 0)

@@ -106,7 +106,9 @@ class Sources(Struct, dict=True):
                 columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
         keys = {name: np.concatenate([np.zeros(0, np.int64), *(c[name] for c in columns)]) for name in COLUMNS}
         code, first = combined(*keys.values())
-        return code.astype(np.int32)[leaf_of] if len(code) else leaf_of, {name: column[first] for name, column in keys.items()}
+        return code.astype(np.int32)[leaf_of] if len(code) else leaf_of, {
+            name: column[first] for name, column in keys.items()
+        }
 
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""

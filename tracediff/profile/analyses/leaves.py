@@ -182,7 +182,41 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """The leaves of every step; ``work`` are the keys of its GPU events or, without a GPU, of its operators by their
     position in the lane.
     """
+    keys, on_path_cells, totals = _cells(context, work)
+    return_freed(len(context.trace))
+    cells = distinct(np.concatenate([*(some.cell for some in on_path_cells), *(cell for cell, _, _ in totals)]))
+    total, count = (np.zeros(len(cells), np.int64) for _ in range(2))
+    for cell, ns, number in totals:
+        place = np.searchsorted(cells, cell)
+        total[place] += ns
+        count[place] += number
+    path_ns, longest_ns, longest_at, instance = (np.zeros(len(cells), np.int64) for _ in range(4))
+    for some in on_path_cells:
+        place = np.searchsorted(cells, some.cell)
+        path_ns[place], longest_ns[place] = some.ns, some.longest_ns
+        longest_at[place], instance[place] = some.longest_at, some.instance
+    rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
+    step, leaf = np.divmod(cells[rows], max(len(keys["kind"]), 1))
+    return LeafTable(
+        step=step,
+        **{name: column[leaf] for name, column in keys.items()},
+        path_ns=path_ns[rows],
+        total_ns=np.maximum(total, path_ns)[rows],
+        count=count[rows],
+        longest_ns=longest_ns[rows],
+        longest_at=longest_at[rows],
+        following=_following(context, instance[rows]),
+    )
+
+
+def _cells(
+    context: Context, work: WorkKeys
+) -> tuple[dict[str, Int64], list[PathCells], list[tuple[Int64, Int64, Int64]]]:
+    """(columns of the keys of the leaves, the path by cell, sums of `Totals` by cell as of `_summed`), in parts; a cell
+    is step × leaves + leaf.
+    """
     path = _with_start(critical_path(context), context)
+    return_freed(len(context.trace))
     sources = Sources(context, path.blocked)
     leaf_of, keys = sources.keys(_others(sources, path), work)
     leaves = max(len(keys["kind"]), 1)
@@ -198,29 +232,7 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
         on_path_cells.append(_path_cells(parts, cell_of(parts)))
         totals += [_summed(some, cell_of(some)) for some in aside]
     totals += [_summed(some, cell_of(some)) for some in of_steps(sources, path)]
-    cells = distinct(np.concatenate([*(some.cell for some in on_path_cells), *(cell for cell, _, _ in totals)]))
-    total, count = (np.zeros(len(cells), np.int64) for _ in range(2))
-    for cell, ns, number in totals:
-        place = np.searchsorted(cells, cell)
-        total[place] += ns
-        count[place] += number
-    path_ns, longest_ns, longest_at, instance = (np.zeros(len(cells), np.int64) for _ in range(4))
-    for some in on_path_cells:
-        place = np.searchsorted(cells, some.cell)
-        path_ns[place], longest_ns[place] = some.ns, some.longest_ns
-        longest_at[place], instance[place] = some.longest_at, some.instance
-    rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
-    step, leaf = np.divmod(cells[rows], leaves)
-    return LeafTable(
-        step=step,
-        **{name: column[leaf] for name, column in keys.items()},
-        path_ns=path_ns[rows],
-        total_ns=np.maximum(total, path_ns)[rows],
-        count=count[rows],
-        longest_ns=longest_ns[rows],
-        longest_at=longest_at[rows],
-        following=_following(context, instance[rows]),
-    )
+    return keys, on_path_cells, totals
 
 
 def _with_start(path: CriticalPath, context: Context) -> CriticalPath:

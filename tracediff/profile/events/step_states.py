@@ -181,7 +181,7 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
     annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
     starts = annotations[np.isin(trace.ts[annotations], steps.start)]
-    step_threads = trace.thread[starts]
+    step_threads = trace.thread(starts)
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
     firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
 

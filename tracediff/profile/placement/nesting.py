@@ -26,9 +26,9 @@ class Lane(Struct, frozen=True, kw_only=True):
 
     Attributes:
         rows: int64[n] rows of the trace.
-        thread: int64[n] code of (process, thread).
+        thread: int32[n], or int64[n] of many ids, code of (process, thread).
         start, end: int64[n] in ns; an end beyond the parent's is cut there.
-        parent: int64[n] position in this lane of the enclosing scope, −1 for roots.
+        parent: int32[n] position in this lane of the enclosing scope, −1 for roots.
         depth: int16[n], 0 for roots.
         self_ns: int64[n] duration less direct children; over a lane Σ self = Σ roots.
     """
@@ -61,7 +61,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     """The lane made of the complete events ``rows``."""
     if not len(rows):
         return EMPTY
-    rows, thread = _outer_first(trace, rows, trace.thread[rows])
+    rows, thread = _outer_first(trace, rows, trace.thread(rows))
     start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
     is_included = depth < bounds.SCOPES
@@ -85,6 +85,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     self_ns, depth = end - start, depth.astype(np.int16)  # narrow numbers are sorted in linear time
     inner = parent >= 0
     np.subtract.at(self_ns, parent[inner], (end - start)[inner])
+    parent = parent.astype(np.int32)
     return Lane(rows=rows, thread=thread, start=start, end=end, parent=parent, depth=depth, self_ns=self_ns)
 
 

@@ -194,7 +194,7 @@ def _threads(context: Context, device: Allocations) -> Int64:
         return str(trace.ids[code // base]), str(trace.ids[code % base])
 
     thread_of_text = {text(code): code for code in np.unique(ops.thread).tolist()}
-    codes, inverse = np.unique(trace.thread[device.rows], return_inverse=True)
+    codes, inverse = np.unique(trace.thread(device.rows), return_inverse=True)
     return np.array([thread_of_text.get(text(code), -1) for code in codes.tolist()], np.int64)[inverse]
 
 
