@@ -53,7 +53,7 @@ def test_a_pipe_is_not_cut(monkeypatch):
 def test_verbose_has_everything():
     lines = screen("timesformer_h100", "timesformer_mi300", "-v", env={"COLUMNS": "120"})
     text = "\n".join(lines)
-    assert "driver (CUDA 12.9 → HIP 6.4): different GPU driver versions" in text
+    assert "driver (CUDA 12.9 → HIP 6.4): different versions of CUDA or HIP" in text
     assert "Largest changes on the host (self time)" in text
 
 

@@ -222,7 +222,7 @@ def opposed(change: float, other: float) -> bool:
 def is_different(change: float, basis: str = STEP) -> str:
     """``is 24 % faster per step``, or that there is no difference."""
     if abs(change) < thresholds.NO_DIFFERENCE:
-        return f"takes as long {basis} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
+        return f"takes the same time {basis} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
     text = change_text(change)
     return f"{'takes' if text.endswith('as long') else 'is'} {text} {basis}"
 

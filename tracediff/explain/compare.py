@@ -38,7 +38,16 @@ from tracediff.diff.verdict import (
     refused,
 )
 from tracediff.explain.explanation import Compared, Explanation, explain
-from tracediff.explain.facts import AS_OFTEN, BACKLOG, LATE_START, OTHER_PROGRAM, REWRITTEN, WORK_DIFFERS, Fact
+from tracediff.explain.facts import (
+    AS_OFTEN,
+    BACKLOG,
+    LATE_START,
+    OTHER_PROGRAM,
+    REWRITTEN,
+    UNKNOWN_WORK,
+    WORK_DIFFERS,
+    Fact,
+)
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
 from tracediff.pair import Pair
@@ -223,7 +232,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     if unprofiled is None and any(fact.code == BACKLOG for fact in explanation.facts):
         verdict = of_no_steady_state(verdict)
     others = [fact for fact in explanation.facts if fact.times_are_for]
-    other = min(others, key=lambda fact: fact.code == LATE_START, default=None)
+    other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
     if other is None or verdict.ratio is None:
         return verdict
     whole_files = comparison.control.whole_file and comparison.test.whole_file

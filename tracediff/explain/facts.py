@@ -60,8 +60,8 @@ class Fact(Struct, frozen=True):
         """What the verdict gives the times for instead of calling a side faster; empty if it may."""
         if self.code == LATE_START:
             return f"of which {self.control} → {self.test} is waiting for the first GPU event"
-        if self.code == OTHER_PROGRAM:
-            return "in other code"
+        if self.code in (OTHER_PROGRAM, UNKNOWN_WORK):
+            return "in other code" if self.code == OTHER_PROGRAM else "for work that may differ"
         return "for different work" if self.is_other_work else "on another rank" if self.code == OTHER_RANKS else ""
 
 
@@ -283,7 +283,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    what = f"operators cannot be compared, and amounts are known for {part} of the time"
+    what = f"operators do not compare, amounts are known for {part} of it"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
 
 

@@ -23,7 +23,7 @@ from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.views import every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
-from tracediff.profile.analyses.leaf_keys import BUILTIN
+from tracediff.profile.analyses.leaf_keys import BUILTIN, CAPTURE
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import CODE
@@ -262,7 +262,8 @@ class _Labels:
         if key.kind == "loading":
             return HOST, LOADING
         if key.kind == "compiling":
-            return HOST, COMPILING, key.name.replace(" (dynamo_timed)", "")
+            name = key.name.replace(" (dynamo_timed)", "")
+            return HOST, COMPILING, f"capture of a graph ({name})" if CAPTURE in name else name
         if key.kind == "start":
             return HOST, START
         if key.kind == "queue":

@@ -215,7 +215,9 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if amount is None or effect == "time":
         return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
     longer, rate = test / control, amount.ratio / (test / control)
-    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} of it known)"
+    known_note = (
+        "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)} of its time)"
+    )
     same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
         changed = abs(log(longer)) > thresholds.SAME_RATIO

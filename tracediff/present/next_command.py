@@ -24,7 +24,7 @@ PARTS = {
 }
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
-WITH_STEPS = "record after the warm-up, with p.step() after each step"
+WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 MORE_RUNS = "record more runs per side"
 

@@ -186,7 +186,8 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     ]
     others = [line for line in sums if line not in changed]
     families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
-    grouping = "family" if rows and all(row.name in families for row in rows) else "operator"
+    of_families = sum(row.name in families for row in rows)
+    grouping = "operator" if not of_families else "family" if of_families == len(rows) else "operator or family"
     return Sums(
         title=f"GPU work by {grouping}" if has_gpu else "Operators (self time)",
         rows=[*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
