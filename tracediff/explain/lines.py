@@ -117,7 +117,7 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         return _cut(children[0], scale, inner)
     counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
     if not counting or (
-        node.label not in ALWAYS_SPLIT and node.agrees and _is_worth_a_line(node, scale) and _stands_for(node, counting)
+        node.label not in ALWAYS_SPLIT and node.agrees and _is_worth_a_line(node, scale) and _stands_for(node, counting, trail)
     ):
         return [Line(trail, node)]
     return [line for child in counting for line in _cut(child, scale, inner)]
@@ -127,14 +127,15 @@ def _is_worth_a_line(node: Node, scale: float) -> bool:
     return abs(node.work) >= thresholds.WORTH_A_LINE * scale
 
 
-def _stands_for(node: Node, counting: list[Node]) -> bool:
+def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> bool:
     """Whether one line for ``node`` says as much as lines for its children."""
     children = node.children.values()
     movement = sum(abs(child.work) for child in children)
     effect, share = node.main_effect
     largest = max(children, key=lambda child: abs(child.work))
     is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement
-    if effect == "amount" and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
+    more_or_less = effect == "amount" or (effect == "presence" and len(trail) == 2 and not is_of_one)
+    if more_or_less and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
         # a small part that grew is what changed; a large one stands for the rest
         return not is_of_one or float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
     if node.depth == 1 and node.label in (GPU, OPERATORS):
