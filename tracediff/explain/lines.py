@@ -117,7 +117,10 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         return _cut(children[0], scale, inner)
     counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
     if not counting or (
-        node.label not in ALWAYS_SPLIT and node.agrees and _is_worth_a_line(node, scale) and _stands_for(node, counting, trail)
+        node.label not in ALWAYS_SPLIT
+        and node.agrees
+        and _is_worth_a_line(node, scale)
+        and _stands_for(node, counting, trail)
     ):
         return [Line(trail, node)]
     return [line for child in counting for line in _cut(child, scale, inner)]
