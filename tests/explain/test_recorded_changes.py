@@ -425,3 +425,26 @@ def test_what_a_call_holds_beside_its_product_gives_it_no_other_partner(tmp_path
     for group in comparison.gpu_time.groups:
         control, test = ({m.name for m in side} for side in group.members)
         assert control == test
+
+
+def passes(again):
+    """Two products of the forward pass, and two of the backward pass, in which those of the forward pass run again."""
+    events = [step(1, 0, 400)]
+    for i in range(2):
+        forward = f"sgemm_fwd_{'ab'[i]}", 100
+        events += launch(i, *forward, 500 + 100 * i, "aten::addmm", at=10 + 20 * i, host=15)
+        events += [op("AddmmBackward0", 100 + 100 * i, 80)]
+        if again:
+            events += launch(10 + i, *forward, 1000 + 200 * i, "aten::addmm", at=105 + 100 * i, host=15)
+        events += launch(20 + i, "sgemm_bwd", 100, 1100 + 200 * i, "aten::mm", at=130 + 100 * i, host=15)
+    return events
+
+
+@pytest.mark.parametrize(("sides", "words"), [((False, True), "added in"), ((True, False), "removed from")])
+def test_what_runs_again_in_another_phase_is_said(tmp_path, sides, words):
+    comparison = compared(
+        tmp_path, {name: passes(again) for name, again in zip(("before", "after"), sides, strict=True)}
+    )
+    first = comparison.explanation.causes[0]
+    assert first.label == "aten::addmm (gemm)"
+    assert f"{words} the backward pass" in {reason.text for reason in first.reasons if reason.code == "phase"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from msgspec import Struct
 
@@ -21,10 +21,12 @@ from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.placement.scopes import OPTIMIZER, OTHER, PHASES, UNKNOWN
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""
+NO_PHASE = PHASES[OTHER], PHASES[UNKNOWN]
 TF32 = "tf32"
 """In the names of kernels that compute float32 in fewer bits."""
 MEMORY_KIND = late(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
@@ -231,6 +233,20 @@ def _counts(work: NodeWork) -> Reason | None:
     return Reason("count", f"{counts(*number)} {'calls' if has_calls else _noun(work.groups)}")
 
 
+def _phase(work: NodeWork) -> Reason | None:
+    """The phase of all that only one side does, where both sides do the same work in other phases: as checkpoints have
+    the forward pass computed again in the backward pass.
+    """
+    one_sided = [group for group in work.groups if not all(group.members)]
+    phases = {m.phase for g in one_sided for m in chain(*g.members)}
+    others = {m.phase for g in work.groups if all(g.members) for m in chain(*g.members)}
+    if len(phases) != 1 or not others or not phases.isdisjoint((*others, *NO_PHASE)):
+        return None
+    (phase,), sides = phases, {bool(group.members.test) for group in one_sided}
+    place = "the optimizer" if phase == PHASES[OPTIMIZER] else f"the {phase} pass"
+    return Reason("phase", f"{'added in' if True in sides else 'removed from'} {place}") if len(sides) == 1 else None
+
+
 def _line(work: NodeWork) -> Reason | None:
     """The line of code outside of torch that most of the time, of the side on which it is larger, runs for."""
     sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
@@ -268,5 +284,6 @@ RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
     _tensor_cores,
     _kernels,
     _counts,
+    _phase,
     _line,
 )
