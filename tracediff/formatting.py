@@ -138,6 +138,11 @@ def change(control: float, test: float) -> str:
     return _both(time_unit, control, test)
 
 
+def with_more(names: str, more: int) -> str:
+    """``aten::mul + 2 more``."""
+    return f"{names} + {more} more" if more > 0 else names
+
+
 def size(amount: float) -> str:
     """Bytes: ``4.49 GB``."""
     return byte_unit([amount]).text(amount)

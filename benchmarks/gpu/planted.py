@@ -163,6 +163,9 @@ REHEARSED = {"width": 64, "tokens": 32, "batch": 2, "layers": 2}
 WIDE = {"load_mb": 128}
 
 
+Step = Callable[[], object]
+
+
 @dataclass(frozen=True)
 class Pair:
     """A change: what is true of it, and the step's arguments without it and with it."""
@@ -171,7 +174,7 @@ class Pair:
     size: dict[str, Any]
     before: dict[str, Any]
     after: dict[str, Any]
-    make: Callable[..., Callable[[], object]] = lambda **given: Program(**given).make()
+    make: Callable[..., Step] = lambda **given: Program(**given).make()
     needs_gpu: bool = False
 
 
@@ -242,7 +245,7 @@ def record(pairs: Mapping[str, Pair], rehearsed: Mapping[str, Any]) -> None:
         (asked.out / "truth.tsv").write_text("pair\tside\tstep_ms\ttruth\n" + "\n".join(truths) + "\n")
 
 
-def record_steps_of(step: Callable[[], object], folder: Path) -> None:
+def record_steps_of(step: Step, folder: Path) -> None:
     """Three steps with Python stacks as a run of the set ``folder``."""
     with record_steps(folder, active=3, with_stack=True) as recorder:
         for _ in range(6):
@@ -250,7 +253,7 @@ def record_steps_of(step: Callable[[], object], folder: Path) -> None:
             recorder.step()
 
 
-def record_plain(step: Callable[[], object], folder: Path) -> None:
+def record_plain(step: Step, folder: Path) -> None:
     """Three steps in one file that has no steps."""
     folder.mkdir(parents=True)
     with torch.profiler.profile() as profiler:
@@ -259,7 +262,7 @@ def record_plain(step: Callable[[], object], folder: Path) -> None:
     profiler.export_chrome_trace(str(folder / "trace.json.gz"))
 
 
-def timed(step: Callable[[], object], device: str) -> float:
+def timed(step: Step, device: str) -> float:
     """Seconds of the median of ten steps without the profiler."""
     times = []
     for _ in range(10):

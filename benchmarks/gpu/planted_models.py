@@ -5,15 +5,12 @@ python benchmarks/gpu/planted_models.py OUT [--device cpu] [--only NAME …] wri
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 
 import torch
-from planted import Pair, record
+from planted import Pair, Step, record
 from torch import nn
 from torch.nn import functional as F
-
-Step = Callable[[], object]
 
 
 def experts(*, device: str, width: int, tokens: int, looped: bool = False, reduced: bool = True, **_: object) -> Step:
@@ -57,17 +54,14 @@ def attend(
     optimizer: str = "AdamW",
     sorted_: bool = False,
     on_host: bool = False,
-    capturable: bool = False,
     **_: object,
 ) -> Step:
     """A training step of four attention blocks."""
     torch.manual_seed(0)
     blocks = nn.ModuleList(nn.ModuleList([nn.Linear(width, 3 * width), nn.Linear(width, width)]) for _ in range(4))
     blocks = blocks.to(device, torch.bfloat16 if weights == "bf16" else torch.float32)
-    update = getattr(torch.optim, optimizer)(
-        blocks.parameters(), lr=1e-3, **({"capturable": True} if capturable else {})
-    )
-    images = torch.rand(batch, tokens, width).pin_memory() if device == "cuda" else torch.rand(batch, tokens, width)
+    update = getattr(torch.optim, optimizer)(blocks.parameters(), lr=1e-3)
+    images = torch.rand(batch, tokens, width, pin_memory=device == "cuda")
     mask = torch.ones(tokens, tokens, dtype=torch.bool, device=device).tril() if masked else None
 
     def step() -> None:

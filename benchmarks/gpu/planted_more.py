@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
-from planted import Pair, record
+from planted import Pair, Step, record
 from torch import nn
 from torch.nn import functional as F
 
-Step = Callable[[], object]
 REHEARSED = {"width": 64, "layers": 2, "tokens": 32, "batch": 2, "words": 500, "size": 32}
 LARGE = {"width": 1024, "layers": 4, "tokens": 512, "batch": 16, "words": 32768}
 
@@ -68,7 +67,7 @@ def written_gelu(x: torch.Tensor) -> torch.Tensor:
 
 def train(
     *,
-    device: str = "cuda",
+    device: str,
     width: int,
     layers: int,
     tokens: int,
@@ -127,7 +126,7 @@ def train(
 
 def decode(
     *,
-    device: str = "cuda",
+    device: str,
     width: int,
     layers: int,
     tokens: int,
@@ -169,7 +168,7 @@ def decode(
 
 def convolve(
     *,
-    device: str = "cuda",
+    device: str,
     batch: int,
     size: int,
     channels: int = 64,

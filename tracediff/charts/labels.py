@@ -70,10 +70,13 @@ def sides_of(subject: Comparison | Analysis) -> tuple[Side, ...]:
 
 def side_names(subject: Comparison | Analysis) -> tuple[str, ...]:
     """Legend entries of control and test, or of the one set, safe."""
-    sides = sides_of(subject)
-    if len(sides) == 1:
-        return (label(sides[0].label, 28),)
-    return tuple(f"{which}: {label(side.label, 28)}" for which, side in zip(SIDES, sides, strict=True))
+    names = set_names(subject)
+    return names if len(names) == 1 else tuple(f"{which}: {name}" for which, name in zip(SIDES, names, strict=True))
+
+
+def set_names(subject: Comparison | Analysis) -> tuple[str, ...]:
+    """The sets' own names, safe."""
+    return tuple(label(side.label, 28) for side in sides_of(subject))
 
 
 def has_gpu(subject: Comparison | Analysis) -> bool:

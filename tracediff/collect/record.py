@@ -76,7 +76,7 @@ class Recorder:
 
             self._profiler.add_metadata("torch_version", torch.__version__)  # earlier, torch drops it with a warning
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Measure after the last recorded step, before the profiler writes the file: what it takes is in no step."""
         self.waiting = self._waiting()
         self.used_gpu = _gpu_allocations() > self._allocations
@@ -198,7 +198,7 @@ def recording(
     def action_of(step: int) -> Any:
         """What the profiler does in ``step``; it asks between the end of one and the begin of the next."""
         if step == needed:
-            recorder.end()
+            recorder._end()
         return schedule(max(step, wait))
 
     def start() -> Any:

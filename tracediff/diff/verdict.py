@@ -201,11 +201,15 @@ def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tu
         return f"{labels[0]} has no step time to compare with"
     change = means[1] / means[0] - 1
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
-    far = far_apart(change, by_median)
-    if not (far or opposed(change, by_median)):
+    if not contradicting(change, by_median):
         return f"{labels[1]} {is_different(change, basis)}"
     mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
     return f"{labels[1]} {is_different(by_median, basis)} by the median (mean: {mean}, by outlying steps or runs)"
+
+
+def contradicting(change: float, other: float) -> bool:
+    """Whether two measures of a relative change contradict each other, by their size or by their direction."""
+    return far_apart(change, other) or opposed(change, other)
 
 
 def far_apart(change: float, other: float) -> bool:
@@ -215,7 +219,7 @@ def far_apart(change: float, other: float) -> bool:
 
 
 def opposed(change: float, other: float) -> bool:
-    """Whether two measures of a relative change contradict each other by their direction."""
+    """Whether two measures of a relative change have opposite directions."""
     return min(change, other) < -thresholds.NO_DIFFERENCE and max(change, other) > thresholds.NO_DIFFERENCE
 
 
@@ -346,7 +350,7 @@ def judge_unprofiled(
 def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
     """Whether the changes of the medians with and without the profiler are far apart, or of opposite directions."""
     profiled = verdict.median_test_us / verdict.median_control_us - 1 if verdict.median_control_us else 0.0
-    return far_apart(profiled, unprofiled.change) or opposed(profiled, unprofiled.change)
+    return contradicting(profiled, unprofiled.change)
 
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:

@@ -17,7 +17,7 @@ from tracediff import bounds
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import PLACED, Item
 from tracediff.diff.ops import GPU_WORK
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import NONE, Pair, total
 from tracediff.patterns import late
@@ -273,8 +273,7 @@ class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
 
 def _some(names: tuple[str, ...]) -> str:
     """The first of ``names``, and how many more there are."""
-    more = [f"{len(names) - bounds.PARTS_NAMED} more"] if len(names) > bounds.PARTS_NAMED else []
-    return " + ".join([*names[: bounds.PARTS_NAMED], *more])
+    return with_more(" + ".join(names[: bounds.PARTS_NAMED]), len(names) - bounds.PARTS_NAMED)
 
 
 def work_changes(work: WorkTime) -> list[WorkChange]:
@@ -364,7 +363,7 @@ def operators_of(members: Iterable[Member]) -> str:
     """The first operator of one side, and how many more there are; empty of GPU work that none launched."""
     names = dict.fromkeys(name for m in members if (name := m.op if m.category in GPU_WORK else m.name))
     first = next(iter(names), "")
-    return f"{first} + {len(names) - 1} more" if len(names) > 1 else display_name(first) if first else ""
+    return with_more(first, len(names) - 1) if len(names) > 1 else display_name(first) if first else ""
 
 
 def _shapes(group: Group) -> str:

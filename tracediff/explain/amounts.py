@@ -201,7 +201,7 @@ def _threads(item: Item) -> int | None:
 
 
 def _tiles(item: Item) -> int | None:
-    grid, tile = _grid(item), BLOCK_TILE.search(item.work.name)
     if PERSISTENT.search(item.work.name):
         return None
+    grid, tile = _grid(item), BLOCK_TILE.search(item.work.name)
     return grid[0] * int(tile[1]) * int(tile[2]) if grid and tile else None

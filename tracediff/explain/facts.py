@@ -15,7 +15,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
-from tracediff.diff.verdict import far_apart, opposed
+from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
@@ -34,6 +34,17 @@ NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
+
+
+TIMES_ARE_FOR = {
+    WORK_DIFFERS: "for different work",
+    AS_OFTEN: "for different work",
+    OTHER_PROGRAM: "in other code",
+    OTHER_RANKS: "on another rank",
+    UNKNOWN_WORK: "for work that may differ",
+    LATE_START: "of which {} → {} is waiting for the first GPU event",
+}
+"""What a verdict gives its times for if there is such a fact, with the fact's values."""
 
 
 class Fact(Struct, frozen=True):
@@ -58,11 +69,7 @@ class Fact(Struct, frozen=True):
     @property
     def times_are_for(self) -> str:
         """What the verdict gives the times for instead of calling a side faster; empty if it may."""
-        if self.code == LATE_START:
-            return f"of which {self.control} → {self.test} is waiting for the first GPU event"
-        if self.code in (OTHER_PROGRAM, UNKNOWN_WORK):
-            return "in other code" if self.code == OTHER_PROGRAM else "for work that may differ"
-        return "for different work" if self.is_other_work else "on another rank" if self.code == OTHER_RANKS else ""
+        return TIMES_ARE_FOR.get(self.code, "").format(self.control, self.test)
 
 
 def facts_of(
@@ -372,8 +379,7 @@ def _late_start(leaves: Leaves) -> list[Fact]:
     rest = whole - start
     if not start.any() or not rest.all():
         return []
-    changes = [float(ns[1] / ns[0] - 1) for ns in (whole, rest)]
-    if not (far_apart(*changes) or opposed(*changes)):
+    if not contradicting(*(float(ns[1] / ns[0] - 1) for ns in (whole, rest))):
         return []
     took = change(*(start / 1000))
     text = f"until the first GPU event starts ({took}), the GPU runs earlier work, or the profiler starts"

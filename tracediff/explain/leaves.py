@@ -18,7 +18,7 @@ from tracediff.aggregate.call_tree import CallTree, Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats, Int64
-from tracediff.diff.groups import Group
+from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.views import every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW
@@ -310,9 +310,7 @@ def _operators(group: Group) -> str:
     names = [operators_of(members) for members in group.members]
     if not any(names) or not all(group.members):
         return "".join(names)
-    sides = [
-        name or display_name(match_name(members[0].name)) for name, members in zip(names, group.members, strict=True)
-    ]
+    sides = [name or largest_kernel(members) for name, members in zip(names, group.members, strict=True)]
     return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
 
 
@@ -337,9 +335,14 @@ def call_names(names: Iterable[str]) -> dict[str, str]:
     return {name: name if len(alike) == 1 else role for role, alike in by_role.items() for name in alike}
 
 
+def largest_kernel(members: Sequence[Member]) -> str:
+    """Readable name of the largest work of one side of a group; empty where it has none."""
+    return display_name(match_name(members[0].name)) if members else ""
+
+
 def kernels_of(group: Group) -> str:
     """The call and the kernels of a group, of both sides where they differ."""
-    names = [display_name(match_name(members[0].name)) if members else "" for members in group.members]
+    names = [largest_kernel(members) for members in group.members]
     kernels = names[0] if names[0] == names[1] else " → ".join(filter(None, names))
     call = group.call or ""
     return call if call and call.split("(")[0] == kernels else f"{call} {kernels}".strip()

@@ -12,15 +12,13 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
-from tracediff.explain.leaves import UNPAIRED, Single
+from tracediff.explain.leaves import UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, counts, percents, time
 from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
-from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import uses_tensor_cores
-from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import OPTIMIZER, OTHER, PHASES, UNKNOWN
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
@@ -117,7 +115,7 @@ def replaced_kernels(groups: Sequence[Group]) -> tuple[str, str, str]:
     """The names of both sides' kernels of the pair that takes most time, and how many more pairs of names there are."""
     times: Counter[tuple[str, ...]] = Counter()
     for group in groups:
-        times[tuple(display_name(match_name(side[0].name)) for side in group.members)] += sum(group.time)
+        times[tuple(map(largest_kernel, group.members))] += sum(group.time)
     control, test = max(times, key=lambda names: (times[names], names))
     return control, test, f" and {len(times) - 1} more" if len(times) > 1 else ""
 

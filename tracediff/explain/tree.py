@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tracediff import bounds, thresholds
 from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import PYTHON, QUEUE, Chain, Leaves, Step
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, with_more
 
 LAUNCHED = ("threads", "tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
@@ -247,10 +247,7 @@ def _replace(node: Node) -> None:
     if not all(sides):
         return
     largest = [max(side.values(), key=lambda n: (float(n.total.sum()), n.label)) for side in sides]
-    names = (
-        first.label if len(side) == 1 else f"{first.label} + {len(side) - 1} more"
-        for first, side in zip(largest, sides, strict=True)
-    )
+    names = (with_more(first.label, len(side) - 1) for first, side in zip(largest, sides, strict=True))
     new = Node(ARROW.join(names), node.depth + 1, note=REPLACED)
     for step in (*sides[0], *sides[1]):
         new.take(node.children.pop(step))

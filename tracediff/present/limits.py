@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from tracediff.diff.accounts import StepTime
@@ -54,8 +56,7 @@ def limits_sentence(comparison: Comparison) -> str:
     if limits is None or explanation is None:
         return ""
     control, test = limits
-    times = comparison.gpu_time.time.map(comparison.us)
-    work = time(times.test) if time(times.control) == time(times.test) else change(*times)
+    work = _once(*comparison.gpu_time.time.map(comparison.us), time, change)
     busy = f"GPU work {work}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
@@ -64,6 +65,11 @@ def limits_sentence(comparison: Comparison) -> str:
     return f"Critical path: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
 
 
-def _once(control: float, test: float) -> str:
-    """Both parts, or one where they read the same."""
-    return percent(test) if percent(control) == percent(test) else percents(control, test)
+def _once(
+    control: float,
+    test: float,
+    one: Callable[[float], str] = percent,
+    both: Callable[[float, float], str] = percents,
+) -> str:
+    """Both sides' value, or one where they read the same."""
+    return one(test) if one(control) == one(test) else both(control, test)

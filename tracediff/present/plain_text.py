@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -11,6 +10,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from tracediff.formatting import ARROW, plural
+from tracediff.patterns import late
 
 
 class Table(Struct, frozen=True):
@@ -40,7 +40,7 @@ def no_rows_shown(more: int, otherwise: str) -> str:
 ELLIPSIS = "…"
 BEFORE_DIFFERENCE = 2
 """Characters shown before the first difference of names that begin alike."""
-SHAPES = re.compile(r"\(\[[^()]*\)")
+SHAPES = late(r"\(\[[^()]*\)")
 """Of the tensors of a call."""
 LEAST = 10
 """Characters below which a name is only cut at its end."""

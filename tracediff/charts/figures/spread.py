@@ -7,7 +7,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from tracediff import bounds
-from tracediff.charts.labels import in_which, label, side_names, sides_of
+from tracediff.charts.labels import in_which, label, set_names, side_names, sides_of
 from tracediff.charts.marks import data_array, hovers, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -85,7 +85,7 @@ def _title(subject: Comparison | Analysis) -> str:
         periods = [step.period_ns / 1000 for run in subject.side.steps.values() for step in run]
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
     verdict = subject.verdict
-    names = [label(side.label, 28) for side in sides_of(subject)]
+    names = set_names(subject)
     medians = (
         f"The median step takes {time(verdict.median_control_us)} in {names[0]}, "
         f"{time(verdict.median_test_us)} in {names[1]}"

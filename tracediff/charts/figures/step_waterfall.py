@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.charts.labels import has_gpu, label, not_compared, side_names, sides_of
+from tracediff.charts.labels import has_gpu, label, not_compared, set_names, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
@@ -46,7 +46,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     ends = comparison.step_time.period.map(us)
     changes = _changes(comparison)
     totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
-    unit, names = time_unit(ends), tuple(label(side.label, 28) for side in sides_of(comparison))
+    unit, names = time_unit(ends), set_names(comparison)
     figure = go.Figure()
     _totals(
         figure,

@@ -73,7 +73,10 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
     columns, totals = [], []
     firsts = (
-        *((EVENT, sources.event), (QUEUED, sources.queue), (BETWEEN, sources.between), (UNKNOWN, sources.unknown)),
+        (EVENT, sources.event),
+        (QUEUED, sources.queue),
+        (BETWEEN, sources.between),
+        (UNKNOWN, sources.unknown),
         (START, sources.start),
     )
     for what, first in firsts:
@@ -248,10 +251,10 @@ def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
         return path
     before = (path.start < high) & (path.end > low)
     others = np.flatnonzero(~before | (path.start < low))
-    end = np.where(before, np.minimum(path.end, low), path.end)[others]
-    span = {"step": 0, "what": START, "owner": -1, "start": max(low, int(context.completions[0])), "end": high}
-    columns = {name: getattr(path, name)[others] for name in ("step", "what", "owner", "start")}
-    return replace(path, **{name: np.append(column, span[name]) for name, column in (*columns.items(), ("end", end))})
+    span = {"step": 0, "what": START, "owner": -1, "start": low, "end": high}
+    columns = {name: getattr(path, name)[others] for name in span}
+    columns["end"] = np.where(before[others], low, columns["end"])
+    return replace(path, **{name: np.append(column, span[name]) for name, column in columns.items()})
 
 
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
