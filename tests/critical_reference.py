@@ -192,9 +192,9 @@ class Walk:
                     return
                 cause = self.waited_for(g)
                 if cause:
-                    time, g = self.add(s, self.queue(g, cause), min(cause["end"], time), time, low), cause
+                    time, g = self.wait(s, g, cause, min(cause["end"], time), low), cause
                 elif g["launch"]:
-                    time, launch, g = self.add(s, self.queue(g), self.returned(g), time, low), g["launch"], None
+                    time, launch, g = self.wait(s, g, None, self.returned(g), low), g["launch"], None
                 else:
                     time = self.add(s, ("unknown", "launch not in the file"), low, time, low)
                 continue
@@ -215,6 +215,19 @@ class Walk:
             doing = self.innermost_at(launch["tid"], time) if launch else self.doing(time)
             start = max([until, *(t for t in self.edges if t < time)])
             time = self.add(s, self.label(doing), start, time, low, doing)
+
+    def wait(self, s: int, g: Event, cause: Event | None, since: int, low: int) -> int:
+        """Charge what ``g`` waits ``since`` then: of long waits what occupies the GPU, if something does."""
+
+        def engine(e: Event) -> tuple[Any, ...]:
+            return e["args"]["device"], e["cat"] == "kernel"
+
+        others = [o for o in self.gpu if engine(o) == engine(g) and g["ts"] - since > 100_000]
+        times = sorted({since, g["ts"], *(t for o in others for t in (o["ts"], o["end"]) if since < t < g["ts"])})
+        for a, b in pairwise(times):
+            running = min((o for o in others if o["ts"] <= a < o["end"]), key=lambda o: o["ts"], default=None)
+            self.add(s, self.label(running) if running else self.queue(g, cause), a, b, low, running)
+        return min(max(since, low), g["ts"])
 
     def total(self) -> Counter[tuple[int, str, str]]:
         out: Counter[tuple[int, str, str]] = Counter()

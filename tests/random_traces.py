@@ -55,6 +55,16 @@ def trace_events(draw, gpu: bool = True, most_steps: int = 4):
 
 
 @st.composite
+def long_trace_events(draw):
+    """The same, of some in times 20 times as long, beside a kernel of another stream that may take as
+    long as all."""
+    factor = draw(st.sampled_from((1, 20, 20)))
+    events = [{k: v * factor if k in ("ts", "dur") else v for k, v in e.items()} for e in draw(trace_events())]
+    end = max(e["ts"] + e["dur"] for e in events)
+    return [*events, kernel("long", draw(st.integers(0, end // 2)), draw(st.integers(0, end)), 998, stream=20)]
+
+
+@st.composite
 def scattered_events(draw, gpu: bool = True):
     """Events of one file that need not nest: operators before, around and across steps, steps that overlap or have no
     length, launches in no step.

@@ -235,7 +235,11 @@ FOLLOWS_NS = decides(
     "critical",
 )
 UNRECORDED_WAIT_NS = decides(
-    100_000, "ns", "of waiting from which an event waited for another stream although no record says so", "critical"
+    100_000,
+    "ns",
+    "of waiting from which it is no cost of the launch: an event waited for another stream although no record says so, "
+    "or for room while others ran",
+    "critical",
 )
 FULL_QUEUE = decides(
     1_000, "launches", "without a start from which a launch waits for room: CUDA's queues hold 1,024", "critical"

@@ -91,6 +91,12 @@ def test_numbers_of_a_launcher_that_are_none_are_refused(tmp_path, monkeypatch, 
         Collection(tmp_path, [parse_variant("eager", ())], SETTINGS, 1).collect()
 
 
+@pytest.mark.parametrize(("launchers", "ports"), [("29500", (29501, 29502)), ("40000", (20_001, 20_002))])
+def test_the_port_of_a_run_is_none_that_systems_give_to_connections(monkeypatch, launchers, ports):
+    monkeypatch.setenv("MASTER_PORT", launchers)
+    assert (driver._port(1), driver._port(2)) == ports
+
+
 def test_an_interrupted_collection_keeps_what_is_complete_and_says_how_to_see_it(tmp_path, monkeypatch, capsys):
     eager, script = parse_variant("eager", ()), parse_variant("script", ())
     collection = Collection(tmp_path, [eager, script], SETTINGS, 1)

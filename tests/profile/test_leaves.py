@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from leaf_reference import LeafWalk
 from msgspec.structs import fields
 from properties import examples
-from random_traces import scattered_events, trace_events
+from random_traces import long_trace_events, scattered_events, trace_events
 from traces import FILES, NAMES, needs_traces
 
 from tracediff import bounds
@@ -56,7 +56,7 @@ def summed(profile):
 
 
 @examples(150)
-@given(trace_events(), st.randoms())
+@given(long_trace_events(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, random):
     random.shuffle(events)
     path = write(tmp_path / "trace.json", document(events), layout="compact")

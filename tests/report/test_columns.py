@@ -111,7 +111,7 @@ SHOWN = {
 }
 """Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [
-    ["Why (change: what the step waits for)", "loop → vmap (µs)", "step change"],
+    ["Why (step change: on critical path)", "loop → vmap (µs)", "step change"],
     ["state", "loop", "vmap", "change"],
     ["name", "count", "loop", "vmap", "change"],
 ]

@@ -314,7 +314,7 @@ class Why:
         console = Console(file=StringIO(), width=WIDTH)
         for fact in self.facts:
             console.print(fact.text, markup=False, highlight=False)
-        console.print(*explanation(self.explanation, WIDTH, is_tested=True))
+        console.print(*explanation(self.explanation, WIDTH))
         text: str = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
         return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
 

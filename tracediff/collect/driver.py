@@ -40,6 +40,8 @@ TIMED_OUT, REFUSED = -1000, 2
 """Codes of a worker that was killed because it took too long, and of one that refused in a line."""
 TIMEOUT_S = 20 * 60
 """A run that takes longer by default does not end."""
+EPHEMERAL, FREE = 32_768, range(20_000, 30_000)
+"""Ports from which systems take those of connections, where the next may be in use; and ports that few programs use."""
 
 
 @dataclass
@@ -221,10 +223,7 @@ class Collection:
         )
         env = {**os.environ, **fixed, "PYTHONPATH": path}
         if self.world_size > 1:  # each run has its own process group, but the launcher's store serves only one
-            env |= {
-                "TORCHELASTIC_USE_AGENT_STORE": "False",
-                "MASTER_PORT": str(number_of("MASTER_PORT", 29500) + order),
-            }
+            env |= {"TORCHELASTIC_USE_AGENT_STORE": "False", "MASTER_PORT": str(_port(order))}
         return env
 
     def _fail(self, variant: Variant, run: int, reason: str) -> None:
@@ -314,6 +313,14 @@ class Collection:
     def _log(self, text: str) -> None:
         if not self.rank:
             print(text, file=sys.stderr, flush=True)
+
+
+def _port(order: int) -> int:
+    """Of the process group of a run, the same on every rank: the launcher's and ``order``, of which only the launcher's
+    own is known to be free.
+    """
+    port = number_of("MASTER_PORT", 29500) + order
+    return port if port < EPHEMERAL else FREE[port % len(FREE)]
 
 
 def _lost_time(runs: list[dict[str, Any]], i: int) -> float:

@@ -140,8 +140,8 @@ def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str
     for part in exposure:
         parts.insert(sum(abs(cause.us) > abs(part.us) for cause in parts), part)
     texts = [_with_time(part, unit) for part in parts]
-    if more := causes[listed:]:
-        texts.append(_with_time(_Part(f"{len(more)} more", sum(part.us for part in more), ""), unit))
+    if more := len(causes) - listed:
+        texts.append(f"{more} more")
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 

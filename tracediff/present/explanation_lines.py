@@ -102,7 +102,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         because=CLOSED,
     )
     period = explanation.period
-    of_path = f"change: what the {period} waits for" if explanation.profiled else f"{period} without the profiler"
+    of_path = f"{period} change: on critical path" if explanation.profiled else f"{period} without the profiler"
     heads = f"Why ({of_path})", f"{ARROW.join(names)} ({unit.name})", f"{period} change"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 

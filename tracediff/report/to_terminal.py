@@ -22,7 +22,7 @@ from tracediff.explain.explanation import Explanation
 from tracediff.formatting import change, counts, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
-from tracediff.present.answer import answer_of, is_tested
+from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import ExplanationTable, explanation_table
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
@@ -147,7 +147,6 @@ class WhyTable(Struct, frozen=True):
                 self.comparison.explanation,
                 options.max_width,
                 side_names(self.comparison),
-                is_tested=is_tested(self.comparison),
                 most=self.lines,
                 detailed=self.detailed,
             )
@@ -263,7 +262,6 @@ LABEL_PART = 0.5
 """Part of the other columns that labels get beside what happened."""
 FOLDED = 80
 """Columns of a label, however wide the screen or pipe."""
-UNTESTED = "lines untested: < 3 runs per side"
 
 
 def explanation(
@@ -271,7 +269,6 @@ def explanation(
     width: int,
     names: Pair[str] = SIDES,
     *,
-    is_tested: bool,
     most: int | None = None,
     detailed: int | None = None,
 ) -> list[RenderableType]:
@@ -289,10 +286,10 @@ def explanation(
     heads, *figures, whole = zip(*columns, strict=True)
     labels = [printable(line.label) for line in causes.lines]
     reasons = [printable(line.because) for line in causes.lines]
-    is_wide, tested = width >= WIDE, "" if is_tested else UNTESTED
+    is_wide = width >= WIDE
     figures_width = INDENT + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
     room = max(width - figures_width, 1)
-    short_reasons = room - max(map(len, [tested, *reasons])) - GAP
+    short_reasons = room - max(map(len, [causes.total.because, *reasons])) - GAP
     label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels))) if is_wide else room
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
     table.add_column(
@@ -304,7 +301,7 @@ def explanation(
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     if is_wide:
-        table.add_column(tested, overflow="fold", header_style="dim")
+        table.add_column("", overflow="fold")
     reason_room = room - label_room if is_wide else room - INDENT
     by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))[:detailed]
     short = labels if most is None else shortened_pairs(labels, label_room)

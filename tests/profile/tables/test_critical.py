@@ -9,7 +9,7 @@ from build_trace import BACKWARD, annotation, call, document, event, kernel, mem
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
-from random_traces import trace_events
+from random_traces import long_trace_events
 from traces import FILES, NAMES, needs_traces, trace
 
 from tracediff.aggregate.averages import table_average
@@ -131,6 +131,15 @@ def test_a_stream_that_nothing_waits_for_is_not_on_the_path(tmp_path):
     path = path_of(tmp_path, TWO_STREAMS)
     assert ("gpu_compute", "comm") not in path
     assert path["queue", "cudaLaunchKernel"] == 95 - 39
+
+
+@pytest.mark.parametrize(("category", "on_path"), [("kernel", 304 - 39), ("gpu_memcpy", 0)])
+def test_a_long_wait_is_of_the_work_that_occupies_the_gpu(tmp_path, category, on_path):
+    others = launch("fills", 0, 10, 1, 12, 292, stream=20)
+    others[-1]["cat"] = category
+    path = path_of(tmp_path, [step(1, 0, 60), *others, *launch("starved", 30, 10, 2, 330, 10)])
+    assert path.get(("gpu_compute", "fills"), 0) == on_path
+    assert path["queue", "cudaLaunchKernel"] == 330 - 39 - on_path
 
 
 def test_a_stream_that_was_told_to_wait_hands_over_to_the_other_one(tmp_path):
@@ -408,7 +417,7 @@ def test_generated_kernels_meet_whatever_their_counter(tmp_path):
 
 @pytest.mark.slow
 @examples(150)
-@given(trace_events(), st.booleans(), st.booleans(), st.randoms())
+@given(long_trace_events(), st.booleans(), st.booleans(), st.randoms())
 def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, backward, waits, random):
     for scope in events:
         if backward and scope["tid"] == BACKWARD and scope["cat"] == "cpu_op":

@@ -16,6 +16,7 @@ from msgspec import Struct
 from tracediff import thresholds
 
 
+@lru_cache(maxsize=256)  # the sides of an interval, and rows of as many runs, ask for the same
 def quantile_t(probability: float, df: float) -> float:
     """Quantile of Student's t, for probabilities from 0.5 up; ``df`` may be infinite."""
     t = NormalDist().inv_cdf(probability)

@@ -267,10 +267,11 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
     event = device.event[k]
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
     unknown_step, unknown, awaited_until = np.array(path.unknown, np.int64).reshape(-1, 3).T
-    waits = np.where(before >= 0, BETWEEN, QUEUED)
+    which, running, begin, stop = device.while_waiting(k, ready)
+    waits = np.where(running >= 0, EVENT, np.where(before >= 0, BETWEEN, QUEUED)[which])
     parts = [
         (step, np.full(len(step), EVENT), event, start[k], departure),
-        (step, waits, event, ready, start[k]),
+        (step[which], waits, np.where(running >= 0, running, event[which]), begin, stop),
         (host_step, np.full(len(host_step), HOST), thread, since, until),
         (unknown_step, np.full(len(unknown_step), UNKNOWN), np.full(len(unknown_step), -1), unknown, awaited_until),
     ]

@@ -12,13 +12,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, combined, group_rows
+from tracediff.arrays import Int64, combined, distinct, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, painted
 from tracediff.runtimes import (
     ARGUMENT,
     STREAM_WAITS,
@@ -65,6 +65,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
 
     Attributes:
         event: int64[g] positions in `GpuEvents`. rows: of the trace. start, end: ns. stream: code of (device, stream).
+        engine: code of (device, whether it is a kernel): events of one take the GPU from each other.
         launch: position in the ops lane, −1 where spilled. launched: start of the launch, ALWAYS where spilled.
         returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled. A launch that waits for
             the event itself is taken to have submitted it SUBMITTED_NS after its start if the event begins as another
@@ -87,6 +88,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
     start: Int64
     end: Int64
     stream: Int64
+    engine: Int64
     launch: Int64
     launched: Int64
     returned: Int64
@@ -142,6 +144,32 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
             yield int(self.lasting[j])
             j -= 1
 
+    def while_waiting(self, k: Int64, ready: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+        """What occupies the GPU while events ``k`` wait from ``ready`` to their start, where that is long.
+
+        Returns:
+            (which of ``k``, the event of `GpuEvents` that runs or −1, start, end) of parts of these times, each int64.
+        """
+        start = self.start[k]
+        is_long = start - ready > thresholds.UNRECORDED_WAIT_NS
+        short = np.flatnonzero(~is_long)
+        parts = [(short, np.full(len(short), -1), ready[short], start[short])]
+        for engine in distinct(self.engine[k[is_long]]).tolist():
+            long = np.flatnonzero(is_long & (self.engine[k] == engine))
+            which, running, begin, end = self._occupation(engine).cut(ready[long], start[long])
+            parts.append((long[which], running, begin, end))
+        which, running, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return which, running, begin, end
+
+    def _occupation(self, engine: int) -> Painting:
+        """The event of `GpuEvents` that runs on ``engine``, of several the first to begin."""
+        mine = np.flatnonzero(self.engine == engine)
+        mine = mine[np.argsort(self.start[mine], kind="stable")]
+        end = np.maximum.accumulate(self.end[mine])
+        start = np.maximum(self.start[mine], np.append(ALWAYS, end[:-1]))
+        lasting = np.flatnonzero(end > start)
+        return painted(start[lasting], end[lasting], self.event[mine[lasting]])
+
     def awaited_by(self, sync: Sync, k: int) -> bool:
         """Whether a call that waits for one stream, or for one CUDA event, waits for ``k``."""
         stream = sync.stream if sync.target == MISSING else sync.target
@@ -179,6 +207,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     returned[own_wait & ~returned_early] = start[own_wait & ~returned_early]
     returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
+    is_kernel = trace.category[gpu.rows[order]] == cat.KERNEL
     shared = np.bincount(launch[has_launch], minlength=1)[np.maximum(launch, 0)] > 1
     return DeviceEvents(
         event=order,
@@ -186,6 +215,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
         start=start,
         end=end,
         stream=stream,
+        engine=2 * np.unique(gpu.device[order], return_inverse=True)[1] + is_kernel,
         launch=launch,
         launched=launched,
         returned=returned,

@@ -29,7 +29,7 @@ class PathParts(Struct, frozen=True, kw_only=True):
     Attributes:
         step: int64[m] position. source: int64[m], see `Sources`. begin, ns: int64[m] ns.
         instance: int64[m] what a part belongs to: a GPU event, or a row of the trace; Python code between two outermost
-            operators or calls is one, −1 − its number. whole: number of first parts that are an instance each.
+            operators or calls is one, −1 − its number.
     """
 
     step: Int64
@@ -37,7 +37,6 @@ class PathParts(Struct, frozen=True, kw_only=True):
     begin: Int64
     ns: Int64
     instance: Int64
-    whole: int
 
 
 class Totals(Struct, frozen=True, kw_only=True):
@@ -85,8 +84,9 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
         ns, step = path.end[some] - path.start[some], path.step[some]
         columns.append((step, first + owner, path.start[some], ns, owner))
         if what != EVENT:
-            totals.append(Totals(step=step, source=first + owner, ns=ns, count=np.ones(len(some), np.int8)))
-    whole = sum(len(step) for step, *_ in columns)
+            count = np.zeros(len(some), np.int8)
+            count[combined(step, owner)[1]] = 1  # a wait may be in parts
+            totals.append(Totals(step=step, source=first + owner, ns=ns, count=count))
     step, source, begin, ns, instance, waits = _on_host(sources, path, spans)
     columns.append((step, source, begin, ns, instance))
     waiting = np.flatnonzero(waits)
@@ -94,7 +94,7 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
         Totals(step=step[waiting], source=source[waiting], ns=ns[waiting], count=np.zeros(len(waiting), np.int8))
     )
     step, source, begin, ns, instance = (np.concatenate(c) for c in zip(*columns, strict=True))
-    return PathParts(step=step, source=source, begin=begin, ns=ns, instance=instance, whole=whole), totals
+    return PathParts(step=step, source=source, begin=begin, ns=ns, instance=instance), totals
 
 
 def _on_host(
@@ -288,18 +288,10 @@ def _summed(some: Totals, cell: Int64) -> tuple[Int64, Int64, Int64]:
 
 def _path_cells(parts: PathParts, cell: Int64) -> PathCells:
     place, first_of_cell = combined(cell)
-    cells, host = len(first_of_cell), slice(parts.whole, None)
-    low = int(parts.instance[host].min(initial=0))
-    code, first = combined(place[host], parts.instance[host] - low)
-    where, ns, begin, instance = (
-        np.concatenate((whole[: parts.whole], of_host))
-        for whole, of_host in (
-            (place, place[host][first]),
-            (parts.ns, sums(code, parts.ns[host], len(first))),
-            (parts.begin, least(code, parts.begin[host], len(first))),
-            (parts.instance, parts.instance[host][first]),
-        )
-    )
+    cells = len(first_of_cell)
+    code, first = combined(place, parts.instance - int(parts.instance.min(initial=0)))
+    where, instance = place[first], parts.instance[first]
+    ns, begin = sums(code, parts.ns, len(first)), least(code, parts.begin, len(first))
     longest = np.maximum(most(where, ns, cells), 0)
     some = np.flatnonzero(ns == longest[where])
     earliest = least(where[some], begin[some], cells)
