@@ -6,8 +6,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 # What is never imported need not be compiled; what is, is compiled once.
 INSTALL := $(PIP) install -q --no-compile
 PYTEST := $(BIN)/python -m pytest
-# One process more than processors: some tests wait, for a browser or for time to pass.
-PARALLEL := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) --maxprocesses 8 --dist worksteal
+# Two processes more than processors: some tests wait, for a browser or for time to pass.
+PARALLEL := -n $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2))) --maxprocesses 8 --dist worksteal
 QUICK := -m "not (browser or hta or slow or torch or traces)"
 # The tests start some hundred processes, each of which would compile the library anew.
 unexport PYTHONDONTWRITEBYTECODE
