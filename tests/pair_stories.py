@@ -217,9 +217,12 @@ STORIES = (
                 ),
             ),
             (
-                "its multiplication is removed, with its time",
+                "its multiplications are gone, with their time",
                 lambda t: any(
-                    "aten::mul" in c.label and c.what.startswith("removed") and abs(c.control_us - 295_500) < 1000
+                    "aten::mul" in c.label
+                    and c.what == "done less often"
+                    and "67 → 35 operators" in {reason.text for reason in c.reasons}
+                    and abs(c.delta_us + 295_500) < 2000
                     for c in t.causes
                 ),
             ),

@@ -117,7 +117,7 @@ def judge(
     result = result_of(difference, judging.equivalence_band)
     return Verdict(
         result=result,
-        difference=lead(result) + _difference(labels, means, medians, WHOLE_FILE if whole_files else STEP),
+        difference=_difference(labels, means, medians, result, WHOLE_FILE if whole_files else STEP),
         conclusion=conclusion_of(difference, result, (len(control.runs), len(test.runs)), judging),
         control_us=means[0],
         test_us=means[1],
@@ -195,16 +195,19 @@ def result_of(difference: Estimate, band: float) -> str:
     return "inconclusive"
 
 
-def _difference(labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float], basis: str) -> str:
+def _difference(
+    labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float], result: str, basis: str
+) -> str:
     """How test differs from control: by the mean; where the median contradicts it by the median, which is tested."""
     if not means[0]:
         return f"{labels[0]} has no step time to compare with"
     change = means[1] / means[0] - 1
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
     if not contradicting(change, by_median):
-        return f"{labels[1]} {is_different(change, basis)}"
+        return stated(result, labels[1], is_different(change, basis))
     mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
-    return f"{labels[1]} {is_different(by_median, basis)} by the median (mean: {mean}, by outlying steps or runs)"
+    by_the_median = f"{is_different(by_median, basis)} by the median (mean: {mean}, by outlying steps or runs)"
+    return stated(result, labels[1], by_the_median)
 
 
 def contradicting(change: float, other: float) -> bool:
@@ -265,7 +268,7 @@ def of_other_work(
         takes = f"takes {number(ratio)} times as long {basis}"
     else:
         takes = f"takes {percent(1 - ratio)} less time {basis}"
-    difference = f"{lead(verdict.result)}{label} {takes}, {times_are_for}"
+    difference = stated(verdict.result, label, f"{takes}, {times_are_for}")
     return replace(verdict, other_work=other_work, difference=difference)
 
 
@@ -273,13 +276,18 @@ def of_no_steady_state(verdict: Verdict) -> Verdict:
     """``verdict`` on steps whose change would have the other direction in longer recordings."""
     if verdict.result not in ("faster", "slower"):
         return verdict
-    difference = f"{lead('inconclusive')}{verdict.difference}"
+    difference = f"{INCONCLUSIVE}{verdict.difference}"
     return replace(verdict, result="inconclusive", difference=difference, conclusion="not in longer recordings")
 
 
-def lead(result: str) -> str:
-    """The first word of a sentence about a difference that was tested and is not significant; else empty."""
-    return "inconclusive: " if result == "inconclusive" else ""
+INCONCLUSIVE = "inconclusive: "
+
+
+def stated(result: str, label: str, difference: str) -> str:
+    """``label is 24 % faster``; of a difference that was tested and is not significant, what was measured."""
+    if result != "inconclusive":
+        return f"{label} {difference}"
+    return f"{INCONCLUSIVE}{label} measured {difference.removeprefix('is ').removeprefix('takes ')}"
 
 
 def _run_counts(runs: tuple[int, int]) -> str:
@@ -357,7 +365,7 @@ def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence and the result of ``unprofiled``."""
     return replace(
         verdict,
-        difference=f"{lead(unprofiled.result)}{label} {is_different(unprofiled.change)} without the profiler",
+        difference=stated(unprofiled.result, label, f"{is_different(unprofiled.change)} without the profiler"),
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,
     )

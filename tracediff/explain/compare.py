@@ -83,7 +83,7 @@ def _of_fact(fact: Fact) -> Reason | None:
     """The caution that a fact is; the fact itself has the figures."""
     values = fact.control, fact.test
     if fact.code in (OTHER_PROGRAM, REWRITTEN):
-        return Reason("operators", "another program, or rewritten code", *values)
+        return Reason("operators", "other operators", *values)
     if fact.code == WORK_DIFFERS:
         return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)
     if fact.code == AS_OFTEN:

@@ -19,7 +19,17 @@ from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import measure
 from tracediff.explain.facts import Fact, facts_of
 from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single, pair
-from tracediff.explain.lines import OTHERS, UNRECORDED, Amount, Line, exposure_label, label_of, lines_of, what_happened
+from tracediff.explain.lines import (
+    OTHERS,
+    UNKNOWN,
+    UNRECORDED,
+    Amount,
+    Line,
+    exposure_label,
+    label_of,
+    lines_of,
+    what_happened,
+)
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW
@@ -220,11 +230,19 @@ def explain(compared: Compared) -> Explanation:
 def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance) -> Cause:
     node = line.node
     amount = amount_of(node, leaves)
-    groups = [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in node.leaves) if g >= 0]
-    work = NodeWork(groups, compared.trees, amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO)
+    as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
+    elsewhere, others = _elsewhere(node, leaves)
+    groups, other_groups = (
+        [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in some) if g >= 0]
+        for some in (node.leaves, others)
+    )
+    work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
-    label = label_of(line)
+    label, what = label_of(line), what_happened(line, amount, elsewhere=elsewhere)
     reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
+    codes = {reason.code for reason in reasons}
+    if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
+        what = ""  # the reason says more
     if single and node.note == SINGLE:
         reasons.append(of_single(single, compared.sides[single.side].label))
     elif parts := largest_parts(node):
@@ -236,7 +254,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         test_us=float(node.total[1]) / 1000,
         delta_us=node.work / 1000,
         effect=node.main_effect[0],
-        what=what_happened(line, amount, elsewhere=_elsewhere(node, leaves)),
+        what=what,
         amount=amount,
         reasons=tuple(reasons),
         significance=significance,
@@ -245,18 +263,19 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
 
 
-def _elsewhere(node: Node, leaves: Leaves) -> str:
-    """What the side that has none of ``node`` has instead: UNRECORDED where it has nothing of its kinds, OTHERS where
-    it has work of that name elsewhere, else nothing.
+def _elsewhere(node: Node, leaves: Leaves) -> tuple[str, list[int]]:
+    """(what the side that has none of ``node`` has instead: UNRECORDED where it has nothing of its kinds, OTHERS where
+    it has work of that name elsewhere, else nothing; the leaves of that name).
     """
     if node.total.all():
-        return ""
+        return "", []
     inside, side = set(node.leaves), int(node.total[1] == 0)
     kinds = {leaves.kinds[i] for i in inside}
     there = [i for i in np.flatnonzero(leaves.total[side]).tolist() if i not in inside]
     if kinds <= {"op", "call"} and not any(leaves.kinds[i] in kinds for i in there):
-        return UNRECORDED
-    return OTHERS if any(node.label in leaves.chains[i] for i in there) else ""
+        return UNRECORDED, []
+    others = [i for i in there if node.label in leaves.chains[i]]
+    return OTHERS if others else "", others
 
 
 def amount_of(node: Node, leaves: Leaves) -> Amount | None:

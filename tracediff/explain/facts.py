@@ -4,7 +4,7 @@ program.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import exp, log
 
@@ -20,16 +20,18 @@ from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import ARROW, change, counts, percent, plural, time
-from tracediff.profile.analyses.leaf_keys import COMPILER, LOADER
-from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
+from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_more
+from tracediff.profile.analyses.leaf_keys import COMPILER
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_wrapper
+from tracediff.profile.placement.scopes import OTHER, PHASES
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
-GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS = "graph-breaks", "recompiles", "graph-replays"
+GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
+ONE_SIDED = "one-sided-operators"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -84,11 +86,11 @@ def facts_of(
     vendor do; ``scale`` is what sizes are judged against, and ``exposure`` what of the change is the same work, now on
     the path or off it, in ns per step.
     """
-    program = _program(leaves, trees)
+    program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     is_judged = is_other or any(fact.code == REWRITTEN for fact in program)  # by all of its FLOPs, or of its amounts
     amounts = [] if is_judged else _amounts(leaves, scale)
-    of_compilers = *_graph_replays(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
+    of_compilers = *_replacing(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
         *_backlog(sides),
@@ -173,14 +175,17 @@ def _new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list
     return [Fact(NEW_WAIT, text)]
 
 
-def _graph_replays(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
-    """graph-replays: only one side replays captured graphs."""
-    replays = ["replays" in replacements for replacements in _stand_ins(leaves)]
-    if replays[0] == replays[1]:
-        return []
-    only, other = (sides[replays.index(which)].label for which in (True, False))
-    text = f"only {only} replays graphs, whose kernels have no operators: matched with those of {other} by order"
-    return [Fact(GRAPH_REPLAYS, text)]
+def _replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+    """graph-replays, compiled: only one side has what replaces operators."""
+    facts, stand_ins = [], _stand_ins(leaves)
+    for code, text in (
+        (GRAPH_REPLAYS, "only {} replays graphs, whose kernels have no operators: matched with those of {} by order"),
+        (COMPILED, "only {} runs compiled code, which replaces operators of {}"),
+    ):
+        has = [code in side for side in stand_ins]
+        if has[0] != has[1]:
+            facts.append(Fact(code, text.format(*(sides[has.index(which)].label for which in (True, False)))))
+    return facts
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
@@ -252,7 +257,7 @@ def times(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
 
 
-def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
+def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
     """other-program and as-often, from how often each outermost operator is called; as-often only if the operators
     within them agree, too, which batched code does not call as often. Nothing where only one side calls compiled code
     or has replays of graphs, which replace operators.
@@ -261,8 +266,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
+    one_sided = _one_sided(trees, sides)
     if common(outer) >= thresholds.SAME_PROGRAM:
-        return []
+        return [Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else []
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -274,13 +280,30 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[: bounds.EXAMPLES]
-    examples = ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
-    share = f"{percent(common(outer))} of the operator calls ({counts(*calls)}) are common"
-    if as_many or _does_as_much(leaves):
+    examples = one_sided or ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
+    share = f"{percent(common(outer))} of the outermost operator calls ({counts(*calls)}) are common"
+    if as_many or (flops is None and _does_as_much(leaves)):
         as_much = "as many FLOPs" if as_many else "as much work"
         share += f", {times(factor)} × as often" if as_many and abs(log(factor)) > thresholds.SAME_RATIO else ""
-        return [Fact(REWRITTEN, f"rewritten code for {as_much}: {share}; {examples}", *values)]
-    return [Fact(OTHER_PROGRAM, f"another program, or rewritten code: {share}; {examples}", *values)]
+        return [Fact(REWRITTEN, f"other operators for {as_much}: {share}; {examples}", *values)]
+    work = "" if flops is None else f" for {times(flops)} × the known FLOPs"
+    return [Fact(OTHER_PROGRAM, f"other operators{work}: {share}; {examples}", *values)]
+
+
+def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
+    """Which operators only one side calls, those that take most time first."""
+    times: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for ns, tree in zip(times, trees, strict=True):
+        for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
+            if call.kind == "op" and not is_aside and not is_wrapper(call.label):
+                ns[call.label] += call.self_ns
+    parts = []
+    for side, ns, others in zip(sides, times, reversed(times), strict=True):
+        first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
+        if first:
+            listed = ", ".join(first[: bounds.EXAMPLES])
+            parts.append(f"only in {side.label}: {with_more(listed, len(first[bounds.EXAMPLES :]))}")
+    return "; ".join(parts)
 
 
 def _unknown(leaves: Leaves) -> list[Fact]:
@@ -313,10 +336,7 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
     of compilation.
     """
     out: dict[str, float] = defaultdict(float)
-    aside: list[bool] = []
-    for call in tree.calls:
-        is_aside = call.parent >= 0 and aside[call.parent]
-        aside.append(is_aside or (call.kind == "annotation" and (LOADER in call.name or COMPILER in call.name)))
+    aside = _asides(tree)
     parents = {call.parent for call in tree.calls if call.kind == "op"}
     for i, call in enumerate(tree.calls):
         inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
@@ -325,20 +345,23 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
     return dict(out)
 
 
+def _asides(tree: CallTree) -> list[bool]:
+    """Of each call, whether a DataLoader makes it, or compilation."""
+    aside: list[bool] = []
+    for call in tree.calls:
+        loads, compiles = call.kind == "phase" and call.name == PHASES[OTHER], COMPILER in call.name
+        aside.append((call.parent >= 0 and aside[call.parent]) or loads or (call.kind == "annotation" and compiles))
+    return aside
+
+
 def _stand_ins(leaves: Leaves) -> list[set[str]]:
-    """Per side, what replaces operators there: compiled code, and replays of graphs."""
+    """Per side, the codes of what replaces operators there: compiled code, and replays of graphs."""
     sides: list[set[str]] = [set(), set()]
     for side, stand_ins in enumerate(sides):
         for name, total in zip(leaves.names[side], leaves.total[side].tolist(), strict=True):
             if total > 0:
-                stand_ins |= {
-                    word
-                    for word, occurs in (
-                        ("compiled", is_compiled_call(name) or is_generated(name)),
-                        ("replays", is_graph_launch(name)),
-                    )
-                    if occurs
-                }
+                stand_ins |= {COMPILED} if is_compiled_call(name) or is_generated(name) else set()
+                stand_ins |= {GRAPH_REPLAYS} if is_graph_launch(name) else set()
     return sides
 
 

@@ -136,7 +136,7 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     movement = sum(abs(child.work) for child in children)
     effect, share = node.main_effect
     largest = max(children, key=lambda child: abs(child.work))
-    is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement
+    is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement and largest.label != node.label
     more_or_less = effect == "amount" or (effect == "presence" and len(trail) == 2 and not is_of_one)
     if more_or_less and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
         # a small part that grew is what changed; a large one stands for the rest

@@ -12,6 +12,7 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import PLACED
 from tracediff.explain.leaves import UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, counts, percents, time
@@ -19,12 +20,13 @@ from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.families import uses_tensor_cores
-from tracediff.profile.placement.scopes import OPTIMIZER, OTHER, PHASES, UNKNOWN
+from tracediff.profile.placement.scopes import BACKWARD, OPTIMIZER, PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
 NO_TENSOR = ("", "Scalar", "ScalarList", "GenericList")
 """Types of inputs that are not tensors."""
-NO_PHASE = PHASES[OTHER], PHASES[UNKNOWN]
+PLACES = {PHASES[BACKWARD]: "the backward pass", PHASES[OPTIMIZER]: "the optimizer"}
+"""Phases that are recorded; forward is all else of a step."""
 TF32 = "tf32"
 """In the names of kernels that compute float32 in fewer bits."""
 MEMORY_KIND = late(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
@@ -42,11 +44,13 @@ class NodeWork(Struct, frozen=True):
 
     Attributes:
         groups: with members on any side. trees: of both sides. as_much: whether it is known to be as much work.
+        others: where one side has none of it, work of that name that it has elsewhere.
     """
 
     groups: Sequence[Group]
     trees: Pair[CallTree]
     as_much: bool
+    others: Sequence[Group] = ()
 
     def part(self, groups: Iterable[Group]) -> float:
         """The part of the node's time, of the side on which it is larger, that ``groups`` are."""
@@ -85,6 +89,15 @@ def largest_parts(node: Node) -> Reason | None:
     parts.sort(key=lambda child: (-sign * child.work, child.label))
     names = (f"{UNPAIRED} work" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
     return Reason("largest", f"largest: {', '.join(names)}")
+
+
+def _unmatched(work: NodeWork) -> Reason | None:
+    """What takes most time on each side, where nothing has a counterpart."""
+    if not all(group.level in PLACED for group in work.groups):
+        return None
+    sides = [[member for group in work.groups for member in group.members[side]] for side in (0, 1)]
+    names = [largest_kernel(sorted(side, key=lambda m: (-m.ns, m.name))) for side in sides]
+    return Reason("unmatched", f"mostly {ARROW.join(names)}") if all(names) and names[0] != names[1] else None
 
 
 def _fusion(work: NodeWork) -> Reason | None:
@@ -237,12 +250,12 @@ def _phase(work: NodeWork) -> Reason | None:
     """
     one_sided = [group for group in work.groups if not all(group.members)]
     phases = {m.phase for g in one_sided for m in chain(*g.members)}
-    others = {m.phase for g in work.groups if all(g.members) for m in chain(*g.members)}
-    if len(phases) != 1 or not others or not phases.isdisjoint((*others, *NO_PHASE)):
+    others = {m.phase for g in (*work.groups, *work.others) if all(g.members) for m in chain(*g.members)}
+    sides = {bool(group.members.test) for group in one_sided}
+    if len(phases) != 1 or len(sides) != 1 or not others or not phases <= PLACES.keys() - others:
         return None
-    (phase,), sides = phases, {bool(group.members.test) for group in one_sided}
-    place = "the optimizer" if phase == PHASES[OPTIMIZER] else f"the {phase} pass"
-    return Reason("phase", f"{'added in' if True in sides else 'removed from'} {place}") if len(sides) == 1 else None
+    (phase,) = phases
+    return Reason("phase", f"{'added in' if True in sides else 'removed from'} {PLACES[phase]}")
 
 
 def _line(work: NodeWork) -> Reason | None:
@@ -276,6 +289,7 @@ def _scale(work: NodeWork) -> int:
 
 
 RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
+    _unmatched,
     _fusion,
     _inputs,
     _memory,

@@ -246,9 +246,11 @@ def _replace(node: Node) -> None:
             sides[int(child.total[1] > child.total[0])][step] = child
     if not all(sides):
         return
-    largest = [max(side.values(), key=lambda n: (float(n.total.sum()), n.label)) for side in sides]
+    labels = [{child.label for child in side.values()} for side in sides]
+    both = labels[0] & labels[1]  # names nothing that was replaced
+    largest = [max(side.values(), key=lambda n: (n.label not in both, float(n.total.sum()), n.label)) for side in sides]
     names = (with_more(first.label, len(side) - 1) for first, side in zip(largest, sides, strict=True))
-    new = Node(ARROW.join(names), node.depth + 1, note=REPLACED)
+    new = Node(ARROW.join(dict.fromkeys(names)), node.depth + 1, note=REPLACED)
     for step in (*sides[0], *sides[1]):
         new.take(node.children.pop(step))
     unknown = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE, new.path)

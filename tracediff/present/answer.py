@@ -78,8 +78,10 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     parts, exposure = _parts(explanation, unit)
     along = [part for part in parts if sign * part.us > 0]
     against = sorted((part for part in parts if sign * part.us < 0), key=lambda part: sign * part.us)
-    exposed_along, exposed_against = ([part for part in exposure if sign * way * part.us > 0] for way in (1, -1))
-    exposed_along = [part for part in exposed_along if all(abs(part.us) > abs(cause.us) for cause in along)]
+    exposed_along, exposed_against = (
+        [part for part in exposure if sign * way * part.us > max((abs(cause.us) for cause in causes), default=0)]
+        for way, causes in ((1, along), (-1, against))
+    )
     if not along and not exposed_along:
         return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None

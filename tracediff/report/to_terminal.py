@@ -289,21 +289,20 @@ def explanation(
     is_wide = width >= WIDE
     figures_width = INDENT + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
     room = max(width - figures_width, 1)
-    short_reasons = room - max(map(len, [causes.total.because, *reasons])) - GAP
-    label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels))) if is_wide else room
+    label_room = room
+    if is_wide:
+        short_reasons = room - max(map(len, [causes.total.because, *reasons])) - GAP
+        label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels)), FOLDED)
+        label_room = max(label_room, len(why))
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
-    table.add_column(
-        why,
-        width=max(min(label_room, FOLDED), len(why)) + INDENT if is_wide else None,
-        ratio=None if is_wide else 1,
-        overflow="fold",
-    )
+    table.add_column(why, width=label_room + INDENT if is_wide else None, ratio=None if is_wide else 1, overflow="fold")
     for head in heads:
         table.add_column(head, justify="right", no_wrap=True)
     if is_wide:
         table.add_column("", overflow="fold")
     reason_room = room - label_room if is_wide else room - INDENT
-    by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))[:detailed]
+    by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))
+    by_size = by_size if is_wide else by_size[:detailed]  # beside a line, a reason takes no line
     short = labels if most is None else shortened_pairs(labels, label_room)
     for k, (label, reason, cells) in enumerate(zip(short, reasons, figures, strict=True)):
         text = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""

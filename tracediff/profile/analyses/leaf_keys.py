@@ -16,7 +16,7 @@ from tracediff.patterns import late
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
-from tracediff.profile.placement.nesting import NOTHING, Painting, overlaid, painted
+from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
 from tracediff.profile.placement.scopes import outside_torch
 from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
@@ -30,8 +30,13 @@ COLUMNS = ("kind", *KEY, "op", "root")
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
 """In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
 
-BUILTIN = late(r"<built-in \w+ ([\w.]+)")
-"""What the recorded name of a function that is not written in Python begins with; its own name."""
+CALLED = late(
+    r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
+    r"|(?!_(?!_init__))[^:]*: (?!_|<|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
+)
+"""Recorded names of functions that say what their caller calls: of what is not written in Python, of a module, and of a
+Python function that is not private, anonymous or what a decorator returns.
+"""
 
 
 class Sources(Struct, dict=True):
@@ -141,16 +146,16 @@ class Sources(Struct, dict=True):
         """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
         context, trace = self.context, self.context.trace
         kind = np.full(len(sources), PYTHON)
-        name, builtin = np.full((2, len(sources)), -1, np.int64)
+        name, called = np.full((2, len(sources)), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
         if len(rows) and len(context.lanes["python"].rows):
             row = sources[rows]
             caller = outside_torch(trace, context.lanes["python"])[row]
+            function = np.where(caller >= 0, self._called[row], -1)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
-            is_called = (caller >= 0) & (self._python_caller[row] == caller)
-            builtin[rows[is_called]] = trace.name[row[is_called]]
+            called[rows] = np.where(function >= 0, trace.name[function], -1)
         noted = np.flatnonzero(np.isin(sources, self._annotations))
         kind[noted], name[noted] = ANNOTATED, trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
@@ -164,15 +169,23 @@ class Sources(Struct, dict=True):
         scopes = np.flatnonzero(sources >= self.scope)
         kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
         kind[sources == self.unknown], kind[sources == self.start] = UNKNOWN, START
-        return {"kind": kind, "name": name, "op": builtin}
+        return {"kind": kind, "name": name, "op": called}
 
     @property
-    def _python_caller(self) -> Int64:
-        """int64[rows of the trace + 1]: of a built-in function the row of what calls it; else −2."""
+    def _called(self) -> Int64:
+        """int64[rows of the trace + 1]: of what runs below a function outside of torch the row of what that calls, of
+        nested ones the outermost whose name says so; else −1.
+        """
         trace, python = self.context.trace, self.context.lanes["python"]
-        is_builtin = trace.name_matches(lambda name: BUILTIN.match(name) is not None, python.rows)
-        rows = np.full(len(trace) + 1, -2, np.int64)
-        rows[python.rows[is_builtin]] = np.append(python.rows, -2)[python.parent[is_builtin]]
+        is_outside = outside_torch(trace, python)[python.rows] == python.rows
+        is_named = trace.name_matches(lambda name: CALLED.match(name) is not None, python.rows)
+        called = np.full(len(python.rows) + 1, -1, np.int64)  # the last is of roots, which nothing is around
+        for scopes in by_depth(python):
+            above = called[python.parent[scopes]]
+            own = np.where(is_named[scopes] & (python.parent[scopes] >= 0), scopes, -1)
+            called[scopes] = np.where(is_outside[scopes], -1, np.where(above >= 0, above, own))
+        rows = np.full(len(trace) + 1, -1, np.int64)
+        rows[python.rows] = np.append(python.rows, -1)[called[:-1]]
         return rows
 
 

@@ -1,0 +1,142 @@
+"""Changes as programs make them on a host, of which the words of the answer are known (µs)."""
+
+import pytest
+from build_trace import BACKWARD, annotation, document, op, python, step, write
+from click.testing import CliRunner
+from tracediff_cli.group import cli
+
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.present.answer import answer_of
+from tracediff.profile.analyses.leaf_keys import CALLED
+
+SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
+SAME = [op("aten::mm", 10 + 1000 * i, 900, **SQUARE) for i in range(12)]
+SAME += [op("aten::view", 12_000 + 10 * i, 1) for i in range(200)]
+
+
+def compared(folder, before, after, runs=1):
+    """The comparison of the events of a step, beside twelve products and 200 views."""
+    for name, events in (("before", before), ("after", after)):
+        for run in range(runs):
+            own = events(run) if callable(events) else events
+            end = max(e["ts"] + e["dur"] for e in (*SAME, *own))
+            write(folder / name / f"run{run}" / "trace.json", document([step(1, 0, end + 10), *SAME, *own]))
+    return compare_sets(*load_sets([str(folder / name) for name in ("before", "after")]), force=True)
+
+
+def facts(comparison):
+    return {fact.code: fact.text for fact in comparison.explanation.facts}
+
+
+UPDATE = "train.py(3): update"
+
+
+def in_update(*functions):
+    """Nested Python functions in ``update``, each within the one before it; most time in the innermost."""
+    names = [UPDATE, *functions]
+    return [python(name, 20_000 + 10 * i, 2_000 - 20 * i, i + 1, i or None) for i, name in enumerate(names)]
+
+
+@pytest.mark.parametrize(
+    ("functions", "label"),
+    [
+        (["torch/serialization.py(943): save", "torch/serialization.py(1): _save"], "save() in train.py(3): update"),
+        (
+            [
+                "torch/utils/_contextlib.py(124): decorate_context",
+                "torch/optim/optimizer.py(518): wrapper",
+                "torch/nn/utils/clip_grad.py(3): clip_grad_norm_",
+                "torch/nn/utils/clip_grad.py(9): get_total_norm",
+            ],
+            "clip_grad_norm_() in train.py(3): update",
+        ),
+        (["torch/_tensor.py(1): backward", "torch/autograd/__init__.py(2): run"], "run() in train.py(3): update"),
+        (["nn.Module: Linear_3", "torch/nn/modules/linear.py(1): forward"], "Linear in train.py(3): update"),
+        (["torch/nn/modules/module.py(1): _call_impl"], "train.py(3): update"),
+    ],
+    ids=["a function", "behind decorators", "a method", "a module", "private"],
+)  # fmt: skip
+def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label):
+    comparison = compared(tmp_path, [python(UPDATE, 20_000, 100, 1)], in_update(*functions))
+    labels = [cause.label for cause in comparison.explanation.causes]
+    assert label in labels, labels
+
+
+@pytest.mark.parametrize("name", ["a.py(1): <lambda>", "_private.py(1): run", "a.py(1): inner", "aten::mm"])
+def test_names_that_say_nothing_to_the_caller_are_passed_over(name):
+    assert CALLED.match(name) is None
+
+
+def recomputed(number):
+    """``number`` of four products within a backward node, as activation checkpoints have them."""
+    node = op("MulBackward0", 20_000, 9_000, tid=BACKWARD)
+    return [node, *(op("aten::mm", 20_100 + 1000 * i, 900, tid=BACKWARD, **SQUARE) for i in range(number))]
+
+
+def test_what_is_computed_again_in_the_backward_pass_has_one_line_with_all_of_its_time(tmp_path):
+    comparison = compared(tmp_path, recomputed(0), recomputed(4))
+    first = comparison.explanation.causes[0]
+    assert first.label.startswith("aten::mm")
+    assert (first.control_us, first.test_us) == (12 * 900, 16 * 900)
+    assert "aten::mm (gemm) (+3.6 ms: added in the backward pass)" in answer_of(comparison).why
+
+
+def test_more_of_the_forward_pass_has_no_place(tmp_path):
+    """All that is in neither the backward pass nor the optimizer counts as forward."""
+    comparison = compared(tmp_path, [], [op("aten::mm", 20_000 + 1000 * i, 900, **SQUARE) for i in range(4)])
+    assert not any("forward" in reason.text for cause in comparison.explanation.causes for reason in cause.reasons)
+
+
+def test_operators_of_one_side_are_named_though_the_step_takes_as_long(tmp_path):
+    activations = [
+        [op(f"aten::{name}", 20_000, 50), op(f"aten::{name}_backward", 20_100, 60)] for name in ("gelu", "silu")
+    ]
+    comparison = compared(tmp_path, *activations)
+    assert facts(comparison)["one-sided-operators"] == (
+        "operators only in before: aten::gelu_backward, aten::gelu; only in after: aten::silu_backward, aten::silu"
+    )
+    assert "one-sided-operators" not in facts(compared(tmp_path / "same", activations[0], activations[0]))
+
+
+def test_what_a_loader_runs_is_no_part_of_the_program(tmp_path):
+    scope = annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 20_000, 9_000)
+    loading = [scope, *(op("aten::flip", 20_010 + 20 * i, 10) for i in range(400))]
+    assert not facts(compared(tmp_path, loading, []))
+
+
+def test_compiled_code_of_one_side_is_a_fact(tmp_path):
+    comparison = compared(tmp_path, [op("aten::relu", 20_000, 50)], [op("CompiledFunction", 20_000, 40)])
+    assert facts(comparison)["compiled"] == "only after runs compiled code, which replaces operators of before"
+
+
+def test_more_flops_are_never_as_much_work(tmp_path):
+    """Half as many products more, and other operators around them."""
+    more = [op("aten::mm", 20_000 + 1000 * i, 900, **SQUARE) for i in range(6)]
+    others = [op("aten::relu", 30_000 + 10 * i, 5) for i in range(80)]
+    text = facts(compared(tmp_path, [], [*more, *others]))["other-program"]
+    assert text.startswith("other operators for 1.5 × the known FLOPs: ")
+    assert text.endswith("only in after: aten::relu")
+
+
+def test_a_difference_that_is_not_significant_is_what_was_measured(tmp_path):
+    comparison = compared(
+        tmp_path,
+        lambda run: [op("aten::relu", 20_000, 900 * run)],
+        lambda run: [op("aten::relu", 20_000, 3000 * run)],
+        3,
+    )
+    assert comparison.verdict.result == "inconclusive"
+    assert comparison.verdict.difference.startswith("inconclusive: after measured ")
+
+
+def test_on_a_wide_screen_each_line_has_its_reason_beside_it(tmp_path):
+    names = [f"aten::op{letter}" for letter in "abcdefgh"]
+    added = [op(name, 20_000 + 1000 * i, 900) for i, name in enumerate(names)]
+    compared(tmp_path, [], added)
+    shown = CliRunner(env={"COLUMNS": "160"}).invoke(
+        cli, ["compare", *(str(tmp_path / n) for n in ("before", "after"))]
+    )
+    lines = [line for line in shown.output.splitlines() if line.startswith("  aten::op") and "0 → " in line]
+    assert lines
+    assert all("added" in line for line in lines if "0.0 →" in line), shown.output
