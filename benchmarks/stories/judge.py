@@ -106,7 +106,7 @@ def _is_in(label: str, names: frozenset[str]) -> bool:
         for name in names
         for text in (name, name.split("/")[-1], match_name(name), display_name(match_name(name)), call_role(name))
     }
-    shown |= {f"{m['builtin'] or m['function']}()" for name in names if (m := CALLED.match(name))}
+    shown |= {m["module"] or f"{m['builtin'] or m['function']}()" for name in names if (m := CALLED.match(name))}
     label = NOT_RECORDED if label == PYTHON else label
     parts = label.split(" in ") if " in " in label else [label]
     return all(part in shown for part in parts) or any(part in shown for part in label.split(" → "))
