@@ -8,7 +8,7 @@ from tracediff_cli.group import cli
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
-from tracediff.profile.analyses.leaf_keys import CALLED
+from tracediff.profile.analyses.leaf_keys import CALLEE
 
 SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
 SAME = [op("aten::mm", 10 + 1000 * i, 900, **SQUARE) for i in range(12)]
@@ -65,7 +65,7 @@ def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label
 
 @pytest.mark.parametrize("name", ["a.py(1): <lambda>", "_private.py(1): run", "a.py(1): inner", "aten::mm"])
 def test_names_that_say_nothing_to_the_caller_are_passed_over(name):
-    assert CALLED.match(name) is None
+    assert CALLEE.match(name) is None
 
 
 def recomputed(number):
@@ -128,6 +128,21 @@ def test_a_difference_that_is_not_significant_is_what_was_measured(tmp_path):
     )
     assert comparison.verdict.result == "inconclusive"
     assert comparison.verdict.difference.startswith("inconclusive: after measured ")
+
+
+def test_where_nothing_is_significant_the_work_that_changed_is_named_not_what_took_longer(tmp_path):
+    """Each run has relu, which takes longer on the test side, and that side has norms, too."""
+
+    def of_side(took, norms):
+        return lambda run: [
+            op("aten::relu", 20_000, took + 12_000 * run),
+            *(op("aten::linalg_vector_norm", 14_500 + 1000 * i, 500) for i in range(norms)),
+        ]
+
+    comparison = compared(tmp_path, of_side(500, 0), of_side(4000, 3), 3)
+    assert comparison.verdict.result == "inconclusive"
+    assert comparison.explanation.causes[0].label == "aten::relu (pointwise)"
+    assert answer_of(comparison).why == ("Work that changed: aten::linalg_vector_norm (reduction) (+1.5 ms: added).")
 
 
 def test_on_a_wide_screen_each_line_has_its_reason_beside_it(tmp_path):

@@ -12,7 +12,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import UNKNOWN
-from tracediff.formatting import Unit, change, percent, percents, plural, time_unit
+from tracediff.formatting import ARROW, Unit, change, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import DECISIVE, is_visible, sentence, unit_of, visible_causes
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
@@ -82,12 +82,15 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         [part for part in exposure if sign * way * part.us > max((abs(cause.us) for cause in causes), default=0)]
         for way, causes in ((1, along), (-1, against))
     )
-    if not along and not exposed_along:
-        return "", "", ""
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
-    lead = "Because of" if sure else "Largest changes:"
+    other_work = [] if sure else sorted((part for part in parts if part.is_other_work), key=lambda part: -abs(part.us))
+    if not along and not exposed_along and not other_work:
+        return "", "", ""
+    lead = "Because of" if sure else "Work that changed:" if other_work else "Largest changes:"
     if comparison.believed_unprofiled is not None and explanation.profiled:
-        lead = f"In profiled steps: {lead.lower()}" if sure else "Largest changes of profiled steps:"
+        lead = f"In profiled steps: {lead[0].lower()}{lead[1:]}"
+    if other_work:  # is certain, unlike the times of what did not change
+        along, against, exposed_along, exposed_against = other_work, [], [], []
     because = f"{lead} {_list(along, exposed_along, unit)}"
     offset = f"offset by {_list(against, exposed_against, unit)}" if against or exposed_against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
@@ -110,18 +113,22 @@ def _has_changed(comparison: Comparison) -> bool:
 
 
 class _Part(Struct, frozen=True):
-    """A part of the step's change: its label, µs, and what happened."""
+    """A part of the step's change: its label, µs, what happened, and whether that is other work, not another time."""
 
     label: str
     us: float
     what: str
+    is_other_work: bool = False
 
 
 def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
     """(the causes, the exposure if it has a line), as far as they have digits."""
     causes = visible_causes(explanation)
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
-    parts = [_Part(label, cause.delta_us, _happened(cause)) for label, cause in zip(labels, causes, strict=True)]
+    parts = [
+        _Part(label, cause.delta_us, _happened(cause), cause.effect in ("presence", "amount") or ARROW in cause.label)
+        for label, cause in zip(labels, causes, strict=True)
+    ]
     label, exposed, us = explanation.exposure
     return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
 
@@ -133,9 +140,9 @@ def _happened(cause: Cause) -> str:
 
 def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
     """The first causes until they are most of ``causes``, and how many more there are; and the exposure."""
-    whole, listed = sum(cause.us for cause in causes), min(1, len(causes))
+    whole, listed = sum(abs(cause.us) for cause in causes), min(1, len(causes))
     most = min(bounds.EXAMPLES, len(causes))
-    while listed < most and abs(sum(cause.us for cause in causes[:listed])) < thresholds.NAMED_CAUSES * abs(whole):
+    while listed < most and sum(abs(cause.us) for cause in causes[:listed]) < thresholds.NAMED_CAUSES * whole:
         listed += 1
     listed += len(causes) - listed == 1  # its name is not longer than that there is one
     parts = list(causes[:listed])

@@ -30,7 +30,7 @@ COLUMNS = ("kind", *KEY, "op", "root")
 LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
 """In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
 
-CALLED = late(
+CALLEE = late(
     r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
     r"|(?!_(?!_init__))[^:]*: (?!_|<|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
 )
@@ -146,16 +146,16 @@ class Sources(Struct, dict=True):
         """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
         context, trace = self.context, self.context.trace
         kind = np.full(len(sources), PYTHON)
-        name, called = np.full((2, len(sources)), -1, np.int64)
+        name, callee = np.full((2, len(sources)), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
         if len(rows) and len(context.lanes["python"].rows):
             row = sources[rows]
             caller = outside_torch(trace, context.lanes["python"])[row]
-            function = np.where(caller >= 0, self._called[row], -1)
+            function = np.where(caller >= 0, self._callee[row], -1)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
-            called[rows] = np.where(function >= 0, trace.name[function], -1)
+            callee[rows] = np.where(function >= 0, trace.name[function], -1)
         noted = np.flatnonzero(np.isin(sources, self._annotations))
         kind[noted], name[noted] = ANNOTATED, trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
@@ -169,23 +169,23 @@ class Sources(Struct, dict=True):
         scopes = np.flatnonzero(sources >= self.scope)
         kind[scopes], name[scopes] = (column[sources[scopes] - self.scope] for column in self.scopes[1:])
         kind[sources == self.unknown], kind[sources == self.start] = UNKNOWN, START
-        return {"kind": kind, "name": name, "op": called}
+        return {"kind": kind, "name": name, "op": callee}
 
     @property
-    def _called(self) -> Int64:
+    def _callee(self) -> Int64:
         """int64[rows of the trace + 1]: of what runs below a function outside of torch the row of what that calls, of
         nested ones the outermost whose name says so; else −1.
         """
         trace, python = self.context.trace, self.context.lanes["python"]
         is_outside = outside_torch(trace, python)[python.rows] == python.rows
-        is_named = trace.name_matches(lambda name: CALLED.match(name) is not None, python.rows)
-        called = np.full(len(python.rows) + 1, -1, np.int64)  # the last is of roots, which nothing is around
+        is_named = trace.name_matches(lambda name: CALLEE.match(name) is not None, python.rows)
+        callee = np.full(len(python.rows) + 1, -1, np.int64)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):
-            above = called[python.parent[scopes]]
+            around = callee[python.parent[scopes]]
             own = np.where(is_named[scopes] & (python.parent[scopes] >= 0), scopes, -1)
-            called[scopes] = np.where(is_outside[scopes], -1, np.where(above >= 0, above, own))
+            callee[scopes] = np.where(is_outside[scopes], -1, np.where(around >= 0, around, own))
         rows = np.full(len(trace) + 1, -1, np.int64)
-        rows[python.rows] = np.append(python.rows, -1)[called[:-1]]
+        rows[python.rows] = np.append(python.rows, -1)[callee[:-1]]
         return rows
 
 
