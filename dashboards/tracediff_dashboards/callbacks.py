@@ -83,7 +83,12 @@ class FrameCallbacks:
             return [*always, *[no_update] * len(PAGE)]  # the table and the timeline update themselves
         page, options, is_done = self.page(which, view, theme)
         names = layout.set_options(self._sets.names(), view)
-        return [*always, *values_of(view), names, names, *options, page, is_done, is_done, view.filters.part.is_all]
+        # what is as it was asked for is left alone: it may have been changed again meanwhile
+        sent = dict(zip(PROPERTIES, control_values, strict=True))
+        new_values = [
+            no_update if value == sent[key] else value for key, value in zip(CONTROLS, values_of(view), strict=True)
+        ]
+        return [*always, *new_values, names, names, *options, page, is_done, is_done, view.filters.part.is_all]
 
     def page(self, which: str | None, view: View, theme: str | None) -> tuple[list[Any], list[Any], bool]:
         """(components, options of the filters, whether nothing more will come)."""
