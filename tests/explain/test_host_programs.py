@@ -51,11 +51,13 @@ def in_update(*functions):
             ],
             "clip_grad_norm_() in train.py(3): update",
         ),
-        (["torch/_tensor.py(1): backward", "torch/autograd/__init__.py(2): run"], "run() in train.py(3): update"),
+        (["torch/_tensor.py(1): backward", "torch/autograd/__init__.py(2): run"], "backward() in train.py(3): update"),
         (["nn.Module: Linear_3", "torch/nn/modules/linear.py(1): forward"], "Linear in train.py(3): update"),
         (["torch/nn/modules/module.py(1): _call_impl"], "train.py(3): update"),
+        (["json/__init__.py(183): dumps", "json/encoder.py(205): iterencode"], "dumps() in train.py(3): update"),
+        (["numpy/lib/_impl.py(1): _dispatch", "numpy/lib/_impl.py(2): median"], "median() in train.py(3): update"),
     ],
-    ids=["a function", "behind decorators", "a method", "a module", "private"],
+    ids=["a function", "behind decorators", "a method", "a module", "private", "Python's own library", "NumPy"],
 )  # fmt: skip
 def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label):
     comparison = compared(tmp_path, [python(UPDATE, 20_000, 100, 1)], in_update(*functions))
@@ -63,7 +65,15 @@ def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label
     assert label in labels, labels
 
 
-@pytest.mark.parametrize("name", ["a.py(1): <lambda>", "_private.py(1): run", "a.py(1): inner", "aten::mm"])
+def test_a_program_in_a_file_named_as_a_module_of_python_is_the_program(tmp_path):
+    events = [python("profile.py(3): measure", 20_000, 2_000, 1)]
+    comparison = compared(tmp_path, [python("profile.py(3): measure", 20_000, 100, 1)], events)
+    assert "profile.py(3): measure" in [cause.label for cause in comparison.explanation.causes]
+
+
+@pytest.mark.parametrize(
+    "name", ["a.py(1): <lambda>", "a.py(1): _run", "a.py(1): inner", "a.py(1): decorate_context", "aten::mm"]
+)
 def test_names_that_say_nothing_to_the_caller_are_passed_over(name):
     assert CALLEE.match(name) is None
 

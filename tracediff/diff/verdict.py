@@ -284,10 +284,11 @@ INCONCLUSIVE = "inconclusive: "
 
 
 def stated(result: str, label: str, difference: str) -> str:
-    """``label is 24 % faster``; of a difference that was tested and is not significant, what was measured."""
-    if result != "inconclusive":
+    """``label is 24 % faster``; of a difference that was tested and is none, or not significant, what was measured."""
+    if result not in ("inconclusive", "same"):
         return f"{label} {difference}"
-    return f"{INCONCLUSIVE}{label} measured {difference.removeprefix('is ').removeprefix('takes ')}"
+    lead = INCONCLUSIVE if result == "inconclusive" else ""
+    return f"{lead}{label} measured {difference.removeprefix('is ').removeprefix('takes ')}"
 
 
 def _run_counts(runs: tuple[int, int]) -> str:

@@ -22,8 +22,8 @@ from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
-from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_wrapper
-from tracediff.profile.placement.scopes import OTHER, PHASES
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
+from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
@@ -283,19 +283,19 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     examples = one_sided or ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
     share = f"{percent(common(outer))} of the outermost operator calls ({counts(*calls)}) are common"
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = "as many FLOPs" if as_many else "as much work"
+        as_much = " for as many FLOPs" if as_many else ""
         share += f", {times(factor)} × as often" if as_many and abs(log(factor)) > thresholds.SAME_RATIO else ""
-        return [Fact(REWRITTEN, f"other operators for {as_much}: {share}; {examples}", *values)]
+        return [Fact(REWRITTEN, f"other operators{as_much}: {share}; {examples}", *values)]
     work = "" if flops is None else f" for {times(flops)} × the known FLOPs"
     return [Fact(OTHER_PROGRAM, f"other operators{work}: {share}; {examples}", *values)]
 
 
 def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
-    """Which operators only one side calls, those that take most time first."""
+    """Which operators, but autograd's nodes, only one side calls, those that take most time first."""
     times: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for ns, tree in zip(times, trees, strict=True):
         for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
-            if call.kind == "op" and not is_aside and not is_wrapper(call.label):
+            if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
                 ns[call.label] += call.self_ns
     parts = []
     for side, ns, others in zip(sides, times, reversed(times), strict=True):

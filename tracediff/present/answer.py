@@ -11,6 +11,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text
 from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.leaves import UNPAIRED
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import DECISIVE, is_visible, sentence, unit_of, visible_causes
@@ -75,14 +76,16 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     """(because, offset by, not explained)."""
     unit = unit_of(explanation)
     sign = 1 if explanation.change_us >= 0 else -1
+    sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     parts, exposure = _parts(explanation, unit)
+    if not sure or any(part.is_other_work for part in parts):
+        parts = [part for part in parts if not part.is_unclear]
     along = [part for part in parts if sign * part.us > 0]
     against = sorted((part for part in parts if sign * part.us < 0), key=lambda part: sign * part.us)
     exposed_along, exposed_against = (
         [part for part in exposure if sign * way * part.us > max((abs(cause.us) for cause in causes), default=0)]
         for way, causes in ((1, along), (-1, against))
     )
-    sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     other_work = [] if sure else sorted((part for part in parts if part.is_other_work), key=lambda part: -abs(part.us))
     if not along and not exposed_along and not other_work:
         return "", "", ""
@@ -113,22 +116,29 @@ def _has_changed(comparison: Comparison) -> bool:
 
 
 class _Part(Struct, frozen=True):
-    """A part of the step's change: its label, µs, what happened, and whether that is other work, not another time."""
+    """A part of the step's change.
+
+    Attributes:
+        label: what changed. us: µs. what: what happened. is_other_work: whether it is other work, not another time.
+        is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
+    """
 
     label: str
     us: float
     what: str
     is_other_work: bool = False
+    is_unclear: bool = False
 
 
 def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
     """(the causes, the exposure if it has a line), as far as they have digits."""
     causes = visible_causes(explanation)
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
-    parts = [
-        _Part(label, cause.delta_us, _happened(cause), cause.effect in ("presence", "amount") or ARROW in cause.label)
-        for label, cause in zip(labels, causes, strict=True)
-    ]
+    parts = []
+    for label, cause in zip(labels, causes, strict=True):
+        is_other = cause.effect in ("presence", "amount") or ARROW in cause.label or UNPAIRED in cause.label
+        is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
+        parts.append(_Part(label, cause.delta_us, _happened(cause), is_other, is_unclear))
     label, exposed, us = explanation.exposure
     return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
 

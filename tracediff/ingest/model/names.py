@@ -5,6 +5,7 @@ of code in the stacks that torch and Python write.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -31,6 +32,18 @@ OUTERMOST = "<module>"
 def is_of_torch(file: str) -> bool:
     """Whether a path is of torch, the recorder, or code that Inductor generated."""
     return bool(TORCH_FOLDER.search(file) or GENERATED.search(file))
+
+
+LIBRARIES = {*sys.stdlib_module_names, "numpy"}
+"""Packages and modules that no program is written in."""
+MODULE = late(r"^(?:.*[/\\]python3\.\d+[/\\](?:(?:site|dist)-packages[/\\])?)?(\w+)(?:[/\\]|\.py\b)")
+"""The first part of a path below what Python's modules are found in."""
+
+
+def is_of_library(file: str) -> bool:
+    """Whether a path looks like one of Python's own library or NumPy; a program may have a file of such a name."""
+    module = MODULE.match(file)
+    return module is not None and module[1] in LIBRARIES
 
 
 def line_of_code(file: str, line: str, function: str) -> str | None:

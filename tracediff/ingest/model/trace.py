@@ -99,6 +99,7 @@ class Trace(Struct, kw_only=True):
         arguments: category code → its events' arguments.
         texts: strings that text arguments refer to.
         torch_functions: those of ``names`` that are Python functions of torch itself.
+        library_functions: those that seem to be of Python's own library or NumPy.
     """
 
     file: TraceFile
@@ -118,6 +119,7 @@ class Trace(Struct, kw_only=True):
     arguments: dict[int, Arguments]
     texts: list[str]
     torch_functions: frozenset[str] = frozenset()
+    library_functions: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.ts)

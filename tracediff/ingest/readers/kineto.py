@@ -22,7 +22,7 @@ from tracediff.ingest.json.decode import EventDecoder, Whole
 from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.names import bounded, is_of_torch
+from tracediff.ingest.model.names import bounded, is_of_library, is_of_torch
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_unread
@@ -115,7 +115,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
             str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
         )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
-    names, columns["name"], torch_functions = _reduced_python_names(
+    names, columns["name"], torch_functions, library_functions = _reduced_python_names(
         _bounded_names(decoder.names, columns["name"], notes), columns["name"], columns["category"]
     )
     for name, values in (("category", decoder.categories), ("phase", decoder.phases)):
@@ -133,6 +133,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         arguments=arguments,
         texts=texts,
         torch_functions=torch_functions,
+        library_functions=library_functions,
     )
     translate(trace, notes)
     _merge_places(trace.arguments, notes)
@@ -185,19 +186,26 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
             )
 
 
-def _reduced_python_names(names: list[str], name: Any, category: Any) -> tuple[list[str], Any, frozenset[str]]:
-    """Names of Python functions without the folders of their file: ``module.py(line): func``; codes; those of torch."""
+def _reduced_python_names(
+    names: list[str], name: Any, category: Any
+) -> tuple[list[str], Any, frozenset[str], frozenset[str]]:
+    """Names of Python functions without the folders of their file: ``module.py(line): func``; codes; those of torch,
+    and of other libraries.
+    """
     python = np.zeros(len(names), bool)
     python[name[category == cat.PYTHON]] = True
     codes: dict[str, int] = {}
-    torch_functions = set()
+    torch_functions, library_functions = set(), set()
     moved = np.empty(len(names), np.int32)
     for i, (text, is_python) in enumerate(zip(names, python.tolist(), strict=True)):
         match = PYTHON_NAME.match(text) if is_python else None
-        moved[i] = codes.setdefault(match["rest"] if match else text, len(codes))
+        short = match["rest"] if match else text
+        moved[i] = codes.setdefault(short, len(codes))
         if match and is_of_torch(text):
-            torch_functions.add(match["rest"])
-    return list(codes), moved[name], frozenset(torch_functions)
+            torch_functions.add(short)
+        elif is_python and is_of_library(text):
+            library_functions.add(short)
+    return list(codes), moved[name], frozenset(torch_functions), frozenset(library_functions)
 
 
 KINETO = Reader(

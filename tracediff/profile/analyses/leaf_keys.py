@@ -32,7 +32,7 @@ LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.recor
 
 CALLEE = late(
     r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
-    r"|(?!_(?!_init__))[^:]*: (?!_|<|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
+    r"|[^:]*: (?!_|<|decorate_|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
 )
 """Recorded names of functions that say what their caller calls: of what is not written in Python, of a module, and of a
 Python function that is not private, anonymous or what a decorator returns.
@@ -150,8 +150,8 @@ class Sources(Struct, dict=True):
         rows = np.flatnonzero(sources <= self.nothing)
         if len(rows) and len(context.lanes["python"].rows):
             row = sources[rows]
-            caller = outside_torch(trace, context.lanes["python"])[row]
-            function = np.where(caller >= 0, self._callee[row], -1)
+            caller, function = (rows_of[row] for rows_of in self._calls_of_program)
+            caller = np.where(caller < 0, outside_torch(trace, context.lanes["python"])[row], caller)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
@@ -172,21 +172,22 @@ class Sources(Struct, dict=True):
         return {"kind": kind, "name": name, "op": callee}
 
     @property
-    def _callee(self) -> Int64:
-        """int64[rows of the trace + 1]: of what runs below a function outside of torch the row of what that calls, of
-        nested ones the outermost whose name says so; else −1.
+    def _calls_of_program(self) -> tuple[Int64, Int64]:
+        """(int64[rows of the trace + 1]: of a Python function the innermost of the program's own that is or encloses
+        it; what that calls, of nested ones the outermost whose name says so), −1 for none.
         """
         trace, python = self.context.trace, self.context.lanes["python"]
-        is_outside = outside_torch(trace, python)[python.rows] == python.rows
+        caller = outside_torch(trace, python, trace.library_functions)
+        is_own = caller[python.rows] == python.rows
         is_named = trace.name_matches(lambda name: CALLEE.match(name) is not None, python.rows)
         callee = np.full(len(python.rows) + 1, -1, np.int64)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):
             around = callee[python.parent[scopes]]
-            own = np.where(is_named[scopes] & (python.parent[scopes] >= 0), scopes, -1)
-            callee[scopes] = np.where(is_outside[scopes], -1, np.where(around >= 0, around, own))
+            first = np.where(is_named[scopes] & (caller[python.rows[scopes]] >= 0), scopes, -1)
+            callee[scopes] = np.where(is_own[scopes], -1, np.where(around >= 0, around, first))
         rows = np.full(len(trace) + 1, -1, np.int64)
         rows[python.rows] = np.append(python.rows, -1)[callee[:-1]]
-        return rows
+        return caller, rows
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:

@@ -4,6 +4,7 @@ code.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TypeVar
 
 import numpy as np
@@ -184,11 +185,12 @@ CODE = late(r"\.py\(\d+\)")
 """Names of functions that are in a Python file."""
 
 
-def outside_torch(trace: Trace, python: Lane) -> Int64:
+def outside_torch(trace: Trace, python: Lane, others: Collection[str] = ()) -> Int64:
     """int64[rows of the trace + 1]: of a Python function the innermost of a Python file outside of torch that is or
-    encloses it; else −1.
+    encloses it, and is none of ``others``; else −1.
     """
-    is_outside = [bool(CODE.search(name)) and name not in trace.torch_functions for name in trace.names]
+    inside = trace.torch_functions.union(others)
+    is_outside = [bool(CODE.search(name)) and name not in inside for name in trace.names]
     outside = np.array(is_outside, bool)[trace.name[python.rows]]
     rows = np.full(len(trace) + 1, -1, np.int64)
     rows[python.rows] = np.append(python.rows, -1)[nearest(python, outside)]
