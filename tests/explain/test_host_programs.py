@@ -115,6 +115,17 @@ def test_what_a_loader_runs_is_no_part_of_the_program(tmp_path):
     assert not facts(compared(tmp_path, loading, []))
 
 
+def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
+    """The second input is larger, the first is not."""
+
+    def products(width, took):
+        dims = {"Input Dims": [[64, 64], [64, width]], "Input type": ["float", "float"]}
+        return [op("aten::mm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
+
+    larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
+    assert larger["work-differs"].startswith("the work differs: 4 × the FLOPs, aten::mm [64,128] → [64,512] (median")
+
+
 def test_compiled_code_of_one_side_is_a_fact(tmp_path):
     comparison = compared(tmp_path, [op("aten::relu", 20_000, 50)], [op("CompiledFunction", 20_000, 40)])
     assert facts(comparison)["compiled"] == "only after runs compiled code, which replaces operators of before"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import nan, prod
@@ -11,6 +13,7 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Leaves
+from tracediff.formatting import ARROW
 from tracediff.patterns import late
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
@@ -127,6 +130,27 @@ def _moved(tree: CallTree, items: Sequence[Item]) -> float:
 
 def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:
     return (amounts[1] / amounts[0], unit) if all(amounts) else None
+
+
+def changed_shape(groups: Sequence[Group], trees: Trees) -> str:
+    """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the operator that takes most time of those
+    that have one on both sides; empty for none.
+    """
+    changes: Counter[str] = Counter()
+    for group in groups:
+        calls = [call for tree, items in zip(trees, group.items, strict=True) for call, _ in _calls(tree, items)[:1]]
+        if len(calls) == 2 and calls[0].label == calls[1].label:
+            inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
+            if shapes := next((both for both in inputs if _is_resized(*both)), None):
+                text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
+                changes[f"{calls[0].label} {text}"] += sum(group.time)
+    return changes.most_common(1)[0][0] if changes else ""
+
+
+def _is_resized(before: list[int], after: list[int]) -> bool:
+    """Whether some of the dimensions of a shape are other ones, and not all."""
+    changed = [a != b for a, b in zip(before, after, strict=False)]
+    return len(before) == len(after) and any(changed) and (len(before) == 1 or not all(changed))
 
 
 def flop_ratio(trees: Trees) -> float | None:

@@ -209,9 +209,10 @@ def explain(compared: Compared) -> Explanation:
             profiled,
             compared.trees,
             compared.sides,
-            compared.groups if compared.same_vendor else (),
-            lines.scale,
-            sum(lines.exposure.values()),
+            compared.groups,
+            same_vendor=compared.same_vendor,
+            scale=lines.scale,
+            exposure=sum(lines.exposure.values()),
         ),
         causes=tuple(
             _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)

@@ -16,7 +16,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
-from tracediff.explain.amounts import flop_ratio
+from tracediff.explain.amounts import changed_shape, flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
@@ -79,17 +79,19 @@ def facts_of(
     trees: tuple[CallTree, CallTree],
     sides: tuple[Side, Side],
     groups: Sequence[Group],
+    *,
+    same_vendor: bool,
     scale: float,
     exposure: float,
 ) -> tuple[Fact, ...]:
-    """The facts, the weightiest first. ``groups`` are the matched work where names compare, as those of GPUs of one
-    vendor do; ``scale`` is what sizes are judged against, and ``exposure`` what of the change is the same work, now on
-    the path or off it, in ns per step.
+    """The facts, the weightiest first. ``groups`` are the matched work, whose names compare if ``same_vendor``;
+    ``scale`` is what sizes are judged against, and ``exposure`` what of the change is the same work, now on the path or
+    off it, in ns per step.
     """
     program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     is_judged = is_other or any(fact.code == REWRITTEN for fact in program)  # by all of its FLOPs, or of its amounts
-    amounts = [] if is_judged else _amounts(leaves, scale)
+    amounts = [] if is_judged else _amounts(leaves, scale, groups, trees)
     of_compilers = *_replacing(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
@@ -97,7 +99,7 @@ def facts_of(
         *_late_start(leaves),
         *program,
         *amounts,
-        *([] if is_other else _other_kernels(groups)),
+        *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
         *_new_wait(leaves, sides, exposure),
@@ -209,8 +211,10 @@ def _recompiles(sides: tuple[Side, Side]) -> list[Fact]:
     return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
 
-def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
-    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it."""
+def _amounts(leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it, with
+    an example of a shape where one changed.
+    """
     out = []
     for label in WORDS:
         parts, weights, ratios, units = _measured(leaves, (label,))
@@ -230,7 +234,8 @@ def _amounts(leaves: Leaves, scale: float) -> list[Fact]:
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
-        text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {extent})"
+        differs = ", ".join(filter(None, (f"{times(exp(median))} × the {unit}", changed_shape(groups, trees))))
+        text = f"the work differs: {differs} (median of what differs; {extent})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
