@@ -129,6 +129,8 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
 def test_compiled_code_of_one_side_is_a_fact(tmp_path):
     comparison = compared(tmp_path, [op("aten::relu", 20_000, 50)], [op("CompiledFunction", 20_000, 40)])
     assert facts(comparison)["compiled"] == "only after runs compiled code, which replaces operators of before"
+    by_hand = compared(tmp_path / "by hand", [op("aten::relu", 20_000, 50)], [op("my_fused_relu", 20_000, 40)])
+    assert "compiled" not in facts(by_hand)
 
 
 def test_more_flops_are_never_as_much_work(tmp_path):

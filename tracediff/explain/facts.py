@@ -22,7 +22,7 @@ from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
-from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
@@ -179,15 +179,19 @@ def _new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list
 
 def _replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays, compiled: only one side has what replaces operators."""
-    facts, stand_ins = [], _stand_ins(leaves)
-    for code, text in (
-        (GRAPH_REPLAYS, "only {} replays graphs, whose kernels have no operators: matched with those of {} by order"),
-        (COMPILED, "only {} runs compiled code, which replaces operators of {}"),
-    ):
-        has = [code in side for side in stand_ins]
-        if has[0] != has[1]:
-            facts.append(Fact(code, text.format(*(sides[has.index(which)].label for which in (True, False)))))
-    return facts
+    stand_ins = _stand_ins(leaves)
+    texts = {
+        GRAPH_REPLAYS: "only {} replays graphs, whose kernels have no operators: matched with those of {} by order",
+        COMPILED: "only {} runs compiled code, which replaces operators of {}",
+    }
+    if not any(is_of_inductor(name) for names in leaves.names for name in names):
+        del texts[COMPILED]
+    only = {code: [code in side for side in stand_ins] for code in texts}
+    return [
+        Fact(code, texts[code].format(*(sides[has.index(which)].label for which in (True, False))))
+        for code, has in only.items()
+        if has[0] != has[1]
+    ]
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:

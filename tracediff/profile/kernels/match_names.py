@@ -13,6 +13,7 @@ from tracediff.patterns import NAMES_KEPT, late
 from tracediff.runtimes import copy_direction, is_memset
 
 GENERATED = late(r"^(triton_|graph_\d+_|cpp_fused|triton_helpers)|_fused_")
+INDUCTORS = late(r"^(?:triton_(?:poi|per|red|tem|mm|for)_|cpp_fused)")
 COMPILED_CALL = late(
     r"^(CompiledFunction|Torch-Compiled Region|TorchDynamo|Pregraph bytecode|AOTDispatcher"
     r"|## Call CompiledFxGraph|CompiledFxGraph|inductor|torch::dynamo)"
@@ -48,6 +49,13 @@ def is_wrapper(name: str) -> bool:
 def is_compiled_call(name: str) -> bool:
     """Whether an op of this name is part of calling what torch.compile made: lookup, guards and wrappers."""
     return COMPILED_CALL.match(name) is not None
+
+
+def is_of_inductor(name: str) -> bool:
+    """Whether an op or kernel of this name is of what torch.compile made; kernels that look generated may be written by
+    hand.
+    """
+    return is_compiled_call(name) or INDUCTORS.match(name) is not None
 
 
 @lru_cache(maxsize=NAMES_KEPT)
