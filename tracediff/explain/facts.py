@@ -238,8 +238,8 @@ def _amounts(leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
-        differs = ", ".join(filter(None, (f"{times(exp(median))} × the {unit}", changed_shape(groups, trees))))
-        text = f"the work differs: {differs} (median of what differs; {extent})"
+        example = f"; such as {shape}" if (shape := changed_shape(groups, trees)) else ""
+        text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {extent}){example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -322,7 +322,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    what = f"operators do not compare, amounts are known for {part} of it"
+    what = f"operators not comparable, amounts known for {part} of the time"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
 
 
