@@ -56,8 +56,7 @@ def trace_events(draw, gpu: bool = True, most_steps: int = 4):
 
 @st.composite
 def long_trace_events(draw):
-    """The same, of some in times 20 times as long, beside a kernel of another stream that may take as
-    long as all."""
+    """The same, of some in times 20 times as long, beside a kernel of another stream that may take as long as all."""
     factor = draw(st.sampled_from((1, 20, 20)))
     events = [{k: v * factor if k in ("ts", "dur") else v for k, v in e.items()} for e in draw(trace_events())]
     end = max(e["ts"] + e["dur"] for e in events)

@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
 from tracediff.explain.tree import REPLACED, SINGLE
-from tracediff.profile.analyses.leaf_keys import CALLEE
+from tracediff.profile.analyses.leaf_keys import callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import call_role
@@ -106,7 +106,7 @@ def _is_in(label: str, names: frozenset[str]) -> bool:
         for name in names
         for text in (name, name.split("/")[-1], match_name(name), display_name(match_name(name)), call_role(name))
     }
-    shown |= {m["module"] or f"{m['builtin'] or m['function']}()" for name in names if (m := CALLEE.match(name))}
+    shown |= set(filter(None, map(callee_label, names)))
     label = NOT_RECORDED if label == PYTHON else label
     parts = label.split(" in ") if " in " in label else [label]
     return all(part in shown for part in parts) or any(part in shown for part in label.split(" → "))

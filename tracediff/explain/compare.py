@@ -239,10 +239,10 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     whole_files = comparison.control.whole_file and comparison.test.whole_file
     ratio, basis = verdict.ratio, WHOLE_FILE if whole_files else STEP
     by_median = verdict.median_test_us / verdict.median_control_us if verdict.median_control_us else ratio
-    if contradicting(ratio - 1, by_median - 1):
-        ratio, basis = by_median, f"{basis} by the median"
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, "without the profiler"
+    elif contradicting(ratio - 1, by_median - 1):
+        ratio, basis = by_median, f"{basis} by the median"
     return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, other.times_are_for)
 
 

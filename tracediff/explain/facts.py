@@ -179,19 +179,20 @@ def _new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list
 
 def _replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays, compiled: only one side has what replaces operators."""
-    stand_ins = _stand_ins(leaves)
-    texts = {
-        GRAPH_REPLAYS: "only {} replays graphs, whose kernels have no operators: matched with those of {} by order",
-        COMPILED: "only {} runs compiled code, which replaces operators of {}",
-    }
-    if not any(is_of_inductor(name) for names in leaves.names for name in names):
-        del texts[COMPILED]
-    only = {code: [code in side for side in stand_ins] for code in texts}
-    return [
-        Fact(code, texts[code].format(*(sides[has.index(which)].label for which in (True, False))))
-        for code, has in only.items()
-        if has[0] != has[1]
-    ]
+    facts, stand_ins = [], _stand_ins(leaves)
+    for code, is_such, text in (
+        (
+            GRAPH_REPLAYS,
+            is_graph_launch,
+            "replays graphs, whose kernels have no operators: matched with those of {} by order",
+        ),
+        (COMPILED, is_of_inductor, "runs compiled code, which replaces operators of {}"),
+    ):
+        has = [code in side for side in stand_ins]
+        if has[0] != has[1] and any(is_such(name) for names in leaves.names for name in names):
+            only, other = (sides[has.index(which)].label for which in (True, False))
+            facts.append(Fact(code, f"only {only} {text.format(other)}"))
+    return facts
 
 
 def _graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
@@ -301,13 +302,13 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
 
 def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
     """Which operators, but autograd's nodes, only one side calls, those that take most time first."""
-    times: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for ns, tree in zip(times, trees, strict=True):
+    self_ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for ns, tree in zip(self_ns, trees, strict=True):
         for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
             if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
                 ns[call.label] += call.self_ns
     parts = []
-    for side, ns, others in zip(sides, times, reversed(times), strict=True):
+    for side, ns, others in zip(sides, self_ns, reversed(self_ns), strict=True):
         first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
         if first:
             listed = ", ".join(first[: bounds.EXAMPLES])
@@ -358,8 +359,9 @@ def _asides(tree: CallTree) -> list[bool]:
     """Of each call, whether a DataLoader makes it, or compilation."""
     aside: list[bool] = []
     for call in tree.calls:
-        loads, compiles = call.kind == "phase" and call.name == PHASES[OTHER], COMPILER in call.name
-        aside.append((call.parent >= 0 and aside[call.parent]) or loads or (call.kind == "annotation" and compiles))
+        loads = call.kind == "phase" and call.name == PHASES[OTHER]
+        compiles = call.kind == "annotation" and COMPILER in call.name
+        aside.append(loads or compiles or (call.parent >= 0 and aside[call.parent]))
     return aside
 
 

@@ -23,7 +23,7 @@ from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.views import every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
-from tracediff.profile.analyses.leaf_keys import CALLEE, CAPTURE
+from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import CODE
@@ -276,8 +276,8 @@ class _Labels:
             name = key.name if side else self.moved.get(key.name, key.name)
             if not name:
                 return HOST, PYTHON, NOT_RECORDED
-            caller, callee = display_name(name), CALLEE.match(key.op)
-            return HOST, PYTHON, caller, f"{_function(callee)} in {caller}" if callee else caller
+            caller, callee = display_name(name), callee_label(key.op)
+            return HOST, PYTHON, caller, f"{callee} in {caller}" if callee else caller
         if key.kind == "annotated":
             return HOST, PYTHON, f"{NUMBER.sub('#', key.name)} (annotation)"
         if key.kind == "sync":
@@ -299,11 +299,6 @@ class _Labels:
             return self._top, group.family, UNPAIRED, g
         op = _operators(group) or (group.module or "").split("/")[-1] or "kernels"
         return self._top, group.family, op, kernels_of(group), g
-
-
-def _function(callee: re.Match[str]) -> str:
-    """``collect()``, or the class of a module."""
-    return callee["module"] or f"{callee['builtin'] or callee['function']}()"
 
 
 def _operators(group: Group) -> str:

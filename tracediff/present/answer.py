@@ -86,14 +86,15 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         [part for part in exposure if sign * way * part.us > max((abs(cause.us) for cause in causes), default=0)]
         for way, causes in ((1, along), (-1, against))
     )
-    other_work = [] if sure else sorted((part for part in parts if part.is_other_work), key=lambda part: -abs(part.us))
-    if not along and not exposed_along and not other_work:
+    lead = "Because of" if sure else "Largest changes:"
+    if not sure and (other_work := [part for part in parts if part.is_other_work]):
+        # is certain, unlike the times of what did not change, and unlike the direction of the step's change
+        lead, along = "Work that changed:", sorted(other_work, key=lambda part: -abs(part.us))
+        against = exposed_along = exposed_against = []
+    if not along and not exposed_along:
         return "", "", ""
-    lead = "Because of" if sure else "Work that changed:" if other_work else "Largest changes:"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"In profiled steps: {lead[0].lower()}{lead[1:]}"
-    if other_work:  # is certain, unlike the times of what did not change
-        along, against, exposed_along, exposed_against = other_work, [], [], []
     because = f"{lead} {_list(along, exposed_along, unit)}"
     offset = f"offset by {_list(against, exposed_against, unit)}" if against or exposed_against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
@@ -103,7 +104,6 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
 def _code(comparison: Comparison) -> str:
     if comparison.changed_code is None:
         return ""
-
     return sentence(changed_code_sentence(comparison))
 
 

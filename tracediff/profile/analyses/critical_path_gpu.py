@@ -192,9 +192,8 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     has_launch = launch >= 0
     launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
     launched[has_launch] = ops.start[launch[has_launch]]
-    stream, first = combined(
-        *(np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order]))
-    )
+    codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order])]
+    stream, first = combined(*codes)
     streams = {(int(gpu.device[order[i]]), int(number[order[i]])): code for code, i in enumerate(first.tolist())}
     before = _before(start, end, stream)
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
@@ -207,7 +206,6 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     returned[own_wait & ~returned_early] = start[own_wait & ~returned_early]
     returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
-    is_kernel = trace.category[gpu.rows[order]] == cat.KERNEL
     shared = np.bincount(launch[has_launch], minlength=1)[np.maximum(launch, 0)] > 1
     return DeviceEvents(
         event=order,
@@ -215,7 +213,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
         start=start,
         end=end,
         stream=stream,
-        engine=2 * np.unique(gpu.device[order], return_inverse=True)[1] + is_kernel,
+        engine=2 * codes[0] + (trace.category[gpu.rows[order]] == cat.KERNEL),
         launch=launch,
         launched=launched,
         returned=returned,

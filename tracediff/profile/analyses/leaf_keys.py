@@ -39,6 +39,12 @@ Python function that is not private, anonymous or what a decorator returns.
 """
 
 
+def callee_label(name: str) -> str:
+    """``collect()``, or the class of a module, of a recorded name; empty where it says nothing to who calls it."""
+    callee = CALLEE.match(name)
+    return (callee["module"] or f"{callee['builtin'] or callee['function']}()") if callee else ""
+
+
 class Sources(Struct, dict=True):
     """What a part of a period can be charged to, as one number: a row of the trace, and from these numbers on nothing
     recorded, a GPU event, its queue, the gap before it, time before a GPU event whose launch is not in the file, time
