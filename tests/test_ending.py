@@ -114,7 +114,7 @@ def test_streams_that_take_nothing_are_one_line_or_silent():
 
 @linux
 def test_too_little_address_space_is_a_line():
-    script = 'ulimit -v 100000; exec "$0" -m tracediff_cli compare a b'
+    script = 'ulimit -v 100000; exec "$0" -m tracediff compare a b'
     done = subprocess.run(["bash", "-c", script, sys.executable], env=ENV, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

@@ -2,4 +2,4 @@
 
 import runpy
 
-runpy.run_module("tracediff_cli", run_name="__main__", alter_sys=True)
+runpy.run_module("tracediff_cli.main", run_name="__main__", alter_sys=True)

@@ -57,3 +57,7 @@ def _complete(cli: click.Command, instruction: str) -> int:
         reason = f"{quoted(instruction)} is not what a shell sets it to"
         raise TracediffError(f"environment variable {COMPLETION}", reason, "unset it")
     return 0
+
+
+if __name__ == "__main__":
+    main()

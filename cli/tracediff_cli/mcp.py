@@ -15,7 +15,7 @@ from tracediff_cli.analyze import analyze
 from tracediff_cli.compare import compare
 from tracediff_cli.explain import explain
 from tracediff_cli.group import COMMANDS
-from tracediff_cli.mcp_server.server import Tool
+from tracediff_cli.mcp_server.tools import Tool
 from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
 
 PACKAGES = ("anyio", "cachetools", "mcp")

@@ -241,3 +241,13 @@ def test_what_cannot_be_served_is_refused_in_a_line(runs, monkeypatch):
     result = CliRunner().invoke(cli, ["mcp", str(runs)])
     assert isinstance(result.exception, TracediffError)
     assert str(result.exception).endswith("pip install 'torch-tracediff[mcp]'")
+
+
+def test_without_its_packages_it_lists_sets_and_says_what_to_install(runs, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith(("mcp.", "tracediff_cli.mcp"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    listed = CliRunner().invoke(cli, ["mcp", str(runs), "--list"], catch_exceptions=False)
+    assert "base" in listed.output
+    with pytest.raises(TracediffError, match=r"needs mcp.*, which is not installed; pip install 'torch-tracediff\[mcp\]'"):
+        CliRunner().invoke(cli, ["mcp", str(runs)], catch_exceptions=False)

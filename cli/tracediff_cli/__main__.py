@@ -1,5 +1,0 @@
-"""``python -m tracediff_cli``."""
-
-from tracediff_cli.main import main
-
-main()
