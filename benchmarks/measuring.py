@@ -19,7 +19,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT /
 
 def command_line(*arguments: object) -> list[str]:
     """The command that runs tracediff."""
-    return [sys.executable, "-m", "tracediff_cli", *map(str, arguments)]
+    return [sys.executable, "-m", "tracediff", *map(str, arguments)]
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ def main() -> None:
                 "-o",
                 str(out),
             ]
-            subprocess.run([sys.executable, "-m", "tracediff_cli", *command], check=False)
+            subprocess.run([sys.executable, "-m", "tracediff", *command], check=False)
             table = subprocess.run(
-                [sys.executable, "-m", "tracediff_cli", "collect", "--show", str(out), "--markdown", "-"],
+                [sys.executable, "-m", "tracediff", "collect", "--show", str(out), "--markdown", "-"],
                 check=True,
                 capture_output=True,
                 text=True,

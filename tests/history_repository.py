@@ -111,7 +111,7 @@ class RepositoryOfModels:
 
     def command(self, *arguments: str) -> list[str]:
         """The command ``tracediff``."""
-        return [sys.executable, "-P", "-m", "tracediff_cli", *map(str, arguments)]
+        return [sys.executable, "-P", "-m", "tracediff", *map(str, arguments)]
 
     def environment(self) -> dict[str, str]:
         """The environment of that command."""

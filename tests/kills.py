@@ -86,7 +86,7 @@ class Killed:
     def start(self):
         (self.folder / "temporary").mkdir(exist_ok=True)
         return subprocess.Popen(
-            [sys.executable, "-m", "tracediff_cli", *COMMANDS[self.name].split()],
+            [sys.executable, "-m", "tracediff", *COMMANDS[self.name].split()],
             cwd=self.folder,
             env={
                 **os.environ,

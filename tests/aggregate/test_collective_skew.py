@@ -2,11 +2,7 @@
 some.
 """
 
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +16,6 @@ from tracediff.aggregate.clock_sync import rank_clocks
 from tracediff.aggregate.collective_skew import UNCLEAR, collective_waits
 from tracediff.engine import LoadOptions, load_sets
 
-ROOT = Path(__file__).resolve().parents[2]
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
@@ -266,44 +261,3 @@ def test_of_eight_real_ranks_the_seventh_is_late():
     assert all(abs(v["offset"]) <= v["uncertainty"] <= 5000 for v in table(found.clocks).values() if v["shared"])
     assert all(v["time"] == v["wait"] + v["transfer"] for v in table(found.waits).values())
     assert found.notes == ()
-
-
-@pytest.mark.torch
-def test_two_ranks_that_the_collector_recorded(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "tracediff.collect",
-    ]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    options = [
-        "--workload",
-        "graph-breaks-allreduce",
-        "--variant",
-        "eager",
-        "--repeats",
-        "1",
-        "--wait",
-        "0",
-        "--warmup",
-        "1",
-        "--active",
-        "3",
-        "--timed",
-        "1",
-        "-o",
-        str(tmp_path / "out"),
-    ]
-    result = subprocess.run([*command, *options], capture_output=True, text=True, env=env, check=False)
-    assert result.returncode == 0, result.stderr
-    found = waits_of(tmp_path / "out" / "eager")
-    ((key, row),) = table(found.waits).items()
-    assert key == ("all_reduce", "0, 2 ranks", "float32", "≤ 4 KiB")
-    assert row["operations"] == 1
-    assert row["time"] == row["wait"] + row["transfer"] + row["unknown"]
-    assert [k[:2] for k in sorted(found.clocks.rows)] == [("run 1", "0"), ("run 1", "1")]

@@ -40,7 +40,7 @@ def folders(tmp_path):
 
 
 def run(*arguments):
-    return subprocess.run([sys.executable, "-m", "tracediff_cli", "export", *arguments], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "tracediff", "export", *arguments], capture_output=True, text=True)
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_a_shell_completes_commands(here):
 
 @pytest.mark.slow
 def test_variables_that_take_effect_at_the_start_change_no_answer(here):
-    command = [sys.executable, "-m", "tracediff_cli", "analyze", "a.json", "--html", "page.html"]
+    command = [sys.executable, "-m", "tracediff", "analyze", "a.json", "--html", "page.html"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), **AT_THE_START}
     result = subprocess.run(command, env=environment, cwd=here, capture_output=True, check=False)
     assert (result.returncode, result.stderr) == (0, b"")

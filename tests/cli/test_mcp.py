@@ -249,5 +249,5 @@ def test_without_its_packages_it_lists_sets_and_says_what_to_install(runs, monke
     monkeypatch.setitem(sys.modules, "mcp", None)
     listed = CliRunner().invoke(cli, ["mcp", str(runs), "--list"], catch_exceptions=False)
     assert "base" in listed.output
-    with pytest.raises(TracediffError, match=r"needs mcp.*, which is not installed; pip install 'torch-tracediff\[mcp\]'"):
+    with pytest.raises(TracediffError, match=r"needs mcp.*, which is not installed; pip install .*\[mcp\]"):
         CliRunner().invoke(cli, ["mcp", str(runs)], catch_exceptions=False)

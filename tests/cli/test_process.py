@@ -18,7 +18,7 @@ ENV = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'cli'}"}
 
 def tracediff(*args, **kwargs):
     return subprocess.run(
-        [sys.executable, "-m", "tracediff_cli", *map(str, args)],
+        [sys.executable, "-m", "tracediff", *map(str, args)],
         capture_output=True,
         text=True,
         env=ENV,
@@ -85,7 +85,7 @@ def test_an_output_that_cannot_be_written_is_an_error(tmp_path):
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):
     fine = good(tmp_path)
-    command = f"{sys.executable} -m tracediff_cli compare {fine} {fine} --json - | head -c 10"
+    command = f"{sys.executable} -m tracediff compare {fine} {fine} --json - | head -c 10"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENV, check=False)
     assert result.stderr == ""
 
@@ -106,7 +106,7 @@ def test_an_interrupt_ends_at_once_and_leaves_no_file(tmp_path, jobs):
     os.link(large, other)
     out = tmp_path / "out"
     out.mkdir()
-    command = [sys.executable, "-m", "tracediff_cli", "compare", large, other, "--jobs", jobs, "--json", out / "d.json"]
+    command = [sys.executable, "-m", "tracediff", "compare", large, other, "--jobs", jobs, "--json", out / "d.json"]
     process = subprocess.Popen(
         list(map(str, command)),
         stdout=subprocess.PIPE,

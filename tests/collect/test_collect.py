@@ -15,6 +15,7 @@ from statistics import median
 import pytest
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 
+from tracediff.aggregate.collective_skew import collective_waits
 from tracediff.collected import collection_table
 from tracediff.diff.preflight import different_results
 from tracediff.diff.statistics.runs import estimate
@@ -349,7 +350,7 @@ def make_step(variant):
 """
 
 
-def test_under_torchrun_each_rank_writes_its_own_file(tmp_path):
+def test_under_torchrun_each_rank_writes_its_own_file_and_their_collectives_meet(tmp_path):
     (tmp_path / "ddp.py").write_text(DISTRIBUTED)
     command = [
         sys.executable,
@@ -371,7 +372,15 @@ def test_under_torchrun_each_rank_writes_its_own_file(tmp_path):
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    (traces,) = load_sets([tmp_path / "out" / "eager"])
+    (traces,) = load_sets([tmp_path / "out" / "eager"], LoadOptions(tables=("collectives",)))
     assert [(run.name, sorted(run.ranks)) for run in traces.runs] == [("run 1", [0, 1]), ("run 2", [0, 1])]
     assert any("all_reduce" in name for p in traces.profiles for name in p.names)
     assert read_manifest(tmp_path / "out" / "eager").world_size == 2
+    found = collective_waits(traces)
+    ((key, row),) = found.waits.rows.items()
+    assert key == ("all_reduce", "0, 2 ranks", "float32", "≤ 512 B")
+    values = dict(zip((column.name for column in found.waits.schema.columns), row, strict=True))
+    assert values["operations"] == found.waits.denominator  # once a step
+    assert values["time"] == values["wait"] + values["transfer"] + values["unknown"]
+    ranks = [("run 1", "0"), ("run 1", "1"), ("run 2", "0"), ("run 2", "1")]
+    assert [key[:2] for key in sorted(found.clocks.rows)] == ranks

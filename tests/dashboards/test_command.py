@@ -68,7 +68,7 @@ def test_other_users_do_not_see_the_token_of_the_page_that_opens():
     ],
 )
 def test_it_serves_until_it_is_interrupted(runs, options, asked, status):
-    command = [sys.executable, "-u", "-m", "tracediff_cli", "dashboard", runs / "base", runs / "faster", "--port", "0"]
+    command = [sys.executable, "-u", "-m", "tracediff", "dashboard", runs / "base", runs / "faster", "--port", "0"]
     process = subprocess.Popen(
         [*map(str, command), *options],
         stdout=subprocess.PIPE,

@@ -95,7 +95,7 @@ def use_environment(content: bytes, folder: Path, random: Random) -> None:
 def _in_a_process(words: list[str], variables: dict[str, str], folder: Path) -> tuple[object, str, str]:
     """The same, of a new interpreter."""
     done = subprocess.run(
-        [sys.executable, "-m", "tracediff_cli", *words],
+        [sys.executable, "-m", "tracediff", *words],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)), **variables},
         cwd=folder,
         capture_output=True,

@@ -75,7 +75,7 @@ def test_a_signal_ends_the_reading_of_a_database(ending, code, tmp_path):
     path.write_bytes(BOMBS["endless_schema"]())
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    command = [sys.executable, "-P", "-m", "tracediff_cli", "analyze", str(path)]
+    command = [sys.executable, "-P", "-m", "tracediff", "analyze", str(path)]
     with subprocess.Popen(
         command,
         env=os.environ | {"TMPDIR": str(scratch)},

@@ -88,7 +88,7 @@ def test_compare_and_analyze_say_so_in_their_first_lines(tmp_path: Path) -> None
     analysis.show(analyze_set(tracediff.load(str(path))), Console(width=100, file=screen))
     first = screen.getvalue().splitlines()[:6]
     caution = "device events (TPU) are not read"
-    assert first[1].startswith("host only")
+    assert first[1].startswith("CPU only")
     assert f"{caution}: this is the host's side only" in first[4]
     markdown = analysis.to_markdown(analyze_set(tracediff.load(str(with_gpu))))
     assert "Caution" in markdown

@@ -51,7 +51,7 @@ def test_one_side_without_gpu_activity_is_refused_with_the_reason(tmp_path):
     ("properties", "shown"),
     [
         ({}, "CPU"),
-        (DEVICE, "host only (NVIDIA GeForce RTX 3060 recorded no work)"),
+        (DEVICE, "CPU only, no GPU work recorded (NVIDIA GeForce RTX 3060)"),
         ({"deviceProperties": [{"id": 0, "name": ""}]}, "CPU"),
     ],
 )

@@ -298,7 +298,7 @@ def test_old_instants_stand_on_the_thread_whose_id_is_text(tmp_path):
 
 def run(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "tracediff_cli", "export", *map(str, arguments)], capture_output=True, text=True
+        [sys.executable, "-m", "tracediff", "export", *map(str, arguments)], capture_output=True, text=True
     )
 
 

@@ -89,7 +89,8 @@ def _dominant(
         others = (name_ns * per_run - longest.ns) / max(count * per_run - 1, 1)
         if count * per_run >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others:
             mine = float(leaves.count[side, leaf]) * per_run
-            out[leaf] = Single(side, longest, mine, count * per_run - 1, name_ns * per_run - longest.ns)
+            others_ns = name_ns * per_run - longest.ns
+            out[leaf] = Single(side, longest, mine, count * per_run - 1, others_ns, leaves.chains[leaf])
     return out
 
 
@@ -204,6 +205,7 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
+    rests = _rests(lines.shown, leaves)
     return Explanation(
         facts=facts_of(
             profiled,
@@ -215,7 +217,8 @@ def explain(compared: Compared) -> Explanation:
             exposure=sum(lines.exposure.values()),
         ),
         causes=tuple(
-            _cause(line, leaves, compared, significance) for line, significance in zip(lines.shown, tested, strict=True)
+            _cause(line, leaves, compared, significance, is_rest=line.chain in rests)
+            for line, significance in zip(lines.shown, tested, strict=True)
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
         exposed=lines.exposed,
@@ -228,7 +231,18 @@ def explain(compared: Compared) -> Explanation:
     )
 
 
-def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance) -> Cause:
+def _rests(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
+    """The chains of the lines that lack a single event of theirs that is a larger line, so shown where they are."""
+    places = [(leaves.single[i].chain, line) for line in lines for i in line.node.leaves if i in leaves.single]
+    return {
+        line.chain
+        for line in lines
+        for place, single in places
+        if place[: len(line.chain)] == line.chain and abs(single.node.work) > abs(line.node.work)
+    }
+
+
+def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, *, is_rest: bool) -> Cause:
     node = line.node
     amount = amount_of(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
@@ -239,7 +253,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
     work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
-    label, what = label_of(line), what_happened(line, amount, elsewhere=elsewhere)
+    label, what = label_of(line, is_rest=is_rest), what_happened(line, amount, elsewhere=elsewhere)
     reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
     codes = {reason.code for reason in reasons}
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):

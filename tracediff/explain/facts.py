@@ -240,7 +240,7 @@ def _amounts(leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple
         unit = max(by_unit, key=lambda u: by_unit[u])
         extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
         example = f"; such as {shape}" if (shape := changed_shape(groups, trees)) else ""
-        text = f"the work differs: {times(exp(median))} × the {unit} (median of what differs; {extent}){example}"
+        text = f"the work differs: {multiple(exp(median), unit)} (median of what differs; {extent}){example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -265,6 +265,11 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
 def times(ratio: float) -> str:
     """A ratio for eyes: 3 significant digits."""
     return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
+
+
+def multiple(ratio: float, what: str) -> str:
+    """``16 × the FLOPs``, ``6.25 % of the FLOPs``."""
+    return f"{times(ratio)} × the {what}" if ratio >= 1 else f"{100 * ratio:.3g} % of the {what}"
 
 
 def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -296,7 +301,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         as_much = " for as many FLOPs" if as_many else ""
         share += f", {times(factor)} × as often" if as_many and abs(log(factor)) > thresholds.SAME_RATIO else ""
         return [Fact(REWRITTEN, f"other operators{as_much}: {share}; {examples}", *values)]
-    work = "" if flops is None else f" for {times(flops)} × the known FLOPs"
+    work = "" if flops is None else f" for {multiple(flops, 'known FLOPs')}"
     return [Fact(OTHER_PROGRAM, f"other operators{work}: {share}; {examples}", *values)]
 
 

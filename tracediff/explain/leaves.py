@@ -38,7 +38,7 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
 SINGLES = "single events"
-UNPAIRED = "unmatched"
+UNPAIRED = "without counterpart"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 IDLE = "GPU idle"
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
@@ -61,6 +61,7 @@ class Single(Struct, frozen=True):
         side: on which it is longest. longest: the event there.
         events: how many events its leaf has there per run. others, others_ns: how many of its name there are beside it,
             in all leaves, and their time in ns.
+        chain: where its leaf would be in the tree if it was no exception.
     """
 
     side: int
@@ -68,6 +69,7 @@ class Single(Struct, frozen=True):
     events: float
     others: float
     others_ns: float
+    chain: Chain
 
 
 class Leaves(Struct):

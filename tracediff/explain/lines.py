@@ -7,7 +7,7 @@ from math import log
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.explain.facts import times
+from tracediff.explain.facts import multiple, times
 from tracediff.explain.leaves import (
     COMPILING,
     GPU,
@@ -45,6 +45,11 @@ class Line(Struct, frozen=True):
 
     trail: tuple[str, ...]
     node: Node
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """All its labels."""
+        return (*self.trail, self.node.label)
 
 
 class Lines(Struct, frozen=True):
@@ -155,8 +160,12 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     return abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 
-def label_of(line: Line) -> str:
-    """What changed, in words that need no context."""
+def label_of(line: Line, *, is_rest: bool = False) -> str:
+    """What changed, in words that need no context; ``is_rest`` where one event of it is a larger line."""
+    return f"other {_label_of(line)}" if is_rest else _label_of(line)
+
+
+def _label_of(line: Line) -> str:
     trail, label = line.trail, line.node.label
     if not trail or SINGLES in trail:
         return label
@@ -182,9 +191,9 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if len(trail) == 1:
         return f"{label} {noun}"
     if trail[1] == UNPAIRED:
-        return label if ARROW in label else f"{UNPAIRED} {noun} in {label}"
+        return label if ARROW in label else f"{noun} in {label} {UNPAIRED}"
     if label == UNPAIRED:
-        return f"{UNPAIRED} {trail[1]} {noun}"
+        return f"{trail[1]} {noun} {UNPAIRED}"
     if "::" in label.split("(")[0]:
         return f"{label} ({trail[1]})" if len(trail) == 2 and ARROW not in label else label
     if len(trail) > 2 and "::" in trail[2] and ARROW not in label:
@@ -206,7 +215,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
     if node.note == REPLACED:
         return "replaced"
     if not node.total.all():
-        if node.count.all() or QUEUE in (*line.trail, node.label):  # who waits on one side only does no other work
+        if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
         return elsewhere if elsewhere == UNRECORDED else ("added" if test > control else "removed") + elsewhere
     if MIXED in line.trail:  # events of a GPU against operators
@@ -217,7 +226,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
             return "more of it" if test > control else "less of it"
         return "done more often" if test > control else "done less often"
     if amount is None or effect == "time":
-        return UNKNOWN if (*line.trail, node.label)[0] != HOST else ""
+        return UNKNOWN if line.chain[0] != HOST else ""
     longer, rate = test / control, amount.ratio / (test / control)
     known_note = (
         "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)} of its time)"
@@ -230,8 +239,8 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
         return f"as much work{known_note}" + (_pace(longer, f" in {times(longer)} × the time") if changed else "")
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
-    per_unit = f", {times(rate)} × as fast per unit" if abs(log(rate)) > thresholds.SAME_RATIO else ""
-    return f"{times(amount.ratio)} × the work{known_note}{per_unit}"
+    per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit"
+    return f"{multiple(amount.ratio, 'work')}{known_note}{per_unit if abs(log(rate)) > thresholds.SAME_RATIO else ''}"
 
 
 def _pace(longer: float, slower: str) -> str:
@@ -256,7 +265,9 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     total = sum(exposure_us.values())
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    return f"same work, now {'on' if total > 0 else 'off'} the critical path"
+    moved, where = (more, "on") if total > 0 else (less, "off")
+    subject = f": {' and '.join(moved)}" if moved else ","
+    return f"same work{subject} now {where} the critical path"
 
 
 def _place(label: str) -> str:

@@ -66,14 +66,14 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
 
 def of_single(single: Single, side: str) -> Reason:
     """How much of its leaf one event of ``side`` is, and what it is an exception of."""
-    took = f"takes {time(single.longest.ns / 1000)}"
+    took = f"takes {time(single.longest.ns / 1000)} in {side}"
     if single.longest.following:
-        stretches = f"one of {counted(single.events)} stretches in {side}"
-        return Reason("single", f"{stretches}, before {call_role(single.longest.following)}, {took}")
+        stretch = f"one of {counted(single.events)} stretches"
+        return Reason("single", f"{stretch} {took}, before {call_role(single.longest.following)}")
     if single.events > 1:
-        return Reason("single", f"one of {counted(single.events)} in {side} {took}")
+        return Reason("single", f"one of {counted(single.events)} {took}")
     others = f"the {counted(single.others)} others of its name {time(single.others_ns / 1000)} together"
-    return Reason("single", f"one event in {side} {took}; {others}")
+    return Reason("single", f"one event {took}; {others}")
 
 
 def largest_parts(node: Node) -> Reason | None:
@@ -87,7 +87,7 @@ def largest_parts(node: Node) -> Reason | None:
     if len(node.children) < 2 or not parts:
         return None
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    names = (f"{UNPAIRED} work" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
+    names = (f"work {UNPAIRED}" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
     return Reason("largest", f"largest: {', '.join(names)}")
 
 

@@ -154,7 +154,6 @@ def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str
     most = min(bounds.EXAMPLES, len(causes))
     while listed < most and sum(abs(cause.us) for cause in causes[:listed]) < thresholds.NAMED_CAUSES * whole:
         listed += 1
-    listed += len(causes) - listed == 1  # its name is not longer than that there is one
     parts = list(causes[:listed])
     for part in exposure:
         parts.insert(sum(abs(cause.us) > abs(part.us) for cause in parts), part)

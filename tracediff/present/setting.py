@@ -87,8 +87,8 @@ def hardware(side: Side) -> str:
     if side.unrecorded_launches:
         return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
     if unread_devices(side.notes):
-        return "host only"
-    return f"host only ({gpus} recorded no work)" if gpus else "CPU"
+        return "CPU only"
+    return f"CPU only, no GPU work recorded ({gpus})" if gpus else "CPU"
 
 
 def not_recorded(side: Side) -> str:
