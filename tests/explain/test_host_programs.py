@@ -136,6 +136,18 @@ def test_compiled_code_of_one_side_is_a_fact(tmp_path):
     assert "compiled" not in facts(by_hand)
 
 
+def test_compiled_code_is_one_line_whatever_its_parts_are_called(tmp_path):
+    """Its self time on a CPU is what its kernels compute, which have no events of their own."""
+    forward = [op("Torch-Compiled Region: 0/0", 20_000, 3_000), op("CompiledFunction", 20_010, 2_900)]
+    backward = [
+        op("autograd::engine::evaluate_function: CompiledFunctionBackward", 24_000, 2_000, BACKWARD),
+        op("CompiledFunctionBackward", 24_010, 1_900, BACKWARD),
+    ]
+    comparison = compared(tmp_path, [op("aten::relu", 20_000, 900)], [*forward, *backward])
+    (line,) = (cause for cause in comparison.explanation.causes if "ompiled" in cause.label)
+    assert (line.label, line.what, line.test_us) == ("compiled code on the host", "added", 3_000 + 1_900)
+
+
 def test_more_flops_are_never_as_much_work(tmp_path):
     """Half as many products more, and other operators around them."""
     more = [op("aten::mm", 20_000 + 1000 * i, 900, **SQUARE) for i in range(6)]

@@ -25,7 +25,7 @@ from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.kernels.match_names import is_compiled_call, match_name
 from tracediff.profile.placement.scopes import CODE
 from tracediff.runtimes import call_role
 
@@ -44,10 +44,11 @@ IDLE = "GPU idle"
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 BETWEEN = "between GPU events"
 START = "waiting for the first GPU event"
-PYTHON, LOADING, COMPILING, QUEUE, WAITING, CALLS = (
+PYTHON, LOADING, COMPILING, COMPILED, QUEUE, WAITING, CALLS = (
     "Python",
     "loading data",
     "compiling",
+    "compiled code",
     "launched, not started",
     "waiting for the GPU",
     "calls",
@@ -287,6 +288,8 @@ class _Labels:
         if self.mixed and key.kind == "op" and key.op:
             return MIXED, self.family_of(key.name, None), f"{display_name(key.name)} on the host"
         here = inside or display_name(key.name) if key.kind == "op" else f"{call} in {inside}" if inside else call
+        if key.kind == "op" and is_compiled_call(key.op or key.name):  # on a CPU also what its kernels compute
+            return HOST, COMPILED, here
         if key.kind == "call" and not inside:
             return HOST, CALLS, here
         return HOST, OPERATORS, display_name(key.root or key.name), here
