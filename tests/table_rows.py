@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from build_trace import Event, document, write
+from one_file import profile_file
 
-from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.tables import table_schema

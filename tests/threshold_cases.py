@@ -16,6 +16,7 @@ from typing import cast
 import numpy as np
 from build_trace import Event, annotation, call, document, event, kernel, op, step, write
 from msgspec.structs import replace
+from one_file import profile_file
 from traces import FOLDER, PAIRS_FOLDER
 
 from tracediff import thresholds
@@ -35,7 +36,7 @@ from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.diff.statistics.runs import estimate, within_runs
 from tracediff.diff.verdict import Judging, conclusion_of, far_apart, is_different
 from tracediff.diff.views import WorkChange
-from tracediff.engine import load_sets, profile_file
+from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, did_you_mean
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import GPU, HOST

@@ -130,16 +130,6 @@ def profile_ranks(
     ]
 
 
-def profile_file(file: TraceFile, step_marker: str | None = None, **options: Any) -> Profile:
-    """The profile of a file with one rank; see `profile_ranks`.
-
-    Raises:
-        TracediffError: the file cannot be read, or is not a trace.
-    """
-    (profile,) = profile_ranks(file, step_marker, **options)
-    return profile
-
-
 def read_captures(file: TraceFile) -> tuple[Capture, ...]:
     """The captured graphs in a capture trace, which is read once per process as long as it stays as it is.
 

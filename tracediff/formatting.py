@@ -220,11 +220,6 @@ def p_value(p: float | None) -> str:
     return f"< {LEAST_P}" if p < LEAST_P else Unit("", 1, 3).plain(p)
 
 
-def rose(control: float, test: float) -> str:
-    """The verb of a change: ``rose`` or ``fell``."""
-    return "rose" if test > control else "fell"
-
-
 def browser_format() -> str:
     """The tables of this module as JSON, by which `report/page/numbers.js` writes numbers in the browser."""
     tables = {

@@ -6,6 +6,7 @@ from build_trace import call, document, kernel, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from one_file import profile_file
 from properties import examples
 from traces import FOLDER, needs_traces
 
@@ -13,7 +14,6 @@ from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import LARGEST, MOST_FILES, alike
-from tracediff.engine import profile_file
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import find_traces
 from tracediff.ingest.files.source import TraceFile

@@ -16,6 +16,7 @@ from accounts import assert_antisymmetric, assert_closes
 from build_trace import PROCESS, document, op, step
 from consumption import of_children
 from odd_values import text
+from one_file import profile_file
 
 from fuzz import formats, mutate, seeds
 from fuzz.environment_target import make_environment, use_environment
@@ -25,7 +26,7 @@ from fuzz.log_target import make_log, use_log
 from fuzz.memory_target import make_memory, use_memory
 from tracediff.aggregate.snapshot import write_snapshot
 from tracediff.diff.gate.limits import read_settings
-from tracediff.engine import ARGUMENTS, load_sets, profile_file
+from tracediff.engine import ARGUMENTS, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.discover import SNAPSHOT_SUFFIX

@@ -4,11 +4,12 @@ import traces
 from build_trace import BACKWARD, call, document, kernel, memcpy, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate.averages import call_tree, kernel_average, op_average, step_average
-from tracediff.engine import load_sets, profile_file
+from tracediff.engine import load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.placement.calls import OP
 

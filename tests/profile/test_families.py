@@ -22,7 +22,6 @@ from tracediff.profile.kernels.families import (
     _built_in,
     _words,
     family_of,
-    family_of_kernel,
     read_rules,
 )
 from tracediff.profile.kernels.match_names import is_wrapper
@@ -72,7 +71,7 @@ def test_nearly_all_kernel_time_has_a_family(path):
     time = kernels_with_ops(path)
     by_family = Counter()
     for (name, op), ns in time.items():
-        by_family[family_of_kernel(name, op)] += ns
+        by_family[DEFAULT.of_kernel(name, op)] += ns
     assert set(by_family) <= DEFINED
     assert by_family["other"] <= 0.03 * time.total()
 
@@ -183,11 +182,11 @@ def test_families(name, family):
 
 def test_where_the_kernel_says_nothing_the_op_decides():
     assert family_of("my_kernel") == "other"
-    assert family_of_kernel("my_kernel", "aten::mm") == "gemm"
-    assert family_of_kernel("softmax_warp_forward", "aten::mm") == "softmax"
-    assert family_of_kernel("my_kernel", None) == "other"
+    assert DEFAULT.of_kernel("my_kernel", "aten::mm") == "gemm"
+    assert DEFAULT.of_kernel("softmax_warp_forward", "aten::mm") == "softmax"
+    assert DEFAULT.of_kernel("my_kernel", None) == "other"
     helper = "void cudnn::fusion::compute_dot_do_o_specialized<true, 128>(void const*)"
-    assert family_of_kernel(helper, "aten::_cudnn_attention_backward") == "attention"
+    assert DEFAULT.of_kernel(helper, "aten::_cudnn_attention_backward") == "attention"
 
 
 def rules(tmp_path, text):
@@ -275,7 +274,7 @@ NAMED = list(
 def test_kernels_of_libraries_have_their_families(library):
     rows = [row for row in NAMED if row["library"] == library]
     assert rows
-    found = {row["name"]: family_of_kernel(row["name"], None) for row in rows}
+    found = {row["name"]: DEFAULT.of_kernel(row["name"], None) for row in rows}
     assert found == {row["name"]: row["family"] for row in rows}
 
 

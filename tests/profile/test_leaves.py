@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from leaf_reference import LeafWalk
 from msgspec.structs import fields
+from one_file import profile_file
 from properties import examples
 from random_traces import long_trace_events, scattered_events, trace_events
 from traces import FILES, NAMES, needs_traces
 
 from tracediff import bounds
-from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.chunks import CHUNK
 from tracediff.ingest.read import read_trace

@@ -2,9 +2,9 @@
 
 import pytest
 import traces
+from one_file import profile_file
 from profile_reference import account
 
-from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 
 

@@ -9,13 +9,14 @@ import pytest
 from build_trace import BACKWARD, annotation, call, document, kernel, memory, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from random_traces import trace_events
 from traces import FILES, NAMES, needs_traces
 
 import tracediff
 from tracediff import bounds
-from tracediff.engine import LoadOptions, SetOptions, load_sets, profile_file
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.model.selection import Selection

@@ -5,12 +5,13 @@ import pytest
 from build_trace import annotation, call, document, kernel, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from one_file import profile_file
 from random_traces import trace_events
 from traces import FOLDER, needs_traces
 
 from tracediff import bounds
 from tracediff.aggregate.averages import table_average
-from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.analyses.collective_ops import bus_bytes, size_labels
 from tracediff.profile.model.profile import CollectiveKind

@@ -3,9 +3,9 @@
 import pytest
 import traces
 from build_trace import PROCESS, op, step
+from one_file import profile_file
 from table_rows import measured, rows_of
 
-from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 
 

@@ -8,12 +8,13 @@ import pytest
 from build_trace import BACKWARD, annotation, call, document, event, kernel, memcpy, op, python, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from random_traces import long_trace_events
 from traces import FILES, NAMES, needs_traces, trace
 
 from tracediff.aggregate.averages import table_average
-from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.ingest.files.source import TraceFile
 
 SIDE = 102

@@ -6,12 +6,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from one_file import profile_file  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.profiler import ProfilerActivity, profile  # noqa: E402
 from torch.utils import flop_counter  # noqa: E402
 
-from tracediff.engine import profile_file  # noqa: E402
 from tracediff.ingest.files.source import TraceFile  # noqa: E402
 from tracediff.profile.perf_model.operator_costs import ATTENTION, CONVOLUTION_BACKWARD, CONVOLUTIONS, PRODUCTS, WINDOWS  # noqa: E402
 from tracediff.profile.tables.rates import RATES  # noqa: E402

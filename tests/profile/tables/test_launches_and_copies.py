@@ -6,11 +6,12 @@ import pytest
 from build_trace import call, document, kernel, memcpy, memset, op, step, write
 from hypothesis import example, given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate.averages import table_average
-from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.tables import OF_FILES

@@ -10,13 +10,14 @@ import pytest
 from build_trace import BACKWARD, annotation, document, memory, op, python, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from traces import needs_traces, trace
 from with_torch import run_with_torch
 
 import tracediff
 from tracediff.aggregate.averages import table_average
-from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.tables.memory import BEFORE, NO_ADDRESS, NO_EVENT, NOWHERE
 

@@ -10,11 +10,12 @@ import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from random_traces import trace_events
 
 from tracediff.aggregate.averages import table_average
-from tracediff.engine import LoadOptions, load_sets, profile_file
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.perf_model.device_peaks import DEVICES, device_named, device_of
 from tracediff.profile.tables.rates import RATES, attained

@@ -6,8 +6,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 import traces
+from one_file import profile_file
 
-from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import STATES
 from tracediff.profile.placement.gpu_events import SPILLED

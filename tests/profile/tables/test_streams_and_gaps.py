@@ -7,11 +7,11 @@ import pytest
 from build_trace import BACKWARD, annotation, call, document, kernel, memcpy, op, step, write
 from hypothesis import example, given
 from hypothesis import strategies as st
+from one_file import profile_file
 from properties import examples
 from random_traces import trace_events
 from table_rows import first_step, measured, rows_of
 
-from tracediff.engine import profile_file
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.tables.gpu import WAITS_IN
 

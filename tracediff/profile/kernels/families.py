@@ -234,11 +234,6 @@ def family_of(name: str) -> str:
     return DEFAULT.of_name(name)
 
 
-def family_of_kernel(name: str, op: str | None) -> str:
-    """The family of a kernel under the built-in rules: by its own name, else by the op that launched it."""
-    return DEFAULT.of_kernel(name, op)
-
-
 def read_rules(path: str | Path) -> Families:
     """The rules of a TOML file of ``[[family]]`` tables with a ``name`` and a list of ``patterns``.
 
