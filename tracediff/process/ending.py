@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import sys
@@ -51,6 +52,8 @@ def end(command: Callable[[], int]) -> NoReturn:
         code, message = _judge(error)
         _tell(message, error if code == 2 else None)
         _discard_unwritten()
+    gc.disable()
+    gc.freeze()  # else Python looks for cycles in all that is left, which the end of the process frees anyway
     sys.exit(code)
 
 
