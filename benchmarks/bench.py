@@ -58,10 +58,10 @@ def load(path: str) -> None:
 
 def load_and_profile(path: str) -> None:
     """tracediff: one file → columns → tables."""
-    from tracediff.engine import profile_file
+    from tracediff.engine import profile_ranks
     from tracediff.ingest.files.source import TraceFile
 
-    profile_file(TraceFile(path))
+    profile_ranks(TraceFile(path))
 
 
 def hta_parse(folder: str) -> None:

@@ -23,7 +23,7 @@ from measuring import measured, write_section
 from msgspec.structs import replace
 
 import tracediff
-from tracediff.engine import profile_file
+from tracediff.engine import profile_ranks
 from tracediff.ingest.discover import find_traces
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Notes
@@ -56,7 +56,7 @@ def with_noise(profile: Profile, random: np.random.Generator) -> Profile:
 def write_replicas(folder: Path, to: Path, ranks: int) -> list[list[int]]:
     """Write what workers send of both sides' ``ranks`` ranks; (offset, size) of each, by side."""
     random = np.random.default_rng(0)
-    real = [profile_file(file) for file in find_traces(folder, Notes())]
+    real = [profile for file in find_traces(folder, Notes()) for profile in profile_ranks(file)]
     places: list[list[int]] = []
     with open(to, "wb") as file:
         for side in SIDES:

@@ -22,7 +22,7 @@ from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, items_of
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.profile.kernels.families import family_of_kernel
+from tracediff.profile.kernels.families import DEFAULT
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -121,7 +121,7 @@ def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
     names = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
     trees = comparison.trees
     sides = [
-        items_of(tree, comparison.scale // tree.denominator, family_of_kernel, Origins(s.manifest), names)
+        items_of(tree, comparison.scale // tree.denominator, DEFAULT.of_kernel, Origins(s.manifest), names)
         for tree, s in zip(trees, sets, strict=True)
     ]
     if not all(any(item.module for item in items) for items in sides):

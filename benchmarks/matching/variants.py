@@ -26,7 +26,7 @@ from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, inherited, items_of
 from tracediff.engine import load_sets
-from tracediff.profile.kernels.families import family_of_kernel
+from tracediff.profile.kernels.families import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
 TRACES = Path(os.environ.get("TRACEDIFF_TRACES") or ROOT.parent / "shared" / "traces")
@@ -96,7 +96,7 @@ def replay(folder: Path) -> CallTree:
 def score(tree: CallTree, seed: int) -> Score:
     """The score of matching ``tree`` with a variant of it."""
     other, partners = variant(tree, random.Random(seed))
-    sides = [items_of(t, 1, family_of_kernel, Origins(None), {}) for t in (tree, other)]
+    sides = [items_of(t, 1, DEFAULT.of_kernel, Origins(None), {}) for t in (tree, other)]
     matches = cascade(*sides, (tree, other), pair_calls(tree, other))
     graph = {id(i) for i in sides[0] if i.op is None}
     whole = right = paired = wide = 0.0
@@ -157,8 +157,8 @@ def variant(tree: CallTree, rng: random.Random) -> tuple[CallTree, dict[int, set
             continue
         else:
             changed = roles.changed(work) if bare else replace(work)
-            family = family_of_kernel(work.name, None)
-            near = {family_of_kernel(w.name, None) for w in (following, made[-1][0] if made else None) if w}
+            family = DEFAULT.of_kernel(work.name, None)
+            near = {DEFAULT.of_kernel(w.name, None) for w in (following, made[-1][0] if made else None) if w}
             in_parts = bare and roles.is_split(work) and (family == "gemm" or family not in near)
             if in_parts and family == "attention":
                 changed = replace(changed, name=FLASH)
@@ -191,11 +191,11 @@ class _Roles:
 
     def is_gone(self, work: Work) -> bool:
         """Whether the other batch size does without it: memsets clear what split products add to."""
-        return family_of_kernel(work.name, None) == "memset" and self._rng.random() < 0.5
+        return DEFAULT.of_kernel(work.name, None) == "memset" and self._rng.random() < 0.5
 
     def is_split(self, work: Work) -> bool:
         """Whether it runs in parts there, with a kernel that combines them."""
-        share = PARTS.get(family_of_kernel(work.name, None), 0)
+        share = PARTS.get(DEFAULT.of_kernel(work.name, None), 0)
         return self._split.setdefault((work.name, work.launch_shape), self._rng.random() < share)
 
     def changed(self, work: Work) -> Work:
@@ -210,7 +210,7 @@ class _Roles:
         )
 
     def _new(self, work: Work) -> tuple[float, str, float]:
-        rng, family = self._rng, family_of_kernel(work.name, None)
+        rng, family = self._rng, DEFAULT.of_kernel(work.name, None)
         small = work.ns < 3_000 * max(work.count, 1)
         factor = rng.uniform(1, 2) if small else BATCH * rng.uniform(0.5, 1.1)
         if family == "memset":
@@ -227,7 +227,7 @@ class _Roles:
 
 
 def _is_product(work: Work) -> bool:
-    return family_of_kernel(work.name, None) == "gemm"
+    return DEFAULT.of_kernel(work.name, None) == "gemm"
 
 
 def _grown(shape: str | None, factor: float) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from retime import CALL_CATEGORIES, SCOPE, Change, Event, Trace, union, without
 
-from tracediff.profile.kernels.families import family_of_kernel
+from tracediff.profile.kernels.families import DEFAULT
 from tracediff.profile.kernels.match_names import table_name
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -59,7 +59,7 @@ SLOWER = ("speed", "time")
 
 
 def _family(trace: Trace, i: int) -> str:
-    return family_of_kernel(trace.events[i]["name"], None)
+    return DEFAULT.of_kernel(trace.events[i]["name"], None)
 
 
 def _kernels(trace: Trace) -> list[int]:
@@ -511,7 +511,7 @@ def renamed(events: list[Event]) -> list[Event]:
         name, category = str(event.get("name")), str(event.get("cat", "")).lower()
         if event.get("ph") == "X" and category == "kernel":
             new = re.sub(r"^(void )?", r"\1zq_", name)
-            if family_of_kernel(new, None) == family_of_kernel(name, None):
+            if DEFAULT.of_kernel(new, None) == DEFAULT.of_kernel(name, None):
                 event = {**event, "name": new}
         elif event.get("ph") == "X" and category == "python_function" and name.startswith("/"):
             event = {**event, "name": f"{name}_zq"}

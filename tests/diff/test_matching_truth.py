@@ -18,7 +18,7 @@ from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Item, Match, Origins, items_of
 from tracediff.engine import LoadOptions, SetOptions, load_sets
-from tracediff.profile.kernels.families import family_of_kernel
+from tracediff.profile.kernels.families import DEFAULT
 from tracediff.profile.model.selection import Selection
 
 pytestmark = traces.needs_traces
@@ -111,7 +111,7 @@ def matches_of(pair: str) -> tuple[list[Item], list[Item], list[Match]]:
         [str(traces.trace(name)) for name in pair.split(":")], LoadOptions((SetOptions(selection=step),) * 2)
     )
     trees = call_tree(sets[0], True), call_tree(sets[1], True)
-    control, test = (items_of(tree, 1, family_of_kernel, Origins(None), {}) for tree in trees)
+    control, test = (items_of(tree, 1, DEFAULT.of_kernel, Origins(None), {}) for tree in trees)
     return control, test, cascade(control, test, trees, pair_calls(*trees))
 
 

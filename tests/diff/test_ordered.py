@@ -8,7 +8,7 @@ from tracediff.diff.matching.fusion import _computing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.matching.sequence import in_order
 from tracediff.diff.matching.similarity import Similarity
-from tracediff.profile.kernels.families import family_of_kernel
+from tracediff.profile.kernels.families import DEFAULT
 
 
 class Replayed:
@@ -24,7 +24,7 @@ def items(names, fused=()):
             match=("kernel", name, ""),
             name=name,
             op=None,
-            family=family_of_kernel(name, None),
+            family=DEFAULT.of_kernel(name, None),
             phase="other",
             module=None,
             line=None,

@@ -148,6 +148,15 @@ def test_compiled_code_is_one_line_whatever_its_parts_are_called(tmp_path):
     assert (line.label, line.what, line.test_us) == ("compiled code on the host", "added", 3_000 + 1_900)
 
 
+def test_a_node_of_autograd_does_the_work_of_no_product(tmp_path):
+    """Activation checkpoints compute the forward pass again in the first node that needs it, as its self time."""
+    comparison = compared(
+        tmp_path, [op("AddmmBackward0", 20_000, 100, **SQUARE)], [op("AddmmBackward0", 20_000, 3_000, **SQUARE)]
+    )
+    (cause,) = comparison.explanation.causes
+    assert ("AddmmBackward0" in cause.label, cause.what) == (True, "as many calls, 30 × as long")
+
+
 def test_more_flops_are_never_as_much_work(tmp_path):
     """Half as many products more, and other operators around them."""
     more = [op("aten::mm", 20_000 + 1000 * i, 900, **SQUARE) for i in range(6)]

@@ -21,7 +21,7 @@ from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.vendors.xla import MARKS
-from tracediff.profile.kernels.families import COMMUNICATION, family_of_kernel
+from tracediff.profile.kernels.families import COMMUNICATION, DEFAULT
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import TPU, is_communication
 
@@ -223,7 +223,7 @@ def test_a_small_trace_with_known_answers(tmp_path: Path) -> None:
 )
 def test_instructions_match_without_their_numbers(raw: str, matched: str, family: str) -> None:
     assert match_name(raw) == (matched or raw)
-    assert family_of_kernel(raw, None) == family
+    assert DEFAULT.of_kernel(raw, None) == family
     assert is_communication(raw) == (family == COMMUNICATION)
 
 

@@ -15,7 +15,7 @@ from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Leaves
 from tracediff.formatting import ARROW
 from tracediff.patterns import late
-from tracediff.profile.kernels.families import COMMUNICATION
+from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop_work, has_flop
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
@@ -60,6 +60,10 @@ def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
         return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
     if group.family == COMMUNICATION:  # its grid is its channels
         return None
+    if all(
+        AUTOGRAD_NODE.match(item.work.name) for items in group.items for item in items
+    ):  # what they call does the work
+        return group.count.test / group.count.control, "calls"
     calls = tuple(_calls(tree, items) for tree, items in zip(trees, group.items, strict=True))
     if all(calls):
         return _of_shapes(group, calls)

@@ -181,11 +181,7 @@ def _replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays, compiled: only one side has what replaces operators."""
     facts, stand_ins = [], _stand_ins(leaves)
     for code, is_such, text in (
-        (
-            GRAPH_REPLAYS,
-            is_graph_launch,
-            "replays graphs, whose kernels have no operators: matched with those of {} by order",
-        ),
+        (GRAPH_REPLAYS, is_graph_launch, "replays graphs, whose kernels have no operators: matched by order"),
         (COMPILED, is_of_inductor, "runs compiled code, which replaces operators of {}"),
     ):
         has = [code in side for side in stand_ins]

@@ -92,12 +92,14 @@ def largest_parts(node: Node) -> Reason | None:
 
 
 def _unmatched(work: NodeWork) -> Reason | None:
-    """What takes most time on each side, where nothing has a counterpart."""
+    """What takes most time on each side, where nothing has a counterpart; of one side where the other has little."""
     if not all(group.level in PLACED for group in work.groups):
         return None
     sides = [[member for group in work.groups for member in group.members[side]] for side in (0, 1)]
-    names = [largest_kernel(sorted(side, key=lambda m: (-m.ns, m.name))) for side in sides]
-    return Reason("unmatched", f"mostly {ARROW.join(names)}") if all(names) and names[0] != names[1] else None
+    times = [sum(member.ns for member in side) for side in sides]
+    large = [side for side, ns in zip(sides, times, strict=True) if ns >= thresholds.MOSTLY * max(times)]
+    names = [largest_kernel(sorted(side, key=lambda m: (-m.ns, m.name))) for side in large]
+    return Reason("unmatched", f"mostly {ARROW.join(names)}") if len({*names}) == len(names) else None
 
 
 def _fusion(work: NodeWork) -> Reason | None:
