@@ -220,7 +220,7 @@ STORIES = (
                 "its multiplications are gone, with their time",
                 lambda t: any(
                     "aten::mul" in c.label
-                    and c.what == "done less often"
+                    and c.what == "partly removed"
                     and "67 → 35 operators" in {reason.text for reason in c.reasons}
                     and abs(c.delta_us + 295_500) < 2000
                     for c in t.causes
@@ -392,6 +392,13 @@ STORIES = (
             ("the machines are other ones", lambda t: {"gpu", "world-size"} <= t.cautions),
             ("GPU work is first", lambda t: t.on_gpu(t.causes[0]) and t.causes[0].delta_us > 0),
             ("copies are done more often", lambda t: t.first("copy", 1)),
+            (
+                "work that is paired with nothing says what it is",
+                lambda t: (
+                    t.causes[0].label == "other copy kernels"
+                    and "mostly Memcpy DtoD" in {reason.text for reason in t.causes[0].reasons}
+                ),
+            ),
         ),
         never=(
             (
@@ -465,7 +472,9 @@ STORIES = (
             ("the limit moved", lambda t: " now on the path, not " in t.text),
         ),
     ),
-    of_traces("dlrm_8ranks", "dlrm_8ranks", must=(("nothing changed", lambda t: not t.causes and not t.facts),)),
+    of_traces(
+        "dlrm_8ranks", "dlrm_8ranks", must=(("nothing changed", lambda t: not t.causes and t.facts == {"same-calls"}),)
+    ),
     of_traces("hta_tiny/base.json.gz", "hta_tiny/test.json.gz"),
 )
 

@@ -157,12 +157,63 @@ def test_a_node_of_autograd_does_the_work_of_no_product(tmp_path):
     assert ("AddmmBackward0" in cause.label, cause.what) == (True, "as many calls, 30 × as long")
 
 
+def test_that_both_sides_call_the_same_is_a_fact_to_the_last_call_and_shape(tmp_path):
+    def facts_of(name, before, after):
+        return facts(compared(tmp_path / name, before, after))
+
+    relu = op("aten::relu", 20_000, 50, **SQUARE)
+    text = "both sides call the same operators as often, with the same shapes"
+    assert facts_of("slower", [relu], [op("aten::relu", 20_000, 500, **SQUARE)])["same-calls"] == text
+    others = {
+        "one more": [relu, op("aten::relu", 20_100, 50, **SQUARE)],
+        "another": [op("aten::gelu", 20_000, 50, **SQUARE)],
+        "another shape": [op("aten::relu", 20_000, 50, **{**SQUARE, "Input Dims": [[64, 65], [64, 64]]})],
+    }
+    assert [name for name, events in others.items() if "same-calls" in facts_of(name, [relu], events)] == []
+    compiled = [op("CompiledFunction", 20_000, 40)]
+    assert "same-calls" not in facts_of("compiled", compiled, compiled)
+
+
+def test_a_convolution_in_less_time_may_have_other_strides(tmp_path):
+    """Which the trace does not give."""
+    shapes = {"Input Dims": [[8, 3, 64, 64], [16, 3, 3, 3]], "Input type": ["float", "float"]}
+
+    def what(name, took):
+        (cause,) = compared(
+            tmp_path / name,
+            [op("aten::mkldnn_convolution", 20_000, 4_000, **shapes)],
+            [op("aten::mkldnn_convolution", 20_000, took, **shapes)],
+        ).explanation.causes
+        return cause.what
+
+    assert what("less", 1_000) == "as much work, 4 × as fast, at equal strides"
+    assert what("more", 8_000) == "as much work in 2 × the time, at equal strides"
+
+
+def test_few_calls_that_are_larger_than_the_others_are_added(tmp_path):
+    few = [op("aten::mul", 20_000 + 200 * i, 100) for i in range(20)]
+    comparison = compared(tmp_path, few, [*few, *(op("aten::mul", 30_000 + 4_000 * i, 3_000) for i in range(2))])
+    assert [cause.what for cause in comparison.explanation.causes if "aten::mul" in cause.label] == ["partly added"]
+
+
+def test_communication_that_is_called_more_often_is_work_that_changed(tmp_path):
+    """No amount of it is known, and the runs do not show that the step takes longer."""
+
+    def step_of(run, number, took):
+        reduced = [op("c10d::allreduce_", 20_000 + took * i, took, **SQUARE) for i in range(number)]
+        return [*reduced, op("aten::relu", 20_000 + took * number, 900 * run + 1)]
+
+    comparison = compared(tmp_path, lambda run: step_of(run, 1, 300), lambda run: step_of(run, 11, 100), 3)
+    assert comparison.verdict.result == "inconclusive"
+    assert answer_of(comparison).because.startswith("Work that changed: c10d::allreduce_ (communication) (+")
+
+
 def test_more_flops_are_never_as_much_work(tmp_path):
     """Half as many products more, and other operators around them."""
     more = [op("aten::mm", 20_000 + 1000 * i, 900, **SQUARE) for i in range(6)]
     others = [op("aten::relu", 30_000 + 10 * i, 5) for i in range(80)]
     text = facts(compared(tmp_path, [], [*more, *others]))["other-program"]
-    assert text.startswith("other operators for 1.5 × the known FLOPs: ")
+    assert text.startswith("other operators, 1.5 × the known FLOPs: ")
     assert text.endswith("only in after: aten::relu")
 
 

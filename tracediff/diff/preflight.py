@@ -59,7 +59,6 @@ SHORT = {
     "profiler-flags": "profiler options",
     "workload": "other work",
     "results": "different results",
-    "missing-work": "missing work",
     "threads": "CPU threads",
     "steps": "used steps",
     "compile-in-window": "torch.compile ran in used steps",
@@ -112,6 +111,8 @@ class Reason(Struct, frozen=True):
     @property
     def short(self) -> str:
         """A few words that say what differs, with the values where these are short."""
+        if self.code == "missing-work":
+            return f"{self.control.split('(')[0]} is missing on the test side"
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))

@@ -206,7 +206,7 @@ def _difference(
     if not contradicting(change, by_median):
         return stated(result, labels[1], is_different(change, basis))
     mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
-    by_the_median = f"{is_different(by_median, basis)} by the median (mean: {mean}, by outlying steps or runs)"
+    by_the_median = f"{is_different(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
     return stated(result, labels[1], by_the_median)
 
 

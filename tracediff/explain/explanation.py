@@ -253,9 +253,10 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
     work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
-    label, what = label_of(line, is_rest=is_rest), what_happened(line, amount, elsewhere=elsewhere)
+    label = label_of(line, is_rest=is_rest)
     reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
     codes = {reason.code for reason in reasons}
+    what = what_happened(line, amount, elsewhere=elsewhere, is_paired="unmatched" not in codes)
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more
     if single and node.note == SINGLE:

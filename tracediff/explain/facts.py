@@ -31,7 +31,7 @@ AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
-ONE_SIDED = "one-sided-operators"
+ONE_SIDED, SAME_CALLS = "one-sided-operators", "same-calls"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -279,7 +279,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return _unknown(leaves)
     one_sided = _one_sided(trees, sides)
     if common(outer) >= thresholds.SAME_PROGRAM:
-        return [Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else []
+        return (
+            [Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else [] if any(stand_ins) else _same_calls(trees)
+        )
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -292,13 +294,28 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[: bounds.EXAMPLES]
     examples = one_sided or ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
-    share = f"{percent(common(outer))} of the outermost operator calls ({counts(*calls)}) are common"
+    share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = " for as many FLOPs" if as_many else ""
+        as_much = ", as many FLOPs" if as_many else ""
         share += f", {times(factor)} × as often" if as_many and abs(log(factor)) > thresholds.SAME_RATIO else ""
         return [Fact(REWRITTEN, f"other operators{as_much}: {share}; {examples}", *values)]
-    work = "" if flops is None else f" for {multiple(flops, 'known FLOPs')}"
+    work = "" if flops is None else f", {multiple(flops, 'known FLOPs')}"
     return [Fact(OTHER_PROGRAM, f"other operators{work}: {share}; {examples}", *values)]
+
+
+def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """same-calls: both sides call the same operators with the same shapes, to the last call."""
+    sides: tuple[Counter[tuple[str, str | None]], Counter[tuple[str, str | None]]] = (Counter(), Counter())
+    for calls, tree, other in zip(sides, trees, reversed(trees), strict=True):
+        for call in tree.calls:
+            if call.kind == "op":
+                calls[call.label, call.shapes] += call.count * other.denominator
+    if sides[0] != sides[1]:
+        return []
+    has_shapes = any(shapes for _, shapes in sides[0])
+    return [
+        Fact(SAME_CALLS, f"both sides call the same operators as often{', with the same shapes' if has_shapes else ''}")
+    ]
 
 
 def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:

@@ -120,6 +120,8 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     if len(children) == 1:
         if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:
             return [Line(trail, node)]  # an operator: its reasons name kernels
+        if children[0].label == UNPAIRED:
+            return [Line(trail, node)]  # all of a family
         return _cut(children[0], scale, inner)
     counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
     if not counting or (
@@ -163,7 +165,7 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
 
 def label_of(line: Line, *, is_rest: bool = False) -> str:
     """What changed, in words that need no context; ``is_rest`` where one event of it is a larger line."""
-    return f"other {_label_of(line)}" if is_rest else _label_of(line)
+    return f"other {_label_of(line).removeprefix('other ')}" if is_rest else _label_of(line)
 
 
 def _label_of(line: Line) -> str:
@@ -193,9 +195,9 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if len(trail) == 1:
         return f"{label} {noun}"
     if trail[1] == UNPAIRED:
-        return label if ARROW in label else f"{noun} in {label} {UNPAIRED}"
+        return label if ARROW in label else f"other {noun} in {label}"
     if label == UNPAIRED:
-        return f"{trail[1]} {noun} {UNPAIRED}"
+        return f"other {trail[1]} {noun}"
     if "::" in label.split("(")[0]:
         return f"{label} ({trail[1]})" if len(trail) == 2 and ARROW not in label else label
     if len(trail) > 2 and "::" in trail[2] and ARROW not in label:
@@ -205,9 +207,10 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     return f"{trail[1]}: {label}"
 
 
-def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
+def what_happened(line: Line, amount: Amount | None, *, elsewhere: str, is_paired: bool = True) -> str:
     """What of its amount or time changed, in a few words; empty where its time says all. ``elsewhere``: what the side
-    that has none of it has instead: OTHERS, UNRECORDED or nothing.
+    that has none of it has instead: OTHERS, UNRECORDED or nothing. ``is_paired``: whether a unit of it is the same work
+    on both sides.
     """
     node = line.node
     control, test = node.total
@@ -222,27 +225,33 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str) -> str:
         return elsewhere if elsewhere == UNRECORDED else ("added" if test > control else "removed") + elsewhere
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN
-    more_calls = (node.count[1] - node.count[0]) * (test - control) > 0
+    more_calls, longer = (node.count[1] - node.count[0]) * (test - control) > 0, test / control
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
+        if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
+            # what is only there is larger than the rest
+            return f"partly {'added' if test > control else 'removed'}"
         if len(line.trail) < 2:  # of several operators
             return "more of it" if test > control else "less of it"
         return "done more often" if test > control else "done less often"
     if amount is None or effect == "time":
         return UNKNOWN if line.chain[0] != HOST else ""
-    longer, rate = test / control, amount.ratio / (test / control)
+    rate = amount.ratio / longer
     known_note = (
         "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)} of its time)"
     )
+    strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
     same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         if amount.unit == "calls":
             return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
-        return f"as much work{known_note}" + (_pace(longer, f" in {times(longer)} × the time") if changed else "")
+        pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
+        return f"as much work{known_note}{pace if changed else ''}"
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return f"{counts(*map(float, node.count))} calls"
-    per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit"
-    return f"{multiple(amount.ratio, 'work')}{known_note}{per_unit if abs(log(rate)) > thresholds.SAME_RATIO else ''}"
+    per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
+    has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
+    return f"{multiple(amount.ratio, 'work')}{known_note}{per_unit if has_pace else ''}"
 
 
 def _pace(longer: float, slower: str) -> str:
@@ -251,6 +260,8 @@ def _pace(longer: float, slower: str) -> str:
 
 
 UNKNOWN = "amount of work unknown"
+CONV = "conv"
+"""The family of convolutions."""
 CODE = "host code between operators"
 UNRECORDED, OTHERS = "not recorded on the other side", "; other work of that name stays"
 

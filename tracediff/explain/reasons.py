@@ -13,7 +13,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED
-from tracediff.explain.leaves import UNPAIRED, Single, largest_kernel
+from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, counts, percents, time
 from tracediff.formatting import count as counted
@@ -82,7 +82,10 @@ def largest_parts(node: Node) -> Reason | None:
     parts = [
         child
         for step, child in node.children.items()
-        if isinstance(step, str) and sign * child.work > 0 and len(child.label) <= bounds.LABEL
+        if isinstance(step, str)
+        and sign * child.work > 0
+        and len(child.label) <= bounds.LABEL
+        and child.label != NOT_RECORDED
     ]
     if len(node.children) < 2 or not parts:
         return None

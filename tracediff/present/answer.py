@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -11,7 +12,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.leaves import UNPAIRED
+from tracediff.explain.leaves import HOST
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import DECISIVE, is_visible, sentence, unit_of, visible_causes
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
+OF_OTHER_WORK = ("unmatched", "dtype", "layout")
+"""Reasons that say that other work is done."""
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
@@ -78,6 +81,9 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     parts, exposure = _parts(explanation, unit)
+    largest = max(parts, key=lambda part: abs(part.us), default=None)
+    if not sure and largest is not None and largest.is_unclear and not any(part.is_other_work for part in parts):
+        return "", "", ""  # all that is left is smaller than what is by chance
     if not sure or any(part.is_other_work for part in parts):
         parts = [part for part in parts if not part.is_unclear]
     along = [part for part in parts if sign * part.us > 0]
@@ -136,11 +142,21 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     parts = []
     for label, cause in zip(labels, causes, strict=True):
-        is_other = cause.effect in ("presence", "amount") or ARROW in cause.label or UNPAIRED in cause.label
+        is_other = _is_other_work(cause)
         is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
         parts.append(_Part(label, cause.delta_us, _happened(cause), is_other, is_unclear))
     label, exposed, us = explanation.exposure
     return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
+
+
+def _is_other_work(cause: Cause) -> bool:
+    """Whether it is certain that other work is done, whatever its time."""
+    if cause.effect in ("presence", "amount") or ARROW in cause.label:
+        return True
+    counts, is_work = cause.node.count, (*cause.trail, cause.node.label)[0] != HOST
+    if is_work and cause.amount is None and counts.all() and abs(log(counts[1] / counts[0])) > thresholds.SAME_RATIO:
+        return True
+    return any(reason.code in OF_OTHER_WORK for reason in cause.reasons)
 
 
 def _happened(cause: Cause) -> str:
