@@ -297,7 +297,6 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = ", as many FLOPs" if as_many else ""
-        share += f", {times(factor)} × as often" if as_many and abs(log(factor)) > thresholds.SAME_RATIO else ""
         return [Fact(REWRITTEN, f"other operators{as_much}: {share}; {examples}", *values)]
     work = "" if flops is None else f", {multiple(flops, 'known FLOPs')}"
     return [Fact(OTHER_PROGRAM, f"other operators{work}: {share}; {examples}", *values)]
