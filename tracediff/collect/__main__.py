@@ -15,8 +15,7 @@ from tracediff.collect.run_progress import OnRun
 from tracediff.process.child import child_command
 from tracediff.process.ending import end
 
-COMMAND_LINE = "tracediff_cli"
-NEEDED = (COMMAND_LINE, "msgspec", "numpy", "rich")
+NEEDED = ("tracediff_cli", "msgspec", "numpy", "rich")
 """What the table of results needs besides torch and the standard library."""
 
 
@@ -67,7 +66,7 @@ def _show_in_a_process(request: ShowRequest) -> None:
     """Show the table in a process of its own: reading traces forks, and torch's threads do not survive that."""
     sys.stdout.flush()
     if all(find_spec(name) for name in NEEDED):
-        subprocess.run(child_command(COMMAND_LINE, "collect", f"--show={request.out}"), check=False)
+        subprocess.run(child_command("tracediff", "collect", f"--show={request.out}"), check=False)
     else:
         _show_elsewhere(request)
 
