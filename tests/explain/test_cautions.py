@@ -51,11 +51,11 @@ def codes(comparison):
 def test_more_work_is_another_workload_and_no_side_is_called_slower(tmp_path):
     comparison = compared(tmp_path, busy_step(*[PRODUCT] * 9), busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128))
     assert codes(comparison) == ["workload"]
-    assert comparison.verdict.sentence.startswith("The work differs: 2 × the FLOPs")
-    assert "test takes 1.99 times as long per step, for different work" in comparison.verdict.sentence
+    assert comparison.verdict.sentence.startswith("The work differs: test does 2 × the FLOPs")
+    assert "test takes 1.99 times as long per step, on different work" in comparison.verdict.sentence
     assert "slower" not in comparison.verdict.sentence
     fewer = compared(tmp_path, busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128), busy_step(*[PRODUCT] * 9))
-    assert "test takes 50 % less time per step, for different work" in fewer.verdict.sentence
+    assert "test takes 50 % less time per step, on different work" in fewer.verdict.sentence
 
 
 @pytest.mark.parametrize(("us", "names"), [(20, ["relu_kernel", "my_relu"]), (40, [])])

@@ -125,7 +125,7 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
         return [op("aten::mm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
 
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
-    assert larger["work-differs"].startswith("the work differs: 4 × the FLOPs (median of what differs; ")
+    assert larger["work-differs"].startswith("the work differs: after does 4 × the FLOPs (median of what differs; ")
     assert larger["work-differs"].endswith("; such as aten::mm [64,128] → [64,512]")
 
 

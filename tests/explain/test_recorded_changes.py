@@ -202,7 +202,7 @@ def with_copy(stream):
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
     label, what, us = comparison.explanation.exposure
-    assert (label, what) == ("same work: GPU now off the critical path", "mostly copy kernels")
+    assert (label, what) == ("more overlap: GPU now off the critical path", "mostly copy kernels")
     assert us == pytest.approx(-400)
     assert answer_of(comparison).why == f"Largest changes: {label} (−400 µs: {what})."
 
@@ -252,7 +252,7 @@ def test_the_same_batch_in_parts_is_as_many_flops(tmp_path, parts, code):
     facts = {fact.code: fact.text for fact in comparison.explanation.facts}
     assert not any(fact.is_other_work for fact in comparison.explanation.facts)
     assert code in facts or not code
-    assert "for different work" not in answer_of(comparison).verdict
+    assert "different work" not in answer_of(comparison).verdict
 
 
 def test_twice_as_many_products_are_other_work(tmp_path):
@@ -329,7 +329,7 @@ def test_what_the_host_no_longer_hides_leads_the_answer(tmp_path):
     added = launch(9, "reduce_argmax", 10, 284, "aten::argmax", at=182)
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": [*reading(waits=True), *added]})
     parts = answer_of(comparison).because.split(" and ")
-    assert "same work: host now on the critical path (+" in parts[0]
+    assert "less overlap: host now on the critical path (+" in parts[0]
     assert "aten::argmax (" in parts[1]
 
 

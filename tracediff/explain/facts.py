@@ -39,11 +39,11 @@ WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
 
 
 TIMES_ARE_FOR = {
-    WORK_DIFFERS: "for different work",
-    AS_OFTEN: "for different work",
+    WORK_DIFFERS: "on different work",
+    AS_OFTEN: "on different work",
     OTHER_PROGRAM: "in other code",
     OTHER_RANKS: "on another rank",
-    UNKNOWN_WORK: "for work that may differ",
+    UNKNOWN_WORK: "on work that may differ",
     LATE_START: "of which {} → {} is waiting for the first GPU event",
 }
 """What a verdict gives its times for if there is such a fact, with the fact's values."""
@@ -91,7 +91,7 @@ def facts_of(
     program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     is_judged = is_other or any(fact.code == REWRITTEN for fact in program)  # by all of its FLOPs, or of its amounts
-    amounts = [] if is_judged else _amounts(leaves, scale, groups, trees)
+    amounts = [] if is_judged else _amounts(leaves, scale, groups, trees, sides[1].label)
     of_compilers = *_replacing(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
@@ -212,9 +212,11 @@ def _recompiles(sides: tuple[Side, Side]) -> list[Fact]:
     return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
 
-def _amounts(leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple[CallTree, CallTree]) -> list[Fact]:
-    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it, with
-    an example of a shape where one changed.
+def _amounts(
+    leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str
+) -> list[Fact]:
+    """work-differs: how much more work of known amount ``test``, the test side, does, whether or not the step waits for
+    it, with an example of a shape where one changed.
     """
     out = []
     for label in WORDS:
@@ -236,7 +238,9 @@ def _amounts(leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple
         unit = max(by_unit, key=lambda u: by_unit[u])
         extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
         example = f"; such as {shape}" if (shape := changed_shape(groups, trees)) else ""
-        text = f"the work differs: {multiple(exp(median), unit)} (median of what differs; {extent}){example}"
+        text = (
+            f"the work differs: {test} does {multiple(exp(median), unit)} (median of what differs; {extent}){example}"
+        )
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

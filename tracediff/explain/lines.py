@@ -267,20 +267,20 @@ UNRECORDED, OTHERS = "not recorded on the other side", "; other work of that nam
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: the same work, now on or off the critical path. Empty where it is part of the
-    rest: not worth a line.
+    """What the line of the exposure says: how the same work overlaps now. Empty where it is part of the rest: not worth
+    a line.
     """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     more = [_place(label) for label, us in large.items() if us > 0]
     less = [_place(label) for label, us in large.items() if us < 0]
-    if more and less:
-        return f"same work: {' and '.join(more)} now on the path, not {' and '.join(less)}"
     total = sum(exposure_us.values())
+    overlap = f"{'less' if total > 0 else 'more'} overlap"
+    if more and less:
+        return f"{overlap}: {' and '.join(more)} now on the path, not {' and '.join(less)}"
     if abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
     moved, where = (more, "on") if total > 0 else (less, "off")
-    subject = f": {' and '.join(moved)}" if moved else ","
-    return f"same work{subject} now {where} the critical path"
+    return f"{overlap}: {' and '.join(moved)} now {where} the critical path" if moved else overlap
 
 
 def _place(label: str) -> str:
