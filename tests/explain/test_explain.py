@@ -13,7 +13,8 @@ from properties import examples
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.lines import lines_of
+from tracediff.explain.leaves import OPERATORS, UNPAIRED
+from tracediff.explain.lines import Line, label_of, lines_of
 from tracediff.explain.tree import EFFECTS, Node, logarithmic_mean, split
 
 
@@ -455,3 +456,9 @@ def test_graph_breaks_of_one_side_are_a_fact():
     assert fact.text.startswith("compile has 4 graph breaks: graph_breaks.py:46: ")
     again = compare_sets(*load_sets([str(samples / "compile")] * 2), force=True)
     assert "graph-breaks" not in {fact.code for fact in again.explanation.facts}
+
+
+@pytest.mark.parametrize(("family", "label"), [("copy", "other copy operators"), ("other", "other operators")])
+def test_what_is_paired_with_nothing_is_the_other_work_of_its_family(family, label):
+    line = Line((OPERATORS, family), Node(UNPAIRED, 3))
+    assert label_of(line) == label_of(line, is_rest=True) == label

@@ -60,14 +60,12 @@ def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
         return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
     if group.family == COMMUNICATION:  # its grid is its channels
         return None
-    if all(
-        AUTOGRAD_NODE.match(item.work.name) for items in group.items for item in items
-    ):  # what they call does the work
+    names = [{match_name(item.work.name) for item in items} for items in group.items]
+    if all(map(AUTOGRAD_NODE.match, names[0] | names[1])):  # what they call does the work
         return group.count.test / group.count.control, "calls"
     calls = tuple(_calls(tree, items) for tree, items in zip(trees, group.items, strict=True))
     if all(calls):
         return _of_shapes(group, calls)
-    names = [{match_name(item.work.name) for item in items} for items in group.items]
     if same_vendor and names[0] == names[1] and (threads := _of_launches(group, _threads, "threads")):
         return threads
     if same_vendor and (tiles := _of_launches(group, _tiles, "tiles")):

@@ -283,9 +283,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return _unknown(leaves)
     one_sided = _one_sided(trees, sides)
     if common(outer) >= thresholds.SAME_PROGRAM:
-        return (
-            [Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else [] if any(stand_ins) else _same_calls(trees)
-        )
+        if one_sided:
+            return [Fact(ONE_SIDED, f"operators {one_sided}")]
+        return [] if any(stand_ins) else _same_calls(trees)
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -315,10 +315,8 @@ def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
                 calls[call.label, call.shapes] += call.count * other.denominator
     if sides[0] != sides[1]:
         return []
-    has_shapes = any(shapes for _, shapes in sides[0])
-    return [
-        Fact(SAME_CALLS, f"both sides call the same operators as often{', with the same shapes' if has_shapes else ''}")
-    ]
+    shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""
+    return [Fact(SAME_CALLS, f"both sides call the same operators as often{shapes}")]
 
 
 def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:

@@ -25,6 +25,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, counts, percent
+from tracediff.profile.kernels.families import OTHER
 
 
 class Amount(Struct, frozen=True):
@@ -197,7 +198,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if trail[1] == UNPAIRED:
         return label if ARROW in label else f"other {noun} in {label}"
     if label == UNPAIRED:
-        return f"other {trail[1]} {noun}"
+        return f"other {noun}" if trail[1] == OTHER else f"other {trail[1]} {noun}"
     if "::" in label.split("(")[0]:
         return f"{label} ({trail[1]})" if len(trail) == 2 and ARROW not in label else label
     if len(trail) > 2 and "::" in trail[2] and ARROW not in label:
