@@ -7,6 +7,7 @@ from pathlib import Path
 from build_trace import Event, document, write
 from one_file import profile_file
 
+from tracediff.aggregate.averages import SetTable
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.tables import table_schema
@@ -38,3 +39,12 @@ def measured(folder: Path, events: list[Event], name: str) -> Rows:
 def first_step(rows: Rows, column: str) -> dict[tuple[str, ...], int]:
     """Key → ``column`` of the rows of the first step."""
     return {key: values[column] for (step, key), values in rows.items() if step == 0}
+
+
+def per_step(table: SetTable) -> dict[tuple[str, ...], dict[str, float]]:
+    """Key → column → value per step, in the table's units."""
+    names = [column.name for column in table.schema.columns]
+    return {
+        key: {name: value / table.denominator for name, value in zip(names, values, strict=True)}
+        for key, values in table.rows.items()
+    }

@@ -177,6 +177,16 @@ def signed_percent(share: float) -> str:
     return f"{_signless_zero(f'{100 * share:+,.{_percent_decimals(share)}f}')} %"
 
 
+def times(ratio: float) -> str:
+    """A ratio for eyes: 3 significant digits."""
+    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
+
+
+def multiple(ratio: float, what: str) -> str:
+    """``16 × the FLOPs``, ``6.25 % of the FLOPs``."""
+    return f"{times(ratio)} × the {what}" if ratio >= 1 else f"{100 * ratio:.3g} % of the {what}"
+
+
 def percent_number(share: float) -> str:
     """`percent` without the symbol %."""
     return _signless_zero(f"{100 * share:,.{_percent_decimals(share)}f}")

@@ -10,6 +10,7 @@ from build_trace import call, document, kernel, op, step, write
 from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
+from table_rows import per_step
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.clock_sync import rank_clocks
@@ -63,15 +64,6 @@ def waits_of(folder):
     return collective_waits(traces)
 
 
-def table(rows_table):
-    """key → column → value per step, in the table's units."""
-    names = [c.name for c in rows_table.schema.columns]
-    return {
-        key: {n: v / rows_table.denominator for n, v in zip(names, values, strict=True)}
-        for key, values in rows_table.rows.items()
-    }
-
-
 # two steps of four collectives over three ranks; steps are 10 ms, collectives begin in the middle of them
 ARRIVE = [[5000, 5200, 5400, 5600, 15000, 15200, 15400, 15600], [5050, 5210, 5400, 5630, 15010, 15205, 15490, 15600],
           [5010, 5290, 5420, 5610, 15020, 15250, 15410, 15690]]  # fmt: skip
@@ -83,14 +75,14 @@ def test_waits_end_when_the_last_rank_has_come_whatever_the_clocks(tmp_path):
     for rank, clock in enumerate((0, 700, -300)):
         write_rank(tmp_path, rank, ARRIVE[rank], ENDS[rank], clock=clock + 1000, args=recorded)
     found = waits_of(tmp_path)
-    ((key, row),) = table(found.waits).items()
+    ((key, row),) = per_step(found.waits).items()
     assert key == ("all_reduce", "0, 3 ranks", "float32", "≤ 4 KiB")
     waited = sum(LAST[j] - ARRIVE[r][j] for r in range(3) for j in range(8)) * 1000 / 3 / 2  # per step of the mean rank
     assert row["wait"] == pytest.approx(waited)
     assert row["transfer"] == pytest.approx(4 * 20_000)
     assert (row["unknown"], row["operations"], row["partial"]) == (0, 4, 0)
     assert row["bus"] / row["bus_time"] == pytest.approx((8000 - 2666) / 20_000, rel=1e-3)
-    assert {k[1]: v["offset"] for k, v in table(found.clocks).items()} == {
+    assert {k[1]: v["offset"] for k, v in per_step(found.clocks).items()} == {
         "0": 0,
         "1": 700_000,
         "2": -1_000_000 + 700_000,
@@ -102,12 +94,12 @@ def test_who_comes_last_is_found_and_ties_are_unclear(tmp_path):
     for rank in range(3):
         write_rank(tmp_path, rank, ARRIVE[rank], ENDS[rank], args=recorded)
     found = waits_of(tmp_path)
-    rows = table(found.stragglers)
+    rows = per_step(found.stragglers)
     # last by collective: 1, 2, 2, 1 (by 20) | 2 (by 10), 2, 1, 2 ; per step of two
     assert {k[0]: v["last"] for k, v in rows.items() if v["last"]} == {"1": 1.5, "2": 2.5}
     assert rows["1",]["late"] == (40 + 20 + 80) * 1000 / 2
     assert sum(v["held_up"] for v in rows.values()) == pytest.approx(sum(v["wait"] for v in rows.values()))
-    assert {k: v["last"] for k, v in table(found.steps).items()} == {
+    assert {k: v["last"] for k, v in per_step(found.steps).items()} == {
         ("1", "1"): 2,
         ("1", "2"): 2,
         ("2", "1"): 1,
@@ -121,7 +113,7 @@ def test_where_two_come_last_within_their_uncertainty_it_is_unclear(tmp_path):
     arrive = [arrive[0], [a + 2 for a in arrive[1]]]
     for rank in range(2):
         write_rank(tmp_path, rank, arrive[rank], [a + 50 + jitter[rank][j] for j, a in enumerate(arrive[0])])
-    rows = table(waits_of(tmp_path).stragglers)
+    rows = per_step(waits_of(tmp_path).stragglers)
     assert rows[UNCLEAR,]["last"] == 4
     assert all(not v["last"] for k, v in rows.items() if k != (UNCLEAR,))
 
@@ -195,7 +187,7 @@ def test_operations_that_cannot_be_one_collective_are_left_out(tmp_path):
     for rank in range(2):
         write_rank(tmp_path, rank, arrive[rank], ends[rank])
     found = waits_of(tmp_path)
-    ((_, row),) = table(found.waits).items()
+    ((_, row),) = per_step(found.waits).items()
     assert row["time"] == row["wait"] + row["transfer"] + row["unknown"]
     assert row["unknown"] > 0
     assert "unmatched-collectives" in {n.code for n in found.notes}
@@ -214,7 +206,7 @@ def test_unequal_numbers_in_a_step_are_not_matched_but_sequence_numbers_are(tmp_
             args=lambda j, r=rank: recorded(j + r),
         )
     plain, numbered = waits_of(tmp_path / "plain"), waits_of(tmp_path / "seq")
-    assert sum(v["last"] for v in table(numbered.stragglers).values()) == 7
+    assert sum(v["last"] for v in per_step(numbered.stragglers).values()) == 7
     assert {n.code: n.count for n in numbered.notes} == {
         "unmatched-collectives": 1,
         "partial-collectives": 14,
@@ -226,7 +218,7 @@ def test_missing_ranks_and_steps_are_analysed_as_far_as_they_go(tmp_path):
     write_rank(tmp_path, 0, ARRIVE[0], ENDS[0], world=3)
     write_rank(tmp_path, 2, ARRIVE[2], ENDS[2], world=3, steps={1})
     found = waits_of(tmp_path)
-    ((_, row),) = table(found.waits).items()
+    ((_, row),) = per_step(found.waits).items()
     assert row["unknown"] > 0  # step 2 of rank 0
     assert row["wait"] > 0
     assert {n.code for n in found.notes} == {"unmatched-collectives", "partial-collectives"}
@@ -237,10 +229,10 @@ def test_runs_have_clocks_of_their_own_and_are_averaged(tmp_path):
         for rank in range(3):
             write_rank(tmp_path, rank, ARRIVE[rank], ENDS[rank], run=run, clock=clock * rank, args=recorded)
     found = waits_of(tmp_path)
-    assert {k: v["offset"] for k, v in table(found.clocks).items()} == {
+    assert {k: v["offset"] for k, v in per_step(found.clocks).items()} == {
         (f"run {r}", str(k), "0"): 900_000 * k * (r == 2) for r in (1, 2) for k in range(3)
     }
-    assert {k[0]: v["last"] for k, v in table(found.stragglers).items() if v["last"]} == {"1": 1.5, "2": 2.5}
+    assert {k[0]: v["last"] for k, v in per_step(found.stragglers).items() if v["last"]} == {"1": 1.5, "2": 2.5}
 
 
 def test_without_communication_or_the_measure_there_is_nothing(tmp_path):
@@ -252,12 +244,12 @@ def test_without_communication_or_the_measure_there_is_nothing(tmp_path):
 @needs_traces
 def test_of_eight_real_ranks_the_seventh_is_late():
     found = waits_of(FOLDER / "dlrm_8ranks")
-    rows = table(found.stragglers)
+    rows = per_step(found.stragglers)
     times = {int(k[0]): v["wait"] + v["transfer"] for k, v in rows.items()}
     assert (times[7], times[1]) == (1_746_000, 11_336_000)  # as TRUTH.tsv has them
     assert max(rows, key=lambda k: rows[k]["held_up"]) == ("7",)
     assert rows["7",]["last"] == 5
     assert all(200_000 <= v["transfer"] <= 220_000 for v in rows.values())  # the same on all ranks: the rest is waiting
-    assert all(abs(v["offset"]) <= v["uncertainty"] <= 5000 for v in table(found.clocks).values() if v["shared"])
-    assert all(v["time"] == v["wait"] + v["transfer"] for v in table(found.waits).values())
+    assert all(abs(v["offset"]) <= v["uncertainty"] <= 5000 for v in per_step(found.clocks).values() if v["shared"])
+    assert all(v["time"] == v["wait"] + v["transfer"] for v in per_step(found.waits).values())
     assert found.notes == ()

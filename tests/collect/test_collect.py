@@ -14,6 +14,7 @@ from statistics import median
 
 import pytest
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
+from table_rows import per_step
 
 from tracediff.aggregate.collective_skew import collective_waits
 from tracediff.collected import collection_table
@@ -377,10 +378,9 @@ def test_under_torchrun_each_rank_writes_its_own_file_and_their_collectives_meet
     assert any("all_reduce" in name for p in traces.profiles for name in p.names)
     assert read_manifest(tmp_path / "out" / "eager").world_size == 2
     found = collective_waits(traces)
-    ((key, row),) = found.waits.rows.items()
+    ((key, row),) = per_step(found.waits).items()
     assert key == ("all_reduce", "0, 2 ranks", "float32", "≤ 512 B")
-    values = dict(zip((column.name for column in found.waits.schema.columns), row, strict=True))
-    assert values["operations"] == found.waits.denominator  # once a step
-    assert values["time"] == values["wait"] + values["transfer"] + values["unknown"]
+    assert row["operations"] == 1
+    assert row["time"] == row["wait"] + row["transfer"] + row["unknown"]
     ranks = [("run 1", "0"), ("run 1", "1"), ("run 2", "0"), ("run 2", "1")]
     assert [key[:2] for key in sorted(found.clocks.rows)] == ranks

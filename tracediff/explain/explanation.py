@@ -133,6 +133,11 @@ class Cause(Struct, frozen=True, kw_only=True):
     first: tuple[int, Occurrence] | None
     node: Node
 
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """All labels of its place in the tree, its node's last."""
+        return (*self.trail, self.node.label)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:

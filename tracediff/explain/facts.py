@@ -20,7 +20,7 @@ from tracediff.explain.amounts import changed_shape, flop_ratio
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_more
+from tracediff.formatting import ARROW, change, counts, multiple, percent, plural, time, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
@@ -260,16 +260,6 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     order = np.argsort(values)
     passed = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
-
-
-def times(ratio: float) -> str:
-    """A ratio for eyes: 3 significant digits."""
-    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
-
-
-def multiple(ratio: float, what: str) -> str:
-    """``16 × the FLOPs``, ``6.25 % of the FLOPs``."""
-    return f"{times(ratio)} × the {what}" if ratio >= 1 else f"{100 * ratio:.3g} % of the {what}"
 
 
 def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:

@@ -44,7 +44,7 @@ IDLE = "GPU idle"
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 BETWEEN = "between GPU events"
 START = "waiting for the first GPU event"
-PYTHON, LOADING, COMPILING, COMPILED, QUEUE, WAITING, CALLS = (
+PYTHON, LOADING, COMPILING, COMPILED_CODE, QUEUE, WAITING, CALLS = (
     "Python",
     "loading data",
     "compiling",
@@ -289,7 +289,7 @@ class _Labels:
             return MIXED, self.family_of(key.name, None), f"{display_name(key.name)} on the host"
         here = inside or display_name(key.name) if key.kind == "op" else f"{call} in {inside}" if inside else call
         if key.kind == "op" and is_compiled_call(key.op or key.name):  # on a CPU also what its kernels compute
-            return HOST, COMPILED, here
+            return HOST, COMPILED_CODE, here
         if key.kind == "call" and not inside:
             return HOST, CALLS, here
         return HOST, OPERATORS, display_name(key.root or key.name), here

@@ -7,9 +7,8 @@ from math import log
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.explain.facts import multiple, times
 from tracediff.explain.leaves import (
-    COMPILED,
+    COMPILED_CODE,
     COMPILING,
     GPU,
     HOST,
@@ -24,7 +23,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, counts, percent
+from tracediff.formatting import ARROW, counts, multiple, percent, times
 from tracediff.profile.kernels.families import OTHER
 
 
@@ -179,7 +178,7 @@ def _label_of(line: Line) -> str:
         return {
             NOT_RECORDED: "host code that was not recorded",
             OPERATORS: "operators on the host",
-            COMPILED: "compiled code on the host",
+            COMPILED_CODE: "compiled code on the host",
             PYTHON: CODE,
         }.get(label, label)
     if trail[1] == PYTHON:
@@ -187,7 +186,7 @@ def _label_of(line: Line) -> str:
     if trail[1] == OPERATORS:
         has_place = len(trail) > 2 and trail[2] not in label
         return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
-    return f"{trail[1]}: {label}" if trail[1] in (COMPILING, COMPILED, QUEUE, WAITING) else label
+    return f"{trail[1]}: {label}" if trail[1] in (COMPILING, COMPILED_CODE, QUEUE, WAITING) else label
 
 
 def _work_label(trail: tuple[str, ...], label: str) -> str:

@@ -81,10 +81,10 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and same_gpu_work(comparison) is None
     parts, exposure = _parts(explanation, unit)
-    largest = max(parts, key=lambda part: abs(part.us), default=None)
-    if not sure and largest is not None and largest.is_unclear and not any(part.is_other_work for part in parts):
+    other_work = [part for part in parts if part.is_other_work]
+    if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.us)).is_unclear:
         return "", "", ""  # all that is left is smaller than what is by chance
-    if not sure or any(part.is_other_work for part in parts):
+    if not sure or other_work:
         parts = [part for part in parts if not part.is_unclear]
     along = [part for part in parts if sign * part.us > 0]
     against = sorted((part for part in parts if sign * part.us < 0), key=lambda part: sign * part.us)
@@ -93,7 +93,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         for way, causes in ((1, along), (-1, against))
     )
     lead = "Because of" if sure else "Largest changes:"
-    if not sure and (other_work := [part for part in parts if part.is_other_work]):
+    if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
         lead, along = "Work that changed:", sorted(other_work, key=lambda part: -abs(part.us))
         against = exposed_along = exposed_against = []
@@ -153,7 +153,7 @@ def _is_other_work(cause: Cause) -> bool:
     """Whether it is certain that other work is done, whatever its time."""
     if cause.effect in ("presence", "amount") or ARROW in cause.label:
         return True
-    counts, is_work = cause.node.count, (*cause.trail, cause.node.label)[0] != HOST
+    counts, is_work = cause.node.count, cause.chain[0] != HOST
     if is_work and cause.amount is None and counts.all() and abs(log(counts[1] / counts[0])) > thresholds.SAME_RATIO:
         return True
     return any(reason.code in OF_OTHER_WORK for reason in cause.reasons)

@@ -169,7 +169,7 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
 
 def _place(cause: Cause) -> tuple[str, str]:
     """(table, name there) of the work of a line: its operator, else its family; of the host its operator."""
-    chain = (*cause.trail, cause.node.label)
+    chain = cause.chain
     if chain[0] in (GPU, OPERATORS, MIXED):
         return IN_WORK, "".join(chain[1:3][-1:])
     if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:

@@ -48,12 +48,12 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(visible_causes(explanation)), None)
     changed = [row.name for row in changed_work(comparison, 1).rows[:1]]
-    if first is not None and (first.trail[:1] == (HOST,) or first.node.label == HOST or not changed):
+    if first is not None and (first.chain[0] == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
-        return f"{command} {PARTS.get(''.join((*first.trail, first.node.label)[1:2]), '--table critical')}"
+        return f"{command} {PARTS.get(''.join(first.chain[1:2]), '--table critical')}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
