@@ -426,7 +426,16 @@ STORIES = (
         must=(("whether it is the same work is unknown", lambda t: "unknown-work" in t.facts),),
         never=(("a launch is done less often", lambda t: "done less often" in t.text),),
     ),
-    of_traces("hta_ns", "hta_nccl"),
+    of_traces(
+        "hta_ns",
+        "hta_nccl",
+        must=(
+            (
+                "the host makes as many calls of operators, whatever the driver is asked",
+                lambda t: any(c.what == "as many calls, 9.93 × as long" for c in t.causes),
+            ),
+        ),
+    ),
     of_traces(
         "bertsmall_h100",
         "bertsmall_mi300",
@@ -464,6 +473,13 @@ STORIES = (
             (
                 "the softmax is faster",
                 lambda t: any("softmax" in c.label.lower() and c.delta_us < -20_000 for c in t.causes),
+            ),
+            (
+                "its kernels are the reason, and its operator is the line",
+                lambda t: any(
+                    c.label == "aten::_softmax([8,12,3137,3137])" and "other-kernels" in t.reasons(c.label)
+                    for c in t.causes
+                ),
             ),
         ),
         never=(

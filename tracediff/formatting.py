@@ -218,6 +218,12 @@ def counts(control: float, test: float) -> str:
     return count(control) if control == test else f"{count(control)} → {count(test)}"
 
 
+def counts_of(control: float, test: float, noun: str) -> str:
+    """``3 → 5 calls``; ``9 → 14.3 calls, steps differ``, where a mean is not a number of calls."""
+    both = counts(control, test)
+    return f"{both} {noun}{', steps differ' if '.' in both else ''}"
+
+
 def plural(n: float, noun: str) -> str:
     """``1 kernel``, ``2 kernels``."""
     return f"{count(n)} {noun}" + ("" if n == 1 else "s")

@@ -129,6 +129,21 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
     assert larger["work-differs"].endswith("; such as aten::mm [64,128] → [64,512]")
 
 
+def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
+    """The largest product grew less than most of the work."""
+
+    def products(widths, took):
+        kinds = {"aten::mm": [[64, 64], [64, widths[0]]], "aten::bmm": [[2, 64, 64], [2, 64, widths[1]]]}
+        inputs = {name: {"Input Dims": dims, "Input type": ["float", "float"]} for name, dims in kinds.items()}
+        large = op("aten::mm", 20_000, took[0], **inputs["aten::mm"])
+        return [large, *(op("aten::bmm", 150_000 + 50_000 * i, took[1], **inputs["aten::bmm"]) for i in range(3))]
+
+    comparison = compared(tmp_path, products([6400, 128], [80_000, 5_000]), products([9600, 1024], [120_000, 40_000]))
+    text = facts(comparison)["work-differs"]
+    assert text.startswith("the work differs: after does 8 × the FLOPs (median of what differs; ")
+    assert text.endswith("; such as aten::bmm [2,64,128] → [2,64,1024]")
+
+
 def test_compiled_code_of_one_side_is_a_fact(tmp_path):
     comparison = compared(tmp_path, [op("aten::relu", 20_000, 50)], [op("CompiledFunction", 20_000, 40)])
     assert facts(comparison)["compiled"] == "only after runs compiled code, which replaces operators of before"

@@ -227,6 +227,19 @@ def test_who_waits_for_the_gpu_in_each_step_is_said(tmp_path):
     assert "only before waits" in {fact.code: fact.text for fact in turned.explanation.facts}[NEW_WAIT]
 
 
+@pytest.mark.parametrize("asked", [1, 3])
+def test_an_operator_is_called_as_often_however_often_it_asks_the_driver(tmp_path, asked):
+    def asking(number, took):
+        """Eight operators of the host, each with calls of the driver, and one that launches a kernel."""
+        ops = [op(f"aten::op{i}", 100 + 2_000 * i, took) for i in range(8)]
+        calls = [call("cudaEventQuery", 110 + 2_000 * i + 20 * k, 10) for i in range(8) for k in range(number)]
+        return [step(1, 0, 20_000), *launch(0, "sgemm", 20, 30), *ops, *calls]
+
+    comparison = compared(tmp_path, {"before": asking(2, 500), "after": asking(asked, 1_500)})
+    first = comparison.explanation.causes[0]
+    assert (first.label, first.what) == ("operators on the host", "as many calls, 3 × as long")
+
+
 def test_one_kernel_that_is_added_has_the_name_of_its_operator(tmp_path):
     products = [event for i in range(5) for event in launch(i, "sgemm", 100, 50 + 100 * i, **MULTIPLY)]
     norm = launch(8, "my_norm_kernel", 300, 600, "aten::batch_norm")

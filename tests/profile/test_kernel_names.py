@@ -156,6 +156,12 @@ def test_names_that_are_no_kernels_are_cut_only_where_they_are_endless():
 
 def test_a_tile_is_no_address():
     assert match_name("gemm_MT64x160x128_MI16") == "gemm_MT64x160x128_MI16"
+
+
+def test_a_collective_of_hccl_matches_without_its_communicator_and_counters():
+    assert match_name("hcom_allReduce__868_3_1") == match_name("hcom_allReduce__586_0_1") == "hcom_allReduce"
+    assert match_name("hcom_broadcast__816_0") == "hcom_broadcast"
+    assert match_name("hcom_allReduce__") == "hcom_allReduce__"
     assert display_name("gemm_64x160x128") != display_name("gemm_64x160x64")
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from math import nan, prod
+from math import log, nan, prod
+
+import numpy as np
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.arrays import Floats
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
-from tracediff.explain.leaves import Leaves
+from tracediff.explain.leaves import Chain, Leaves
+from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW
 from tracediff.patterns import late
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop_work, has_flop
@@ -41,15 +45,35 @@ COUNTED = ("op", "call")
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:
     """Give every leaf its ratio and unit, where they are known."""
+    counted = _counts(leaves)
     for i, group in enumerate(leaves.groups):
         amount = None
         if i in leaves.single:  # its time is not a rate
             continue
         if group >= 0:
             amount = amount_of(groups[group], trees, same_vendor)
-        elif leaves.kinds[i] in COUNTED and leaves.count[:, i].all():
-            amount = leaves.count[1, i] / leaves.count[0, i], "calls"
+        elif leaves.kinds[i] in COUNTED and all(number := counted.get(_operator(leaves, i), leaves.count[:, i])):
+            amount = number[1] / number[0], "calls"
         leaves.ratio[i], leaves.unit[i] = amount or (nan, "")
+
+
+def _counts(leaves: Leaves) -> dict[Chain, Floats]:
+    """Chain of an operator on the host → its calls per step, float64[2]."""
+    return {leaves.chains[i]: leaves.count[:, i] for i, kind in enumerate(leaves.kinds) if kind == "op"}
+
+
+def _operator(leaves: Leaves, leaf: int) -> Chain:
+    """The chain of the operator that makes a call: calls of the driver are how it works, not how much it does."""
+    name = leaves.ops[0][leaf] or leaves.ops[1][leaf]
+    return (*leaves.chains[leaf][:-1], display_name(name) if name else "")
+
+
+def calls_of(node: Node, leaves: Leaves) -> Floats:
+    """Calls per step of the operators below ``node``, float64[2]; where it has none, of what else is called."""
+    mine = np.array(node.leaves, np.int64)
+    is_op = np.array([leaves.kinds[i] == "op" for i in node.leaves], bool)
+    calls: Floats = leaves.count[:, mine[is_op] if is_op.any() else mine].sum(axis=1)
+    return calls
 
 
 def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
@@ -134,19 +158,19 @@ def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:
     return (amounts[1] / amounts[0], unit) if all(amounts) else None
 
 
-def changed_shape(groups: Sequence[Group], trees: Trees) -> str:
-    """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the operator that takes most time of those
-    that have one on both sides; empty for none.
+def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
+    """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the work that grew most nearly by
+    ``ratio``, of several that which takes most time; empty for none.
     """
-    changes: Counter[str] = Counter()
+    examples: list[tuple[float, int, str]] = []
     for group in groups:
         calls = [call for tree, items in zip(trees, group.items, strict=True) for call, _ in _calls(tree, items)[:1]]
-        if len(calls) == 2 and calls[0].label == calls[1].label:
+        if len(calls) == 2 and calls[0].label == calls[1].label and (amount := amount_of(group, trees, True)):
             inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
             if shapes := next((both for both in inputs if _is_resized(*both)), None):
                 text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
-                changes[f"{calls[0].label} {text}"] += sum(group.time)
-    return changes.most_common(1)[0][0] if changes else ""
+                examples.append((round(abs(log(amount[0] / ratio)), 3), -sum(group.time), f"{calls[0].label} {text}"))
+    return min(examples)[2] if examples else ""
 
 
 def _is_resized(before: list[int], after: list[int]) -> bool:

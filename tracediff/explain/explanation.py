@@ -16,8 +16,8 @@ from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
-from tracediff.explain.amounts import measure
-from tracediff.explain.facts import Fact, facts_of
+from tracediff.explain.amounts import calls_of, measure
+from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
 from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     OTHERS,
@@ -258,10 +258,17 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
     work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
-    label = label_of(line, is_rest=is_rest)
-    reasons = [r for r in reasons_of(work) if r.code != "other-kernels" or ARROW not in label]
+    label, reasons = label_of(line, is_rest=is_rest), list(reasons_of(work))
+    if ARROW in label and any(r.code == OTHER_KERNELS for r in reasons):
+        call, *other_calls = {
+            group.call for group in groups
+        }  # the change is said once: by the reason where a call is named
+        if call and not other_calls:
+            label = call
+        else:
+            reasons = [r for r in reasons if r.code != OTHER_KERNELS]
     codes = {reason.code for reason in reasons}
-    what = what_happened(line, amount, elsewhere=elsewhere, is_paired="unmatched" not in codes)
+    what = what_happened(line, amount, calls_of(node, leaves), elsewhere=elsewhere, is_paired="unmatched" not in codes)
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more
     if single and node.note == SINGLE:

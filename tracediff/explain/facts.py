@@ -237,7 +237,7 @@ def _amounts(
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
-        example = f"; such as {shape}" if (shape := changed_shape(groups, trees)) else ""
+        example = f"; such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
         text = (
             f"the work differs: {test} does {multiple(exp(median), unit)} (median of what differs; {extent}){example}"
         )

@@ -7,6 +7,7 @@ from math import log
 from msgspec import Struct
 
 from tracediff import thresholds
+from tracediff.arrays import Floats
 from tracediff.explain.leaves import (
     COMPILED_CODE,
     COMPILING,
@@ -23,7 +24,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, counts, multiple, percent, times
+from tracediff.formatting import ARROW, counts_of, multiple, percent, times
 from tracediff.profile.kernels.families import OTHER
 
 
@@ -207,10 +208,10 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     return f"{trail[1]}: {label}"
 
 
-def what_happened(line: Line, amount: Amount | None, *, elsewhere: str, is_paired: bool = True) -> str:
-    """What of its amount or time changed, in a few words; empty where its time says all. ``elsewhere``: what the side
-    that has none of it has instead: OTHERS, UNRECORDED or nothing. ``is_paired``: whether a unit of it is the same work
-    on both sides.
+def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere: str, is_paired: bool = True) -> str:
+    """What of its amount or time changed, in a few words; empty where its time says all. ``calls``: how often it is
+    called. ``elsewhere``: what the side that has none of it has instead: OTHERS, UNRECORDED or nothing. ``is_paired``:
+    whether a unit of it is the same work on both sides.
     """
     node = line.node
     control, test = node.total
@@ -240,7 +241,7 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str, is_paire
         "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)} of its time)"
     )
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
-    same_calls = amount.unit != "calls" or abs(log(node.count[1] / node.count[0])) <= thresholds.SAME_RATIO
+    same_calls = amount.unit != "calls" or _as_many(calls)
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         if amount.unit == "calls":
@@ -248,10 +249,14 @@ def what_happened(line: Line, amount: Amount | None, *, elsewhere: str, is_paire
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
         return f"as much work{known_note}{pace if changed else ''}"
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
-        return f"{counts(*map(float, node.count))} calls"
+        return counts_of(float(calls[0]), float(calls[1]), "calls")
     per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
     return f"{multiple(amount.ratio, 'work')}{known_note}{per_unit if has_pace else ''}"
+
+
+def _as_many(calls: Floats) -> bool:
+    return bool(calls.all()) and abs(log(calls[1] / calls[0])) <= thresholds.SAME_RATIO
 
 
 def _pace(longer: float, slower: str) -> str:

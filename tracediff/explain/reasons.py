@@ -15,7 +15,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED
 from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
-from tracediff.formatting import ARROW, counts, percents, time
+from tracediff.formatting import ARROW, counts, counts_of, percents, time
 from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
@@ -246,7 +246,7 @@ def _counts(work: NodeWork) -> Reason | None:
     number = total(both).map(lambda n: n / _scale(work))
     if not number.delta or not all(number):
         return None
-    return Reason("count", f"{counts(*number)} {'calls' if has_calls else _noun(work.groups)}")
+    return Reason("count", counts_of(*number, "calls" if has_calls else _noun(work.groups)))
 
 
 def _phase(work: NodeWork) -> Reason | None:

@@ -151,7 +151,7 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
 
 def _is_other_work(cause: Cause) -> bool:
     """Whether it is certain that other work is done, whatever its time."""
-    if cause.effect in ("presence", "amount") or ARROW in cause.label:
+    if cause.effect in ("presence", "amount") or ARROW in cause.node.label:
         return True
     counts, is_work = cause.node.count, cause.chain[0] != HOST
     if is_work and cause.amount is None and counts.all() and abs(log(counts[1] / counts[0])) > thresholds.SAME_RATIO:

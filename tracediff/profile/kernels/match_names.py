@@ -32,6 +32,8 @@ INSTRUCTION = late(r"^%(?P<name>[^ ]+)(?P<kind>.*)$", re.DOTALL)
 INSTRUCTION_NUMBER = late(r"\.(?:\d+|remat\d*|clone)(?![^.])")
 FINGERPRINT = late(r"^([\w.]+)\(\d{9,20}\)$")
 """A program of XLA: ``jit_step(5120112285394406626)``."""
+COLLECTIVE = late(r"^(hcom_\w+?)__\d+(?:_\d+)+$")
+"""A collective of HCCL, before its communicator and counters: ``hcom_allReduce__868_3_1``."""
 STEP = late(r"^ProfilerStep\s*#\s*\d+$")
 
 
@@ -80,6 +82,8 @@ def match_name(raw: str) -> str:
         return "ProfilerStep#"
     if instruction := INSTRUCTION.match(raw):
         return INSTRUCTION_NUMBER.sub("", instruction["name"]) + instruction["kind"] or raw
+    if collective := COLLECTIVE.match(raw):
+        return collective[1]
     name = FINGERPRINT.sub(r"\1", HASH.sub("#", ADDRESS.sub("0x#", raw)))
     if is_generated(name):
         name = COUNTER.sub(r"\1", GRAPH.sub("", name))
