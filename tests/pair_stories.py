@@ -192,7 +192,7 @@ STORIES = (
             (
                 "the gap before delta_r2 is next, with its part",
                 lambda t: (
-                    "takes 292.3 ms in bs512, before delta_r2" in told_of(t.causes[1])
+                    "(292.3 ms) in bs512, before delta_r2" in told_of(t.causes[1])
                     and abs(t.causes[1].delta_us - 292_300) < 6_000
                 ),
             ),
@@ -270,7 +270,7 @@ STORIES = (
             (
                 "it states which ranks are compared",
                 lambda t: (
-                    "rank 0, 1 → 0 (compared: 0)" in {reason.short for reason in t.comparison.comparability.reasons}
+                    "rank 0, 1 → 0 (only 0 compared)" in {reason.short for reason in t.comparison.comparability.reasons}
                 ),
             ),
             (

@@ -56,7 +56,7 @@ def test_as_much_work_in_more_time_is_speed(tmp_path):
     assert cause.delta_us == pytest.approx(500)
     assert effects(cause) == {"speed": 500}
     assert cause.amount.ratio == pytest.approx(1)
-    assert cause.what == "as much work in 1.5 × the time"
+    assert cause.what == "as many FLOPs in 1.5 × the time"
     assert cause.significance.time_change == "untested"
     assert [fact.code for fact in found.facts] == ["same-calls"]
 
@@ -138,7 +138,7 @@ def test_one_long_call_is_a_line_of_its_own(tmp_path):
     first = found.causes[0]
     assert first.label == "cudaLaunchKernel in aten::mm"
     assert first.delta_us == pytest.approx(5000, rel=0.01)
-    assert first.reasons[-1].text == "one of 20 takes 5,005 µs in test"
+    assert first.reasons[-1].text == "mostly one of 20 (5,005 µs) in test"
     assert first.first[0] == 1
 
 
@@ -329,7 +329,7 @@ def test_the_work_does_not_differ_where_most_of_it_is_as_much(tmp_path):
         return [step(1, 0, 40), *products(10, 100), *copies]
 
     found = explained(tmp_path, side(64, 5), side(128, 20))
-    assert [cause.what.split(" ")[1:] for cause in found.causes] == [["×", "the", "work"]]
+    assert [cause.what.split(" ")[1:] for cause in found.causes] == [["×", "the", "elements"]]
     assert not found.facts
 
 

@@ -15,7 +15,8 @@ from pair_stories import STORIES, Claim, Explained, Story
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.leaves import GPU, PYTHON
+from tracediff.explain.leaves import GPU
+from tracediff.explain.lines import CODE
 from tracediff.explain.tree import SINGLE, Node
 
 Check = Callable[[Story], None]
@@ -89,7 +90,7 @@ def gpu_work_is_all_of_the_gpu_events_of_the_files(story: Story) -> None:
 
 def a_single_event_dominates_its_line_in_the_file(story: Story) -> None:
     for cause in explained(story).causes:
-        if cause.node.note != SINGLE or cause.label.endswith(PYTHON) or "." in cause.label:
+        if cause.node.note != SINGLE or cause.label == CODE or "." in cause.label:
             continue
         k = int(cause.test_us > cause.control_us)
         named = cause.label.removeprefix("one ").split(" in ")[0].removeprefix("cuda")

@@ -57,7 +57,7 @@ MULTIPLY = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]
 def test_a_copy_from_other_memory_is_said_in_the_answer(tmp_path):
     sides = {"before": copied("Pageable", 900, 1000), "after": copied("Pinned", 100, 1000)}
     comparison = compared(tmp_path, {name: [step(1, 0, 10), *events] for name, events in sides.items()})
-    assert "as much work, 9 × as fast, from pageable → pinned memory)" in answer_of(comparison).why
+    assert "as many bytes, 9 × as fast, from pageable → pinned memory)" in answer_of(comparison).why
 
 
 def test_what_alone_grew_is_named_in_its_own_unit(tmp_path):
@@ -202,7 +202,7 @@ def with_copy(stream):
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
     label, what, us = comparison.explanation.exposure
-    assert (label, what) == ("more overlap: GPU now off the critical path", "mostly copy kernels")
+    assert (label, what) == ("GPU work now hidden", "mostly copy kernels")
     assert us == pytest.approx(-400)
     assert answer_of(comparison).why == f"Largest changes: {label} (−400 µs: {what})."
 
@@ -342,7 +342,7 @@ def test_what_the_host_no_longer_hides_leads_the_answer(tmp_path):
     added = launch(9, "reduce_argmax", 10, 284, "aten::argmax", at=182)
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": [*reading(waits=True), *added]})
     parts = answer_of(comparison).because.split(" and ")
-    assert "less overlap: host now on the critical path (+" in parts[0]
+    assert "host work now exposed (+" in parts[0]
     assert "aten::argmax (" in parts[1]
 
 
@@ -420,7 +420,7 @@ def test_persistent_kernels_do_not_tell_their_tiles(tmp_path, kernel_name, is_kn
         for name, rows in (("before", 128), ("after", 256))
     }
     (cause,) = compared(tmp_path, sides).explanation.causes
-    assert (cause.amount is not None and cause.amount.unit == "tiles") == is_known
+    assert (cause.amount is not None and cause.amount.unit == "GEMM tiles") == is_known
 
 
 def backward(recomputes):

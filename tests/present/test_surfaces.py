@@ -23,7 +23,7 @@ LARGE = ("flux",)
 """Pairs that take seconds."""
 NUMBER = r"[\d,]+(?:\.\d+)?"
 SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
-EXPOSURE = rf"(?:less|more) overlap[^()]*\(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
+EXPOSURE = rf"(?:now (?:exposed|hidden)|(?:less|more) overlap)[^()]*\(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
 US = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 WIDE = 250
 """Columns in which no sentence is broken."""

@@ -22,6 +22,10 @@ def test_names_that_begin_alike_are_cut_where_they_differ():
 def test_both_sides_of_a_replacement_are_cut():
     assert shortened_pairs([f"{'a' * 30}{ARROW}b"], 20) == [f"{'a' * 15}…{ARROW}b"]
     assert shortened_pairs([f"{'a' * 30}{ARROW}{'b' * 30}"], 23) == [f"{'a' * 9}…{ARROW}{'b' * 9}…"]
+    for width in range(38, 46):  # of which some show a character that differs, and some do not
+        (text,) = shortened_pairs([f"{'node' * 4}: MulBackward0{ARROW}{'node' * 4}: AddBackward0"], width)
+        before, after = text.split(ARROW)
+        assert before != after
 
 
 def test_a_path_keeps_its_end():

@@ -116,7 +116,7 @@ class Reason(Struct, frozen=True):
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
-            return f"{words} {_joined(control - test) or NO_FLAGS} → {_joined(test - control) or NO_FLAGS}"
+            return f"{words}: {_joined(control - test) or NO_FLAGS} → {_joined(test - control) or NO_FLAGS}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
@@ -335,7 +335,8 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
     first, second = map(_joined_numbers, ranks_of_sides)
-    return [Reason("ranks", message, first, f"{second} (compared: {_joined_numbers(common)})" if common else second)]
+    compared = f" (only {_joined_numbers(common)} compared)" if common else ""
+    return [Reason("ranks", message, first, f"{second}{compared}")]
 
 
 def _joined_numbers(numbers: list[int]) -> str:
@@ -355,7 +356,7 @@ def _version(driver: str) -> str:
 
 
 def _flags(side: TraceSet) -> str:
-    lacking = {"without calls of the runtime" for note in side.notes if note.code == "calls-not-recorded"}
+    lacking = {"runtime calls left out" for note in side.notes if note.code == "calls-not-recorded"}
     return _joined(lacking | {f for p in side.profiles for f in p.origin.flags}) or NO_FLAGS
 
 

@@ -200,7 +200,7 @@ def _sums(named_work: Pair[Iterable[tuple[str, Member | Item]]]) -> list[Sum]:
             time[name] += work.ns
             count[name] += work.count
     names = {*times.control, *times.test}
-    return _sorted(
+    return sorted_sums(
         Sum(n, Pair(times.control[n], times.test[n]), Pair(counts.control[n], counts.test[n])) for n in names
     )
 
@@ -210,7 +210,7 @@ def by_cause(work: WorkTime) -> list[Sum]:
     causes: dict[str, list[Group]] = {}
     for group in work.groups:
         causes.setdefault(CAUSES["layout" if _is_layout(group) else group.level], []).append(group)
-    return _sorted(
+    return sorted_sums(
         Sum(name, total(g.time for g in groups), total(g.count for g in groups)) for name, groups in causes.items()
     )
 
@@ -219,7 +219,7 @@ def _is_layout(group: Group) -> bool:
     return all(any(word in m.name.lower().replace("_", "") for word in LAYOUT_WORDS) for m in chain(*group.members))
 
 
-def _sorted(sums: Iterable[Sum]) -> list[Sum]:
+def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 

@@ -16,7 +16,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Chain, Leaves
 from tracediff.explain.tree import Node
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, times
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION
@@ -82,17 +82,17 @@ def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
         return None
     if all(group.items) and all(item.work.size for items in group.items for item in items):
         return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
-    if group.family == COMMUNICATION:  # its grid is its channels
-        return None
     names = [{match_name(item.work.name) for item in items} for items in group.items]
     if all(map(AUTOGRAD_NODE.match, names[0] | names[1])):  # what they call does the work
         return group.count.test / group.count.control, "calls"
     calls = tuple(_calls(tree, items) for tree, items in zip(trees, group.items, strict=True))
     if all(calls):
         return _of_shapes(group, calls)
+    if group.family == COMMUNICATION:  # its grid is its channels
+        return None
     if same_vendor and names[0] == names[1] and (threads := _of_launches(group, _threads, "threads")):
         return threads
-    if same_vendor and (tiles := _of_launches(group, _tiles, "tiles")):
+    if same_vendor and (tiles := _of_launches(group, _tiles, "GEMM tiles")):
         return tiles
     if names[0] == names[1] and group.count.control and group.count.test:
         return group.count.test / group.count.control, "events"
@@ -160,7 +160,7 @@ def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:
 
 def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
     """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the work that grew most nearly by
-    ``ratio``, of several that which takes most time; empty for none.
+    ``ratio``, with its own ratio where that is another one; of several that which takes most time; empty for none.
     """
     examples: list[tuple[float, int, str]] = []
     for group in groups:
@@ -169,7 +169,9 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
             inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
             if shapes := next((both for both in inputs if _is_resized(*both)), None):
                 text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
-                examples.append((round(abs(log(amount[0] / ratio)), 3), -sum(group.time), f"{calls[0].label} {text}"))
+                apart = round(abs(log(amount[0] / ratio)), 3)
+                own = f" ({times(amount[0])} ×)" if apart > thresholds.SAME_RATIO else ""
+                examples.append((apart, -sum(group.time), f"{calls[0].label} {text}{own}"))
     return min(examples)[2] if examples else ""
 
 

@@ -18,11 +18,13 @@ from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import calls_of, measure
 from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
-from tracediff.explain.leaves import HOST, NOT_RECORDED, PYTHON, SINGLES, Chain, Leaves, Single, pair
+from tracediff.explain.leaves import HOST, NOT_RECORDED, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
+    CODE,
     OTHERS,
     UNKNOWN,
     UNRECORDED,
+    WORK,
     Amount,
     Line,
     exposure_label,
@@ -103,7 +105,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     label = next(step for step in reversed(chain) if isinstance(step, str))
     if leaves.kinds[leaf] == "op" and HOST in chain:
         label = f"{label} on the host"
-    return HOST, SINGLES, PYTHON if label == NOT_RECORDED else label
+    return HOST, SINGLES, CODE if label == NOT_RECORDED else label
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -272,7 +274,8 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more
     if single and node.note == SINGLE:
-        reasons.append(of_single(single, compared.sides[single.side].label))
+        on_both = bool(node.count.all()) and node.count[0] == node.count[1]
+        reasons.append(of_single(single, compared.sides[single.side].label, on_both=on_both))
     elif parts := largest_parts(node):
         reasons.append(parts)
     return Cause(
@@ -316,9 +319,8 @@ def amount_of(node: Node, leaves: Leaves) -> Amount | None:
     if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
         return None
     ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
-    units = leaves.unit[mine][has_ratio]
-    largest = max(dict.fromkeys(units), key=lambda unit: total[has_ratio][units == unit].sum())
-    return Amount(exp(ratio), str(largest), float(total[has_ratio].sum() / total.sum()))
+    unit, *others = {*leaves.unit[mine][has_ratio]}
+    return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:

@@ -236,11 +236,9 @@ def _amounts(
         for unit, effect in zip(units, np.abs(effects), strict=True):
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
-        extent = f"{percent(part)} of the {WORDS[label]} has a known amount"
-        example = f"; such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
-        text = (
-            f"the work differs: {test} does {multiple(exp(median), unit)} (median of what differs; {extent}){example}"
-        )
+        example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
+        known = f"as far as known ({percent(part)} of the {WORDS[label]})"
+        text = f"the work differs: {test} does {multiple(exp(median), unit)}, {known}{example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

@@ -34,11 +34,12 @@ class Amount(Struct, frozen=True):
     ratio: float
     """test / control"""
     unit: str
-    """FLOPs, elements, threads, tiles, bytes, calls or events"""
+    """FLOPs, elements, threads, GEMM tiles, bytes, calls or events; WORK where several count"""
     known_part: float
     """part of the time whose amount is known, 0 to 1"""
 
 
+WORK = "work"
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
 
 
@@ -237,9 +238,7 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere
     if amount is None or effect == "time":
         return UNKNOWN if line.chain[0] != HOST else ""
     rate = amount.ratio / longer
-    known_note = (
-        "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)} of its time)"
-    )
+    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} known)"
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
     same_calls = amount.unit != "calls" or _as_many(calls)
     if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
@@ -247,12 +246,13 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere
         if amount.unit == "calls":
             return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
-        return f"as much work{known_note}{pace if changed else ''}"
+        as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
+        return f"{as_much}{known_note}{pace if changed else ''}"
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
         return counts_of(float(calls[0]), float(calls[1]), "calls")
     per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
-    return f"{multiple(amount.ratio, 'work')}{known_note}{per_unit if has_pace else ''}"
+    return f"{multiple(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
 
 
 def _as_many(calls: Floats) -> bool:
@@ -272,21 +272,21 @@ UNRECORDED, OTHERS = "not recorded on the other side", "; other work of that nam
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: how the same work overlaps now. Empty where it is part of the rest: not worth
-    a line.
+    """What the line of the exposure says: of what the same work is now exposed, on the critical path, or hidden behind
+    other work. Empty where it is part of the rest: not worth a line.
     """
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
-    more = [_place(label) for label, us in large.items() if us > 0]
-    less = [_place(label) for label, us in large.items() if us < 0]
     total = sum(exposure_us.values())
-    overlap = f"{'less' if total > 0 else 'more'} overlap"
-    if more and less:
-        return f"{overlap}: {' and '.join(more)} now on the path, not {' and '.join(less)}"
-    if abs(total) < thresholds.WORTH_A_LINE * scale_us:
+    exposed, hidden = ([label for label, us in large.items() if sign * us > 0] for sign in (1, -1))
+    if not (exposed and hidden) and abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    moved, where = (more, "on") if total > 0 else (less, "off")
-    return f"{overlap}: {' and '.join(moved)} now {where} the critical path" if moved else overlap
+    parts = [(exposed, "exposed"), (hidden, "hidden")]
+    (first, how), (second, other) = parts if total > 0 else parts[::-1]
+    if not first:
+        return "less overlap" if total > 0 else "more overlap"
+    text = f"{' and '.join(map(_work, first))} now {how}"
+    return f"{text}, {' and '.join(label.removesuffix(' work') for label in second)} {other}" if second else text
 
 
-def _place(label: str) -> str:
-    return {GPU: "GPU", HOST: "host"}.get(label, label)
+def _work(label: str) -> str:
+    return f"{label} work" if label == HOST else label

@@ -64,16 +64,18 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single, side: str) -> Reason:
-    """How much of its leaf one event of ``side`` is, and what it is an exception of."""
-    took = f"takes {time(single.longest.ns / 1000)} in {side}"
+def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
+    """That most of its leaf is one event of ``side``, and what it is an exception of; ``on_both``: whether the other
+    side has one, too.
+    """
+    took = f"({time(single.longest.ns / 1000)}) in {side}"
     if single.longest.following:
-        stretch = f"one of {counted(single.events)} stretches"
-        return Reason("single", f"{stretch} {took}, before {call_role(single.longest.following)}")
+        stretch = f"mostly one of {counted(single.events)} stretches {took}"
+        return Reason("single", f"{stretch}, before {call_role(single.longest.following)}")
     if single.events > 1:
-        return Reason("single", f"one of {counted(single.events)} {took}")
-    others = f"the {counted(single.others)} others of its name {time(single.others_ns / 1000)} together"
-    return Reason("single", f"one event {took}; {others}")
+        return Reason("single", f"mostly one of {counted(single.events)} {took}")
+    others = f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
+    return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
 
 
 def largest_parts(node: Node) -> Reason | None:

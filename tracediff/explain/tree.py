@@ -16,7 +16,7 @@ from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import PYTHON, QUEUE, Chain, Leaves, Step
 from tracediff.formatting import ARROW, with_more
 
-LAUNCHED = ("threads", "tiles")
+LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
+from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
@@ -26,8 +27,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: all of its time on both sides; empty of lines that have none. own: the change of that, where it is not
-            what the step waits for. step: its part of the step's change.
+        times: all of its time on both sides; empty of lines that have none. step: its part of the step's change.
         delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what that work is called there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
@@ -37,18 +37,12 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     label: str
     because: str = ""
     times: str = ""
-    own: str = ""
     step: str
     delta_us: float
     table: str = ""
     find: str = ""
     bar: tuple[float, float] = (0.0, 0.0)
     short: str = ""
-
-    @property
-    def all_times(self) -> str:
-        """`times` and `own` as one text."""
-        return f"{self.times} {self.own}".strip()
 
     @property
     def direction(self) -> str:
@@ -102,8 +96,8 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         because=CLOSED,
     )
     period = explanation.period
-    of_path = f"{period} change: on critical path" if explanation.profiled else f"{period} without the profiler"
-    heads = f"Why ({of_path})", f"{ARROW.join(names)} ({unit.name})", f"{period} change"
+    why = "Why" if explanation.profiled else f"Why ({period} without the profiler)"
+    heads = why, f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -144,7 +138,8 @@ def because(cause: Cause) -> str:
     tested = "" if cause.significance.time_change in ("untested", "faster", "slower") else "not significant"
     decisive = [reason.text for reason in cause.reasons if reason.code in DECISIVE]
     others = [reason.text for reason in cause.reasons if reason.code not in DECISIVE]
-    return "; ".join(filter(None, (*decisive, cause.what, *others, tested)))
+    known, unknown = ("", cause.what) if cause.what == UNKNOWN else (cause.what, "")
+    return "; ".join(filter(None, (*decisive, known, *others, unknown, tested)))
 
 
 def sentence(text: str) -> str:
@@ -154,12 +149,10 @@ def sentence(text: str) -> str:
 
 def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     table, find = _place(cause)
-    change = cause.test_us - cause.control_us
     return ExplanationLine(
         label=cause.label,
         because=because(cause),
         times=_times(unit, cause.control_us, cause.test_us),
-        own=f"({unit.signed(change)})" if is_visible(change - cause.delta_us, unit) else "",
         step=unit.signed(cause.delta_us),
         delta_us=cause.delta_us,
         table=table,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from tracediff import thresholds
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.leaves import GPU, HOST
@@ -57,12 +58,19 @@ def limits_sentence(comparison: Comparison) -> str:
         return ""
     control, test = limits
     work = _once(*comparison.gpu_time.time.map(comparison.us), time, change)
-    busy = f"GPU work {work}, busy {_once(control.gpu_busy, test.gpu_busy)}"
+    streams = " (streams overlap)" if _overlaps(comparison, limits) else ""
+    busy = f"GPU work {work}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
     parts = {"host": _once(control.host, test.host), "GPU": _once(control.gpu, test.gpu)}
     order = dict.fromkeys((control.by, *(() if control.by == test.by else parts)))
     return f"Critical path: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
+
+
+def _overlaps(comparison: Comparison, limits: Pair[Limit]) -> bool:
+    """Whether GPU work is more than the time in which the GPU is busy: several streams work at a time."""
+    sides = zip(comparison.gpu_time.time, comparison.step_time.period, limits, strict=True)
+    return any(ns > (limit.gpu_busy + thresholds.NO_DIFFERENCE) * period for ns, period, limit in sides)
 
 
 def _once(

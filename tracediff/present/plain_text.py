@@ -72,7 +72,7 @@ def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
 
 def _without_shapes(names: Sequence[str], width: int) -> Sequence[str]:
     """``names`` without the shapes of those that exceed ``width``, if all that differ still do."""
-    bare = [SHAPES.sub("", name) if len(name) > width else name for name in names]
+    bare = [SHAPES.sub("(…)", name) if len(name) > width else name for name in names]
     return bare if len(set(bare)) == len(set(names)) else names
 
 
@@ -82,10 +82,8 @@ def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
     seconds = _cut_apart([(after, width) for (_, after), (_, width) in zip(pairs, widths, strict=True)])
     texts = []
     for (before, after), (first, second), halves in zip(pairs, widths, zip(firsts, seconds, strict=True), strict=True):
-        if before[:first] == after[:second] and first == second:
-            texts.append(ARROW.join(shortened([before, after], first)))
-        else:
-            texts.append(ARROW.join(halves))
+        alike = _end_cut(before, first) == _end_cut(after, second) and before != after
+        texts.append(ARROW.join(shortened([before, after], min(first, second)) if alike else halves))
     return texts
 
 

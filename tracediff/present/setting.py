@@ -83,12 +83,12 @@ def hardware(side: Side) -> str:
     """The GPUs of a set; of one without any GPU event, why there is none, as far as the traces say."""
     gpus = ", ".join(filter(None, side.devices))
     if side.has_gpu:
-        return gpus or "GPU unknown"
+        return gpus or "device unknown"
     if side.unrecorded_launches:
         return f"{gpus}: {not_recorded(side)}" if gpus else not_recorded(side)
     if unread_devices(side.notes):
         return "CPU only"
-    return f"CPU only, no GPU work recorded ({gpus})" if gpus else "CPU"
+    return f"CPU only (no work of the {gpus} recorded)" if gpus else "CPU"
 
 
 def not_recorded(side: Side) -> str:

@@ -256,9 +256,9 @@ WIDE = 110
 """Columns from which what happened is beside the line."""
 NAMED = 100
 """Columns from which times have long names of the sides above them."""
-FIGURES, MARGINS = 36, 4
+FIGURES, MARGINS = 42, 4
 """Columns that the times and the margins need."""
-LABEL_PART = 0.5
+LABEL_PART = 0.55
 """Part of the other columns that labels get beside what happened."""
 FOLDED = 80
 """Columns of a label, however wide the screen or pipe."""
@@ -313,12 +313,12 @@ def explanation(
 
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
-    """The columns that have anything, each with its head, the texts of the lines, and that of the total."""
+    """The columns, each with its head, the texts of the lines, and that of the total."""
     _, its_time, its_part = causes.heads
     if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({causes.unit})"
-    rows = [(line.times, line.own, line.step) for line in (*causes.lines, causes.total)]
-    return [column for column in zip((its_time, "", its_part), *rows, strict=True) if any(column)]
+    rows = [(line.times, line.step) for line in (*causes.lines, causes.total)]
+    return [*zip((its_time, its_part), *rows, strict=True)]
 
 
 def _fitting(reason: str, room: int) -> str:

@@ -79,7 +79,7 @@ def _explanation(context: PageContext) -> list[Any]:
     cells = [
         [
             _linked(context, line.find, line.label),
-            line.all_times,
+            line.times,
             html.Span(line.step, className="slower" if line.delta_us > 0 else "faster"),
             printable(line.because),
         ]
