@@ -135,6 +135,7 @@ STORIES = (
                 lambda t: t.first("gemm", 1, 2) and t.first("attention", 1, 2),
             ),
             ("gemm and attention are among the first lines", lambda t: t.first("gemm", 1) and t.first("attention", 1)),
+            ("the norm is called one", lambda t: any(c.label.startswith("norm: kernel_cutlass") for c in t.causes)),
             (
                 "a fused attention is paired with both of its parts, in all layers but the last",
                 fused_attention_is_split,
@@ -192,7 +193,7 @@ STORIES = (
             (
                 "the gap before delta_r2 is next, with its part",
                 lambda t: (
-                    "(292.3 ms) in bs512, before delta_r2" in told_of(t.causes[1])
+                    "in bs512 (292.3 ms), before delta_r2" in told_of(t.causes[1])
                     and abs(t.causes[1].delta_us - 292_300) < 6_000
                 ),
             ),

@@ -200,13 +200,15 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
         return label if ARROW in label else f"other {noun} in {label}"
     if label == UNPAIRED:
         return f"other {noun}" if trail[1] == OTHER else f"other {trail[1]} {noun}"
-    if "::" in label.split("(")[0]:
-        return f"{label} ({trail[1]})" if len(trail) == 2 and ARROW not in label else label
-    if len(trail) > 2 and "::" in trail[2] and ARROW not in label:
-        return f"{trail[2]} {label}"
     if len(trail) == 2:
+        if "::" in label:  # an operator
+            return label if ARROW in label else f"{label} ({trail[1]})"
         return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
-    return f"{trail[1]}: {label}"
+    if "::" not in trail[2]:  # kernels without one, whose names may have namespaces
+        return f"{trail[1]}: {label}"
+    if "::" in label.split("(")[0]:
+        return label
+    return f"{trail[1]}: {label}" if ARROW in label else f"{trail[2]} {label}"
 
 
 def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere: str, is_paired: bool = True) -> str:

@@ -68,7 +68,7 @@ def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
     """That most of its leaf is one event of ``side``, and what it is an exception of; ``on_both``: whether the other
     side has one, too.
     """
-    took = f"({time(single.longest.ns / 1000)}) in {side}"
+    took = f"in {side} ({time(single.longest.ns / 1000)})"
     if single.longest.following:
         stretch = f"mostly one of {counted(single.events)} stretches {took}"
         return Reason("single", f"{stretch}, before {call_role(single.longest.following)}")
