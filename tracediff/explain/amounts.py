@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from math import log, nan, prod
+from math import exp, log, nan, prod
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tracediff.arrays import Floats
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Chain, Leaves
+from tracediff.explain.lines import WORK, Amount
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, times
 from tracediff.patterns import late
@@ -25,7 +26,7 @@ from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 
 Trees = tuple[CallTree, CallTree]
-Amount = tuple[float, str]
+Ratio = tuple[float, str]
 """(test / control, unit)."""
 
 HEAVY = ("gemm", "conv", "attention")
@@ -51,7 +52,7 @@ def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: 
         if i in leaves.single:  # its time is not a rate
             continue
         if group >= 0:
-            amount = amount_of(groups[group], trees, same_vendor)
+            amount = group_ratio(groups[group], trees, same_vendor)
         elif leaves.kinds[i] in COUNTED and all(number := counted.get(_operator(leaves, i), leaves.count[:, i])):
             amount = number[1] / number[0], "calls"
         leaves.ratio[i], leaves.unit[i] = amount or (nan, "")
@@ -68,6 +69,20 @@ def _operator(leaves: Leaves, leaf: int) -> Chain:
     return (*leaves.chains[leaf][:-1], display_name(name) if name else "")
 
 
+def node_amount(node: Node, leaves: Leaves) -> Amount | None:
+    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; None where most of its time
+    has no known amount.
+    """
+    mine = np.array(node.leaves, np.int64)
+    total = leaves.total[:, mine].sum(axis=0)
+    has_ratio = leaves.ratio[mine] > 0
+    if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
+        return None
+    ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
+    unit, *others = {*leaves.unit[mine][has_ratio]}
+    return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
+
+
 def calls_of(node: Node, leaves: Leaves) -> Floats:
     """Calls per step of the operators below ``node``, float64[2]; where it has none, of what else is called."""
     mine = np.array(node.leaves, np.int64)
@@ -76,7 +91,7 @@ def calls_of(node: Node, leaves: Leaves) -> Floats:
     return calls
 
 
-def amount_of(group: Group, trees: Trees, same_vendor: bool) -> Amount | None:
+def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
     """How many times as much work the test side of ``group`` is, by the first measure that both sides have."""
     if not (group.time.control and group.time.test):
         return None
@@ -127,7 +142,7 @@ def _around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
     return around
 
 
-def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Amount | None:
+def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Ratio | None:
     if group.family in HEAVY:
         sides = [[(flop(c.label, c.shapes, c.types), n) for c, n in side] for side in calls]
         if all(work for side in sides for work, _ in side):
@@ -140,7 +155,7 @@ def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Amo
     return _ratio([sum(size * n for size, n in side) for side in sizes], "elements")
 
 
-def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Amount | None:
+def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Ratio | None:
     sums = []
     for items in group.items:
         sizes = [(item, size(item)) for item in items]
@@ -154,7 +169,7 @@ def _moved(tree: CallTree, items: Sequence[Item]) -> float:
     return sum(item.work.size for item in items) / tree.denominator
 
 
-def _ratio(amounts: Sequence[float], unit: str) -> Amount | None:
+def _ratio(amounts: Sequence[float], unit: str) -> Ratio | None:
     return (amounts[1] / amounts[0], unit) if all(amounts) else None
 
 
@@ -165,7 +180,7 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
     examples: list[tuple[float, int, str]] = []
     for group in groups:
         calls = [call for tree, items in zip(trees, group.items, strict=True) for call, _ in _calls(tree, items)[:1]]
-        if len(calls) == 2 and calls[0].label == calls[1].label and (amount := amount_of(group, trees, True)):
+        if len(calls) == 2 and calls[0].label == calls[1].label and (amount := group_ratio(group, trees, True)):
             inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
             if shapes := next((both for both in inputs if _is_resized(*both)), None):
                 text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)

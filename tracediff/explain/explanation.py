@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import exp
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +15,7 @@ from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
-from tracediff.explain.amounts import calls_of, measure
+from tracediff.explain.amounts import calls_of, measure, node_amount
 from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
 from tracediff.explain.leaves import HOST, NOT_RECORDED, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
@@ -24,12 +23,12 @@ from tracediff.explain.lines import (
     OTHERS,
     UNKNOWN,
     UNRECORDED,
-    WORK,
     Amount,
     Line,
     exposure_label,
     label_of,
     lines_of,
+    rest_of,
     what_happened,
 )
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
@@ -251,7 +250,7 @@ def _rests(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
 
 def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, *, is_rest: bool) -> Cause:
     node = line.node
-    amount = amount_of(node, leaves)
+    amount = node_amount(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
     elsewhere, others = _elsewhere(node, leaves)
     groups, other_groups = (
@@ -260,15 +259,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
     work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
-    label, reasons = label_of(line, is_rest=is_rest), list(reasons_of(work))
-    if ARROW in label and any(r.code == OTHER_KERNELS for r in reasons):
-        call, *other_calls = {
-            group.call for group in groups
-        }  # the change is said once: by the reason where a call is named
-        if call and not other_calls:
-            label = call
-        else:
-            reasons = [r for r in reasons if r.code != OTHER_KERNELS]
+    label, reasons = _named(line, groups, reasons_of(work))
     codes = {reason.code for reason in reasons}
     what = what_happened(line, amount, calls_of(node, leaves), elsewhere=elsewhere, is_paired="unmatched" not in codes)
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
@@ -279,7 +270,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     elif parts := largest_parts(node):
         reasons.append(parts)
     return Cause(
-        label=label,
+        label=rest_of(label) if is_rest else label,
         trail=line.trail,
         control_us=float(node.total[0]) / 1000,
         test_us=float(node.total[1]) / 1000,
@@ -292,6 +283,15 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         first=(single.side, single.longest.first) if single else None,
         node=node,
     )
+
+
+def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:
+    """(label, reasons) that say once which kernels were replaced: the reason, where the call is one and has a name."""
+    label, calls = label_of(line), {group.call for group in groups}
+    if ARROW not in label or not any(reason.code == OTHER_KERNELS for reason in reasons):
+        return label, [*reasons]
+    (call,) = calls if len(calls) == 1 else (None,)
+    return (call, [*reasons]) if call else (label, [r for r in reasons if r.code != OTHER_KERNELS])
 
 
 def _elsewhere(node: Node, leaves: Leaves) -> tuple[str, list[int]]:
@@ -307,20 +307,6 @@ def _elsewhere(node: Node, leaves: Leaves) -> tuple[str, list[int]]:
         return UNRECORDED, []
     others = [i for i in there if node.label in leaves.chains[i]]
     return OTHERS if others else "", others
-
-
-def amount_of(node: Node, leaves: Leaves) -> Amount | None:
-    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; None where most of its time
-    has no known amount.
-    """
-    mine = np.array(node.leaves, np.int64)
-    total = leaves.total[:, mine].sum(axis=0)
-    has_ratio = leaves.ratio[mine] > 0
-    if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
-        return None
-    ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
-    unit, *others = {*leaves.unit[mine][has_ratio]}
-    return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:

@@ -237,8 +237,8 @@ def _amounts(
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
-        known = f"as far as known ({percent(part)} of the {WORDS[label]})"
-        text = f"the work differs: {test} does {multiple(exp(median), unit)}, {known}{example}"
+        extent = f"as far as known ({percent(part)} of the {WORDS[label]})"
+        text = f"the work differs: {test} does {multiple(exp(median), unit)}, {extent}{example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

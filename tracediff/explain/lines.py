@@ -165,12 +165,13 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     return abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 
-def label_of(line: Line, *, is_rest: bool = False) -> str:
-    """What changed, in words that need no context; ``is_rest`` where one event of it is a larger line."""
-    return f"other {_label_of(line).removeprefix('other ')}" if is_rest else _label_of(line)
+def rest_of(label: str) -> str:
+    """How a line is called of which one event is a larger line."""
+    return f"other {label.removeprefix('other ')}"
 
 
-def _label_of(line: Line) -> str:
+def label_of(line: Line) -> str:
+    """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
     if not trail or SINGLES in trail:
         return label

@@ -138,8 +138,10 @@ def because(cause: Cause) -> str:
     tested = "" if cause.significance.time_change in ("untested", "faster", "slower") else "not significant"
     decisive = [reason.text for reason in cause.reasons if reason.code in DECISIVE]
     others = [reason.text for reason in cause.reasons if reason.code not in DECISIVE]
-    known, unknown = ("", cause.what) if cause.what == UNKNOWN else (cause.what, "")
-    return "; ".join(filter(None, (*decisive, known, *others, unknown, tested)))
+    parts = [cause.what, *others]
+    if cause.what == UNKNOWN:  # what else is said says more
+        parts = [*others, cause.what]
+    return "; ".join(filter(None, (*decisive, *parts, tested)))
 
 
 def sentence(text: str) -> str:
