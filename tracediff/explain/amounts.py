@@ -174,18 +174,21 @@ def _ratio(amounts: Sequence[float], unit: str) -> Ratio | None:
 
 
 def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
-    """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the work that grew most nearly by
-    ``ratio``, with its own ratio where that is another one; of several that which takes most time; empty for none.
+    """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the calls that grew most nearly by
+    ``ratio``, with their own ratio where that is another one; of several those that take most time; empty for none.
     """
     examples: list[tuple[float, int, str]] = []
     for group in groups:
-        calls = [call for tree, items in zip(trees, group.items, strict=True) for call, _ in _calls(tree, items)[:1]]
-        if len(calls) == 2 and calls[0].label == calls[1].label and (amount := group_ratio(group, trees, True)):
+        sides = [[call for call, _ in _calls(tree, items)] for tree, items in zip(trees, group.items, strict=True)]
+        for calls in zip(*sides, strict=False):
+            work = [flop(c.label, c.shapes, c.types) or processed(c.label, c.shapes) for c in calls]
             inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
-            if shapes := next((both for both in inputs if _is_resized(*both)), None):
+            shapes = next((both for both in inputs if _is_resized(*both)), None)
+            if calls[0].label == calls[1].label and shapes and all(work):
+                grown = work[1] / work[0]
+                apart = round(abs(log(grown / ratio)), 3)
                 text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
-                apart = round(abs(log(amount[0] / ratio)), 3)
-                own = f" ({times(amount[0])} ×)" if apart > thresholds.SAME_RATIO else ""
+                own = f" ({times(grown)} ×)" if apart > thresholds.SAME_RATIO else ""
                 examples.append((apart, -sum(group.time), f"{calls[0].label} {text}{own}"))
     return min(examples)[2] if examples else ""
 
