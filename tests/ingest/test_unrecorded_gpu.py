@@ -51,7 +51,7 @@ def test_one_side_without_gpu_activity_is_refused_with_the_reason(tmp_path):
     ("properties", "shown"),
     [
         ({}, "CPU"),
-        (DEVICE, "CPU only, no GPU work recorded (NVIDIA GeForce RTX 3060)"),
+        (DEVICE, "CPU only (no work of the NVIDIA GeForce RTX 3060 recorded)"),
         ({"deviceProperties": [{"id": 0, "name": ""}]}, "CPU"),
     ],
 )
