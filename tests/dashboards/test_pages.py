@@ -118,7 +118,7 @@ def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
         assert text in panel
     app.page.wait_for_selector("#details .main-svg")
     app.page.wait_for_selector("#spans .main-svg")
-    assert "in the control" in app.page.inner_text("#spans")  # when it runs on both sides, one click from the table
+    assert " → " in app.page.inner_text("#spans")  # when it runs on both sides, one click from the table
     app.page.wait_for_function("() => location.search.includes('row=')")
     other = tab().go(app.page.url.removeprefix(app.url), "#details h2")
     assert other.page.inner_text("#details h2") == "aten::mm"

@@ -15,7 +15,7 @@ from tracediff.arrays import Int64, union
 from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of
 from tracediff.charts.marks import data_array, hovers, name_rows, panels, step_dots
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import count, plural, time, time_unit
+from tracediff.formatting import ARROW, change, count, plural, time, time_unit
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.timeline import ANNOTATION, KINDS
 
@@ -147,7 +147,7 @@ def _colours(theme_colours: Palette) -> dict[str, str]:
 def _title(steps: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
     if len(steps) == 1:
         return f"A typical step takes {time(lengths[0])}"
-    return f"A typical step: {time(lengths[0])} in the control, {time(lengths[1])} in the test"
+    return f"A typical step: {change(*lengths)}"
 
 
 def _subtitle(steps: list[tuple[int, TypicalStep]], sides: int) -> str:
@@ -223,7 +223,7 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
         for side in sides
     ]
     where = "; ".join(f"{name}: {side.where}" for name, side in zip(SIDES, sides, strict=True) if side)
-    return finish(figure, theme, f"{captions[0]} in the control, {captions[1]} in the test", where, 200)
+    return finish(figure, theme, ARROW.join(captions), where, 200)
 
 
 def name_steps(
@@ -257,6 +257,4 @@ def name_steps(
     figure.update_yaxes(title_text=f"{quantity} per step ({unit.name})", rangemode="tozero")
     figure.update_xaxes(showgrid=False)
     medians = [time(median(step.ns / 1000 for step in side)) if side else "no step" for side in steps]
-    return finish(
-        figure, theme, f"Median step: {medians[0]} in the control, {medians[1]} in the test", "Each dot is a step.", 260
-    )
+    return finish(figure, theme, f"Median step: {ARROW.join(medians)}", "Each dot is a step.", 260)
