@@ -292,3 +292,22 @@ def test_explain_says_how_and_why(tmp_path):
     assert "1 × gemm_b below aten::mm, 7.00 µs" in text
     with pytest.raises(TracediffError, match="no kernel or operator is called 'nothing'"):
         explain(comparison, "nothing")
+
+
+def test_explain_adds_up_what_is_alike(tmp_path):
+    """Three products of one call, one of which has another kernel on the test side."""
+    shapes = {"Input Dims": [[4, 8], [8, 2]]}
+
+    def products(kernels):
+        times = enumerate(zip(kernels, (10, 20, 50), strict=True))
+        return [event for k, (name, ns) in times for event in launched(name, 100 * k, ns, k + 1, "aten::mm", **shapes)]
+
+    both = [[step(1, 0, 400), *products(names)] for names in (["a_gemm"] * 3, ["b_gemm", "b_gemm", "a_gemm"])]
+    text = explain(compare_events(tmp_path, *both), "a_gemm")
+    assert text.startswith("a_gemm: 3 groups, 80.0 → 80.0 µs per step\n")
+    assert text.count("groups, op: ") == 1
+    assert "2 groups, op: different kernels" in text
+    assert "control 2 × a_gemm below aten::mm, 30.0 µs; first at ts " in text
+    assert "test    2 × b_gemm below aten::mm, 30.0 µs; first at ts " in text
+    assert "more groups" not in text
+    assert "2 more groups (--top)" in explain(compare_events(tmp_path / "again", *both), "a_gemm", most=1)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
+from msgspec.structs import replace
+
+from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
@@ -18,7 +24,7 @@ WHY = {
     "op": "different kernels launched by the same call of {call}",
     "module": "remaining work of the same module and phase",
     "fusion": "a fused kernel and the operators listed in its name or provenance, between the same neighbouring work",
-    "sequence": "not launched by an operator on at least one side: the same name at the same position in the sequence",
+    "sequence": "not launched by an operator on at least one side: paired in the order in which it runs, by its names",
     "sequence~family": "not launched by an operator on at least one side: same family between the same two neighbours",
     "family": "no closer match: only family and phase are the same",
     "same module": "the same module and phase, but too much other work there to identify the counterpart",
@@ -42,15 +48,23 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
             f"no kernel or operator is called {quoted(name)}",
             "list the names with compare --by kernel; --events lists events of any name",
         )
-    groups.sort(key=lambda g: (-sum(g.time), g.name))
-    us = comparison.us
-    times = total(g.time for g in groups).map(us)
+    times = total(g.time for g in groups).map(comparison.us)
     lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} per step"]
-    for group in groups[:most]:
-        lines += ["", *_group(comparison, group)]
-    if len(groups) > most:
-        lines += ["", f"{len(groups) - most:,} more groups (--top)"]
+    instances = _instances(groups)
+    for alike in instances[:most]:
+        lines += ["", *_described(comparison, alike)]
+    if more := sum(map(len, instances[most:])):
+        lines += ["", f"{more:,} more groups (--top)"]
     return "".join(f"{log_line(printable(line))}\n" for line in lines)
+
+
+def _instances(groups: Sequence[Group]) -> list[list[Group]]:
+    """``groups`` in lists of the same call and kernels that were matched in one way, the most time first."""
+    alike: dict[tuple[object, ...], list[Group]] = {}
+    for group in groups:
+        names = group.members.map(lambda side: tuple((display_name(member.name), member.op) for member in side))
+        alike.setdefault((group.level, group.call, group.family, group.phase, *names), []).append(group)
+    return sorted(alike.values(), key=lambda some: (-sum(sum(g.time) for g in some), some[0].name))
 
 
 def _called(member: Member, name: str) -> bool:
@@ -58,15 +72,27 @@ def _called(member: Member, name: str) -> bool:
     return name == kernels_of(member.family) or any(name in known_name for known_name in names)
 
 
-def _group(comparison: Comparison, group: Group) -> list[str]:
+def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
+    """How ``alike`` groups were matched, where they are, and what both sides have of all of them."""
+    group, number = alike[0], f"{len(alike):,} groups, " if len(alike) > 1 else ""
     why = WHY[group.level].format(call=group.call or "an operator")
-    where = [f"phase {group.phase}"] + ([f"module {group.module}"] if group.module else []) + [f"family {group.family}"]
-    where += [f"in {line}" for line in group.lines]
-    lines = [f"{group.level}: {why}", f"  {', '.join(where)}"]
-    for side, members in zip(SIDES, group.members, strict=True):
+    where = [f"phase {group.phase}"]
+    if modules := dict.fromkeys(g.module for g in alike if g.module):
+        where.append(f"module {next(iter(modules))}" if len(modules) == 1 else f"{len(modules)} modules")
+    lines_of_code = list(dict.fromkeys(chain(*(g.lines for g in alike))))
+    where += [f"family {group.family}", *(f"in {line}" for line in lines_of_code[: bounds.EXAMPLES])]
+    lines = [f"{number}{group.level}: {why}", f"  {', '.join(where)}"]
+    for k, side in enumerate(SIDES):
         files = (comparison.control if side == "control" else comparison.test).files
+        members = [_together(same) for same in zip(*(g.members[k] for g in alike), strict=True)]
         lines += [f"  {side:<8}{_member(comparison, m, files)}" for m in members] or [f"  {side:<8}–"]
     return lines
+
+
+def _together(same: Sequence[Member]) -> Member:
+    """The work of ``same``, all of one name, as one."""
+    first = min(same, key=lambda member: (member.first.file, member.first.ns))
+    return replace(first, count=sum(member.count for member in same), ns=sum(member.ns for member in same))
 
 
 def _member(comparison: Comparison, member: Member, files: tuple[str, ...]) -> str:
