@@ -126,8 +126,8 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
         return [op("aten::mm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
 
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
-    assert larger["work-differs"].startswith("the work differs: after does 4 × the FLOPs, as far as known (")
-    assert larger["work-differs"].endswith(", such as aten::mm [64,128] → [64,512]")
+    assert larger["work-differs"].startswith("the work differs: after does 4 × the FLOPs in what differs (known for ")
+    assert larger["work-differs"].endswith(" of the operator time), such as aten::mm [64,128] → [64,512]")
 
 
 def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
@@ -141,7 +141,7 @@ def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
 
     comparison = compared(tmp_path, products([6400, 128], [80_000, 5_000]), products([9600, 1024], [120_000, 40_000]))
     text = facts(comparison)["work-differs"]
-    assert text.startswith("the work differs: after does 8 × the FLOPs, as far as known (")
+    assert text.startswith("the work differs: after does 8 × the FLOPs in what differs (known for ")
     assert text.endswith(", such as aten::bmm [2,64,128] → [2,64,1024]")
 
 
@@ -273,3 +273,29 @@ def test_on_a_wide_screen_each_line_has_its_reason_beside_it(tmp_path):
     lines = [line for line in screen.file.getvalue().splitlines() if line.startswith("  aten::")]
     assert len(lines) >= 5
     assert all(line.rstrip().endswith("added") for line in lines), lines
+
+
+def test_operators_without_shapes_are_done_more_often(tmp_path):
+    """A batch in eight parts, in other functions; how much each call does was not recorded."""
+
+    def parts(number, name, took):
+        blocks = [op(f"{name}{i}", 20_000 + 1_000 * i, took // number) for i in range(number)]
+        return [*blocks, *(op("aten::mm", e["ts"] + 10, e["dur"] - 20) for e in blocks)]
+
+    comparison = compared(tmp_path, parts(8, "whole", 7_200), parts(64, "part", 12_000))
+    cause = comparison.explanation.causes[-1]
+    assert (cause.label, cause.what, cause.reasons[0].text) == (
+        "other gemm operators", "done more often", "8 → 64 operators"
+    )  # fmt: skip
+
+
+def test_where_the_work_is_unknown_what_is_left_of_it_does_not_differ(tmp_path):
+    """Compiled code replaces most of the work; a copy that remains is a third of what another one was."""
+
+    def copied(rows, took):
+        return op("aten::copy_", 20_000, took, **{"Input Dims": [[rows, 80], [rows, 80]], "Input type": ["float"] * 2})
+
+    eager = [copied(300, 3_000), *(op("aten::gelu", 30_000 + 1_000 * i, 900) for i in range(30))]
+    comparison = compared(tmp_path, eager, [copied(100, 1_000), op("CompiledFunction", 30_000, 20_000)])
+    assert {"compiled", "unknown-work"} <= facts(comparison).keys()
+    assert "work-differs" not in facts(comparison)

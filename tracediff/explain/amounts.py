@@ -186,9 +186,9 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
             shapes = next((both for both in inputs if _is_resized(*both)), None)
             if calls[0].label == calls[1].label and shapes and all(work):
                 grown = work[1] / work[0]
-                apart = round(abs(log(grown / ratio)), 3)
+                apart = max(round(abs(log(grown / ratio)), 3) - thresholds.SAME_RATIO, 0.0)
                 text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
-                own = f" ({times(grown)} ×)" if apart > thresholds.SAME_RATIO else ""
+                own = f" ({times(grown)} ×)" if apart else ""
                 examples.append((apart, -sum(group.time), f"{calls[0].label} {text}{own}"))
     return min(examples)[2] if examples else ""
 

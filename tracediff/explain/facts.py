@@ -90,7 +90,8 @@ def facts_of(
     """
     program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
-    is_judged = is_other or any(fact.code == REWRITTEN for fact in program)  # by all of its FLOPs, or of its amounts
+    # by all of its FLOPs, or of its amounts; or too little is known
+    is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
     amounts = [] if is_judged else _amounts(leaves, scale, groups, trees, sides[1].label)
     of_compilers = *_replacing(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
@@ -237,8 +238,8 @@ def _amounts(
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
-        extent = f"as far as known ({percent(part)} of the {WORDS[label]})"
-        text = f"the work differs: {test} does {multiple(exp(median), unit)}, {extent}{example}"
+        extent = f"known for {percent(part)} of the {WORDS[label]}"
+        text = f"the work differs: {test} does {multiple(exp(median), unit)} in what differs ({extent}){example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

@@ -240,6 +240,8 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere
         return "done more often" if test > control else "done less often"
     if amount is None or effect == "time":
         return UNKNOWN if line.chain[0] != HOST else ""
+    if amount.unit == "events":  # of which a reason has the number
+        return "done more often" if amount.ratio > 1 else "done less often"
     rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} known)"
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
