@@ -1,6 +1,7 @@
 """The explanation of traces whose answer is known by hand (µs in the events and in the explanation)."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from properties import examples
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.explanation import Whole
 from tracediff.explain.leaves import OPERATORS, UNPAIRED
-from tracediff.explain.lines import Line, label_of, lines_of, rest_of
+from tracediff.explain.lines import Line, label_of, lines_of
 from tracediff.explain.tree import EFFECTS, Node, logarithmic_mean, split
+from tracediff.pair import Pair
 
 
 def explained(folder, control, test, runs=1):
@@ -169,7 +172,7 @@ def test_compilation_in_the_step_is_a_fact_and_a_line(tmp_path):
         return [step(1, 0, us + 200), *scope, op("aten::mm", us + 20, 100)]
 
     found = explained(tmp_path, compiling(0), compiling(3000))
-    assert [fact.code for fact in found.facts] == ["not-steady"]
+    assert [fact.code for fact in found.facts] == ["not-steady", "unknown-sizes"]
     assert found.causes[0].label == "compiling: entire_frame_compile"
 
 
@@ -185,7 +188,7 @@ def test_a_step_that_does_everything_twice_is_the_same_program_twice_as_often(tm
         ]
 
     found = explained(tmp_path, ops(3), ops(6))
-    assert [fact.code for fact in found.facts] == ["as-often"]
+    assert [fact.code for fact in found.facts] == ["as-often", "unknown-sizes"]
     assert "2 × as often" in found.facts[0].text
 
 
@@ -461,4 +464,5 @@ def test_graph_breaks_of_one_side_are_a_fact():
 @pytest.mark.parametrize(("family", "label"), [("copy", "other copy operators"), ("other", "other operators")])
 def test_what_is_paired_with_nothing_is_the_other_work_of_its_family(family, label):
     line = Line((OPERATORS, family), Node(UNPAIRED, 3))
-    assert label_of(line) == rest_of(label_of(line)) == label
+    rests = Whole({line.chain}, Pair(Counter(), Counter()))
+    assert label_of(line) == rests.named(label_of(line), line, ()) == label

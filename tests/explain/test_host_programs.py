@@ -233,7 +233,9 @@ def test_more_flops_are_never_as_much_work(tmp_path):
     more = [op("aten::mm", 20_000 + 1000 * i, 900, **SQUARE) for i in range(6)]
     others = [op("aten::relu", 30_000 + 10 * i, 5) for i in range(80)]
     text = facts(compared(tmp_path, [], [*more, *others]))["other-program"]
-    assert text.startswith("other operators, 1.5 × the known FLOPs: ")
+    assert text.startswith(
+        "other operators: 71 % of the outermost calls (212 → 298) are the same; after does 1.5 × the known FLOPs; "
+    )
     assert text.endswith("only in after: aten::relu")
 
 
@@ -299,3 +301,24 @@ def test_where_the_work_is_unknown_what_is_left_of_it_does_not_differ(tmp_path):
     comparison = compared(tmp_path, eager, [copied(100, 1_000), op("CompiledFunction", 30_000, 20_000)])
     assert {"compiled", "unknown-work"} <= facts(comparison).keys()
     assert "work-differs" not in facts(comparison)
+
+
+def test_a_line_that_lacks_work_of_its_operator_is_a_part_of_it(tmp_path):
+    """Twelve other products take as long as before."""
+
+    def products(took):
+        dims = {"Input Dims": [[64, 64], [64, 512]], "Input type": ["float", "float"]}
+        return [op("aten::mm", 20_000 + 20_000 * i, took, **dims) for i in range(4)]
+
+    comparison = compared(tmp_path, products(2_000), products(6_000))
+    assert comparison.explanation.causes[0].label == "part of aten::mm([64,64], [64,512])"
+
+
+def test_that_shapes_were_not_recorded_is_a_fact(tmp_path):
+    for name, args in (("without", {}), ("with", SQUARE)):
+        paths = []
+        for side in ("before", "after"):
+            events = [op("aten::mm", 1_000 * i, 900, **args) for i in range(20)]
+            paths.append(write(tmp_path / name / side / "trace.json", document([step(1, 0, 30_000), *events])))
+        comparison = compare_sets(*load_sets(list(map(str, paths))))
+        assert ("unknown-sizes" in facts(comparison)) == (name == "without")

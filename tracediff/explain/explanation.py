@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,15 +20,12 @@ from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
 from tracediff.explain.leaves import HOST, NOT_RECORDED, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     CODE,
-    OTHERS,
     UNKNOWN,
-    UNRECORDED,
     Amount,
     Line,
     exposure_label,
     label_of,
     lines_of,
-    rest_of,
     what_happened,
 )
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
@@ -36,6 +33,7 @@ from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.match_names import match_name
 
 NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
@@ -211,7 +209,7 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
-    rests = _rests(lines.shown, leaves)
+    whole = Whole(_rests(lines.shown, leaves), _by_operator(compared.groups))
     return Explanation(
         facts=facts_of(
             profiled,
@@ -223,7 +221,7 @@ def explain(compared: Compared) -> Explanation:
             exposure=sum(lines.exposure.values()),
         ),
         causes=tuple(
-            _cause(line, leaves, compared, significance, is_rest=line.chain in rests)
+            _cause(line, leaves, compared, significance, whole)
             for line, significance in zip(lines.shown, tested, strict=True)
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
@@ -248,11 +246,49 @@ def _rests(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
     }
 
 
-def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, *, is_rest: bool) -> Cause:
+class Whole(Struct, frozen=True):
+    """What lines may lack.
+
+    Attributes:
+        rests: chains of the lines that lack an event which is a larger line. operators: of each side, operator → the
+            time of what it does, in all lines.
+    """
+
+    rests: set[Chain]
+    operators: Pair[Counter[str]]
+
+    def named(self, label: str, line: Line, groups: Sequence[Group]) -> str:
+        """``label``, of the work of ``groups``, with a word where that is not all that it is called after."""
+        if line.chain in self.rests:
+            return f"other {label.removeprefix('other ')}"
+        return f"part of {label}" if self.has_more(line, groups) else label
+
+    def has_more(self, line: Line, groups: Sequence[Group]) -> bool:
+        """Whether an operator that a line is called after does other work, too."""
+        operator = line.trail[2] if len(line.trail) > 2 else line.node.label
+        if len(line.trail) < 2 or "::" not in operator or ARROW in line.node.label:
+            return False
+        mine = _by_operator(groups)
+        name = max((*mine.control, *mine.test), key=lambda op: mine.control[op] + mine.test[op], default="")
+        sides = zip(mine, self.operators, strict=True)
+        return any(part[name] < (1 - thresholds.SAME_RATIO) * whole[name] for part, whole in sides)
+
+
+def _by_operator(groups: Iterable[Group]) -> Pair[Counter[str]]:
+    """Of each side, operator → the time of what it does."""
+    sides: Pair[Counter[str]] = Pair(Counter(), Counter())
+    for group in groups:
+        for members, ns in zip(group.members, sides, strict=True):
+            for member in members:
+                ns[match_name(member.op or member.name)] += member.ns
+    return sides
+
+
+def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, whole: Whole) -> Cause:
     node = line.node
     amount = node_amount(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
-    elsewhere, others = _elsewhere(node, leaves)
+    is_recorded, others = _elsewhere(node, leaves)
     groups, other_groups = (
         [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in some) if g >= 0]
         for some in (node.leaves, others)
@@ -261,7 +297,9 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
     label, reasons = _named(line, groups, reasons_of(work))
     codes = {reason.code for reason in reasons}
-    what = what_happened(line, amount, calls_of(node, leaves), elsewhere=elsewhere, is_paired="unmatched" not in codes)
+    what = what_happened(
+        line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_paired="unmatched" not in codes
+    )
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more
     if single and node.note == SINGLE:
@@ -270,7 +308,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     elif parts := largest_parts(node):
         reasons.append(parts)
     return Cause(
-        label=rest_of(label) if is_rest else label,
+        label=whole.named(label, line, groups),
         trail=line.trail,
         control_us=float(node.total[0]) / 1000,
         test_us=float(node.total[1]) / 1000,
@@ -294,19 +332,18 @@ def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tu
     return (call, [*reasons]) if call else (label, [r for r in reasons if r.code != OTHER_KERNELS])
 
 
-def _elsewhere(node: Node, leaves: Leaves) -> tuple[str, list[int]]:
-    """(what the side that has none of ``node`` has instead: UNRECORDED where it has nothing of its kinds, OTHERS where
-    it has work of that name elsewhere, else nothing; the leaves of that name).
+def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:
+    """(whether a side that has none of ``node`` has anything of its kinds, so that it would be recorded; its leaves of
+    that name).
     """
     if node.total.all():
-        return "", []
+        return True, []
     inside, side = set(node.leaves), int(node.total[1] == 0)
     kinds = {leaves.kinds[i] for i in inside}
     there = [i for i in np.flatnonzero(leaves.total[side]).tolist() if i not in inside]
     if kinds <= {"op", "call"} and not any(leaves.kinds[i] in kinds for i in there):
-        return UNRECORDED, []
-    others = [i for i in there if node.label in leaves.chains[i]]
-    return OTHERS if others else "", others
+        return False, []
+    return True, [i for i in there if node.label in leaves.chains[i]]
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:

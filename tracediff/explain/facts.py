@@ -31,7 +31,7 @@ AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
-ONE_SIDED, SAME_CALLS = "one-sided-operators", "same-calls"
+ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -100,6 +100,7 @@ def facts_of(
         *_late_start(leaves),
         *program,
         *amounts,
+        *([] if is_judged else _unknown_sizes(leaves, trees)),
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
@@ -289,10 +290,10 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     examples = one_sided or ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
     share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = ", as many FLOPs" if as_many else ""
-        return [Fact(REWRITTEN, f"other operators{as_much}: {share}; {examples}", *values)]
-    work = "" if flops is None else f", {multiple(flops, 'known FLOPs')}"
-    return [Fact(OTHER_PROGRAM, f"other operators{work}: {share}; {examples}", *values)]
+        as_much = "both do as many FLOPs; " if as_many else ""
+        return [Fact(REWRITTEN, f"other operators: {share}; {as_much}{examples}", *values)]
+    work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
+    return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
 
 
 def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
@@ -333,6 +334,14 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     part = percent(float(measured_ns / whole.sum()))
     what = f"operators not comparable, amounts known for {part} of the time"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
+
+
+def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """unknown-sizes: operators of which neither side has shapes, nor enough of their work another amount."""
+    calls = [call for tree in trees for call in tree.calls if call.kind == "op"]
+    if not calls or any(call.shapes for call in calls) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
+        return []
+    return [Fact(UNKNOWN_SIZES, "sizes unknown: shapes were not recorded (record_shapes=True)")]
 
 
 def _does_as_much(leaves: Leaves) -> bool:

@@ -41,6 +41,8 @@ SINGLES = "single events"
 UNPAIRED = "without counterpart"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 IDLE = "GPU idle"
+ANNOTATION = " (annotation)"
+"""What the label of host code in an annotation ends with."""
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
 BETWEEN = "between GPU events"
 START = "waiting for the first GPU event"
@@ -282,7 +284,7 @@ class _Labels:
             caller, callee = display_name(name), callee_label(key.op)
             return HOST, PYTHON, caller, f"{callee} in {caller}" if callee else caller
         if key.kind == "annotated":
-            return HOST, PYTHON, f"{NUMBER.sub('#', key.name)} (annotation)"
+            return HOST, PYTHON, f"{NUMBER.sub('#', key.name)}{ANNOTATION}"
         if key.kind == "sync":
             return HOST, WAITING, call, f"{call} in {inside}" if inside else call
         if self.mixed and key.kind == "op" and key.op:
@@ -347,10 +349,11 @@ def largest_kernel(members: Sequence[Member]) -> str:
 
 def kernels_of(group: Group) -> str:
     """The call and the kernels of a group, of both sides where they differ."""
-    names = [largest_kernel(members) for members in group.members]
-    kernels = names[0] if names[0] == names[1] else " → ".join(filter(None, names))
     call = group.call or ""
-    return call if call and call.split("(")[0] == kernels else f"{call} {kernels}".strip()
+    names = [largest_kernel(members) for members in group.members]
+    own = [call if name and name == call.split("(")[0] else name for name in names]  # without a GPU, its own work
+    kernels = ARROW.join(dict.fromkeys(filter(None, own)))
+    return kernels if call in own else f"{call} {kernels}".strip()
 
 
 Operation = tuple[str, str | None, str | None, str | None]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from tracediff import thresholds
 from tracediff.arrays import Floats
 from tracediff.explain.leaves import (
+    ANNOTATION,
     COMPILED_CODE,
     COMPILING,
     GPU,
@@ -165,11 +166,6 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     return abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 
-def rest_of(label: str) -> str:
-    """How a line is called of which one event is a larger line."""
-    return f"other {label.removeprefix('other ')}"
-
-
 def label_of(line: Line) -> str:
     """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
@@ -185,7 +181,7 @@ def label_of(line: Line) -> str:
             PYTHON: CODE,
         }.get(label, label)
     if trail[1] == PYTHON:
-        return {NOT_RECORDED: CODE}.get(label, label)
+        return f"host code in {label}" if label.endswith(ANNOTATION) else {NOT_RECORDED: CODE}.get(label, label)
     if trail[1] == OPERATORS:
         has_place = len(trail) > 2 and trail[2] not in label
         return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
@@ -212,10 +208,12 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     return f"{trail[1]}: {label}" if ARROW in label else f"{trail[2]} {label}"
 
 
-def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere: str, is_paired: bool = True) -> str:
+def what_happened(
+    line: Line, amount: Amount | None, calls: Floats, *, is_recorded: bool = True, is_paired: bool = True
+) -> str:
     """What of its amount or time changed, in a few words; empty where its time says all. ``calls``: how often it is
-    called. ``elsewhere``: what the side that has none of it has instead: OTHERS, UNRECORDED or nothing. ``is_paired``:
-    whether a unit of it is the same work on both sides.
+    called. ``is_recorded``: whether a side that has none of it would have it recorded. ``is_paired``: whether a unit of
+    it is the same work on both sides.
     """
     node = line.node
     control, test = node.total
@@ -227,7 +225,7 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, elsewhere
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
-        return elsewhere if elsewhere == UNRECORDED else ("added" if test > control else "removed") + elsewhere
+        return UNRECORDED if not is_recorded else "added" if test > control else "removed"
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN
     more_calls, longer = (node.count[1] - node.count[0]) * (test - control) > 0, test / control
@@ -273,7 +271,7 @@ UNKNOWN = "amount of work unknown"
 CONV = "conv"
 """The family of convolutions."""
 CODE = "host code between operators"
-UNRECORDED, OTHERS = "not recorded on the other side", "; other work of that name stays"
+UNRECORDED = "not recorded on the other side"
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:

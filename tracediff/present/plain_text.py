@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from math import ceil
 
@@ -42,6 +42,7 @@ BEFORE_DIFFERENCE = 2
 """Characters shown before the first difference of names that begin alike."""
 SHAPES = late(r"\(\[[^()]*\)")
 """Of the tensors of a call."""
+FIRST_SHAPE = late(r"(\(\[[^]()]*\]), \[[^()]*\)")
 LEAST = 10
 """Characters below which a name is only cut at its end."""
 
@@ -71,9 +72,14 @@ def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
 
 
 def _without_shapes(names: Sequence[str], width: int) -> Sequence[str]:
-    """``names`` without the shapes of those that exceed ``width``, if all that differ still do."""
-    bare = [SHAPES.sub("(…)", name) if len(name) > width else name for name in names]
-    return bare if len(set(bare)) == len(set(names)) else names
+    """``names``, those that exceed ``width`` with as few of their shapes as tell all that differ apart: none, the first
+    one, or all.
+    """
+    short = [SHAPES.sub("(…)", name) if len(name) > width else name for name in names]
+    for longer in ([FIRST_SHAPE.sub(r"\1, …)", name) for name in names], names):
+        shared = Counter(dict(zip(names, short, strict=True)).values())
+        short = [more if shared[text] > 1 else text for text, more in zip(short, longer, strict=True)]
+    return short
 
 
 def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
