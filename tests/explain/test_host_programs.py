@@ -322,3 +322,30 @@ def test_that_shapes_were_not_recorded_is_a_fact(tmp_path):
             paths.append(write(tmp_path / name / side / "trace.json", document([step(1, 0, 30_000), *events])))
         comparison = compare_sets(*load_sets(list(map(str, paths))))
         assert ("unknown-sizes" in facts(comparison)) == (name == "without")
+
+
+def slowed(factors, dtype="float"):
+    """Operators that take so many times 500 µs."""
+    inputs = {"Input Dims": [[64, 64], [64, 64]], "Input type": [dtype] * 2}
+    return [op(f"aten::op{i}", 100_000 + 9_000 * i, 500 * factor, **inputs) for i, factor in enumerate(factors)]
+
+
+@pytest.mark.parametrize(
+    ("factors", "dtype", "is_alike"),
+    [([1.6, 1.5, 1.7, 1.6, 1.55], "float", True), ([1.6, 1.5, 1.7, 1.6, 1.55], "c10::BFloat16", False),
+     ([1, 5, 1, 1, 1], "float", False), ([1.01, 1.0, 1.01, 1.02, 1.0], "float", False)],
+    ids=["the machine", "another dtype", "one of them", "noise"],
+)  # fmt: skip
+def test_work_that_changes_alike_is_a_change_of_the_machine(tmp_path, factors, dtype, is_alike):
+    paths = {}
+    for name, events in (("before", slowed([1] * 5)), ("after", slowed(factors, dtype))):
+        paths[name] = str(write(tmp_path / name / "trace.json", document([step(1, 0, 160_000), *events])))
+    for control, test in (("before", "after"), ("after", "before")):
+        comparison = compare_sets(*load_sets([paths[control], paths[test]]), force=True)
+        assert ("uniform" in facts(comparison)) == is_alike
+    if is_alike:
+        factor = sum(factors) / 5
+        assert (
+            f"the same work takes {1 / factor:.3g} × the time, all of it alike: the machine"
+            in facts(comparison)["uniform"]
+        )

@@ -17,7 +17,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.amounts import changed_shape, flop_ratio
-from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Leaves
+from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import ARROW, change, counts, multiple, percent, plural, time, times, with_more
@@ -32,6 +32,7 @@ GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
 ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
+UNIFORM = "uniform"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -101,6 +102,7 @@ def facts_of(
         *program,
         *amounts,
         *([] if is_judged else _unknown_sizes(leaves, trees)),
+        *([] if is_judged else _uniform(leaves, trees, sides)),
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
@@ -334,6 +336,43 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     part = percent(float(measured_ns / whole.sum()))
     what = f"operators not comparable, amounts known for {part} of the time"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
+
+
+def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """uniform: most of the work is as much on both sides, of the same inputs and devices, and takes longer or shorter
+    alike, whatever operator it is of.
+    """
+    inputs = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
+    for counted, tree in zip(inputs, trees, strict=True):
+        for call in tree.calls:
+            counted[call.label, call.types, call.strides] += call.self_ns
+    if sides[0].devices != sides[1].devices or _shared(inputs) < thresholds.SAME_PROGRAM:
+        return []
+    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
+    as_much = is_work & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE) & (leaves.ratio > 0)
+    as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
+    before, after = leaves.total[:, as_much]
+    whole, movement = before + after, float(np.abs(after - before).sum())
+    if not movement or whole.sum() < thresholds.MOSTLY * leaves.total[:, is_work].sum():
+        return []
+    of_operators: Counter[Chain] = Counter()
+    for leaf, moved in zip(np.flatnonzero(as_much).tolist(), (after - before).tolist(), strict=True):
+        of_operators[leaves.chains[leaf][1:3]] += abs(moved)
+    if of_operators.most_common(1)[0][1] > thresholds.MOSTLY * movement:
+        return []
+    factor = float(after.sum() / before.sum())
+    off = np.abs(after - before - (after - before).sum() / whole.sum() * whole).sum()
+    if off > thresholds.UNIFORM * movement or abs(log(factor)) < thresholds.WORTH_A_LINE:
+        return []
+    what = "the machine (clocks, threads, load) rather than the program"
+    return [Fact(UNIFORM, f"the same work takes {times(factor)} × the time, all of it alike: {what}", ratio=factor)]
+
+
+def _shared(sides: Sequence[Counter[tuple[str, str | None, str | None]]]) -> float:
+    """The part (0–1) of both sides' time that has a key on both."""
+    whole = sum(sum(side.values()) for side in sides)
+    both = sides[0].keys() & sides[1].keys()
+    return sum(side[key] for side in sides for key in both) / max(whole, 1)
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
