@@ -288,14 +288,30 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     if not as_many and agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
-    most = sorted(names, key=lambda n: (-abs(outer[1].get(n, 0) - outer[0].get(n, 0)), n))[: bounds.EXAMPLES]
-    examples = one_sided or ", ".join(f"{n} {counts(outer[0].get(n, 0), outer[1].get(n, 0))}" for n in most)
+    examples = "; ".join(filter(None, (one_sided, _other_counts(outer, trees))))
     share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = "both do as many FLOPs; " if as_many else ""
         return [Fact(REWRITTEN, f"other operators: {share}; {as_much}{examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
     return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
+
+
+def _other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:
+    """Which of the ``outer`` operators of both sides, but autograd's nodes, are called more or less often, those that
+    take most time first.
+    """
+    count, total_ns = Counter[str](), Counter[str]()
+    for tree in trees:
+        for call in tree.calls:
+            if call.kind == "op":
+                count[call.label] += call.count
+                total_ns[call.label] += call.total
+    names = (name for name in outer[0].keys() & outer[1].keys() if not BACKWARD_OP.match(name))
+    both = {name: (outer[0][name], outer[1][name]) for name in names}
+    cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
+    most = sorted(cost, key=lambda name: (-cost[name], name))[: bounds.EXAMPLES]
+    return f"other counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
 
 
 def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
