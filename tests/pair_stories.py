@@ -271,7 +271,8 @@ STORIES = (
             (
                 "it states which ranks are compared",
                 lambda t: (
-                    "rank 0, 1 → 0 (only 0 compared)" in {reason.short for reason in t.comparison.comparability.reasons}
+                    "rank 0, 1 → 0 (only rank 0 compared)"
+                    in {reason.short for reason in t.comparison.comparability.reasons}
                 ),
             ),
             (
@@ -353,6 +354,13 @@ STORIES = (
             (
                 "waiting for data is first, and most",
                 lambda t: t.first("loading data", -1, 1) and t.causes[0].delta_us < -50_000,
+            ),
+            (
+                "what is left of two exposures has both beside it",
+                lambda t: (
+                    t.comparison.explanation.exposure[:2]
+                    == ("GPU work now hidden, host exposed", "GPU −28.4 ms, host +26.7 ms")
+                ),
             ),
         ),
         never=(GPU_CAUSE, OTHER_PROGRAM),
@@ -442,6 +450,10 @@ STORIES = (
         "bertsmall_mi300",
         must=(
             ("it is faster", lambda t: "9.5 % faster" in t.verdict),
+            (
+                "more calls take less time, as they are shorter",
+                lambda t: any(c.what == "479 → 519 calls, but shorter ones" for c in t.causes),
+            ),
             ("the host is first", lambda t: not t.on_gpu(t.causes[0]) and t.causes[0].delta_us < 0),
             ("GPU work takes longer", lambda t: gpu_time(t)[1] > 1.2 * gpu_time(t)[0]),
         ),

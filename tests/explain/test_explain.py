@@ -14,7 +14,7 @@ from properties import examples
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.explanation import Whole
+from tracediff.explain.explanation import Rests
 from tracediff.explain.leaves import OPERATORS, UNPAIRED
 from tracediff.explain.lines import Line, label_of, lines_of
 from tracediff.explain.tree import EFFECTS, Node, logarithmic_mean, split
@@ -464,5 +464,5 @@ def test_graph_breaks_of_one_side_are_a_fact():
 @pytest.mark.parametrize(("family", "label"), [("copy", "other copy operators"), ("other", "other operators")])
 def test_what_is_paired_with_nothing_is_the_other_work_of_its_family(family, label):
     line = Line((OPERATORS, family), Node(UNPAIRED, 3))
-    rests = Whole({line.chain}, Pair(Counter(), Counter()))
+    rests = Rests({line.chain}, Pair(Counter(), Counter()))
     assert label_of(line) == rests.named(label_of(line), line, ()) == label

@@ -30,7 +30,7 @@ from tracediff.explain.lines import (
 )
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, signed_time
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -170,6 +170,9 @@ class Explanation:
         µs).
         """
         label, total = exposure_label(self.exposure_us, self.scale_us), sum(self.exposure_us.values())
+        if "exposed" in label and "hidden" in label:  # its total is what is left of both
+            both = (f"{name.removesuffix(' work')} {signed_time(us)}" for name, us in self.exposure_us.items())
+            return label, ", ".join(both), total
         return label, f"mostly {self.exposed}" if self.exposed else "", total
 
     @property
@@ -209,7 +212,7 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
-    whole = Whole(_rests(lines.shown, leaves), _by_operator(compared.groups))
+    whole = Rests(_rests(lines.shown, leaves), _by_operator(compared.groups))
     return Explanation(
         facts=facts_of(
             profiled,
@@ -246,7 +249,7 @@ def _rests(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
     }
 
 
-class Whole(Struct, frozen=True):
+class Rests(Struct, frozen=True):
     """What lines may lack.
 
     Attributes:
@@ -284,7 +287,7 @@ def _by_operator(groups: Iterable[Group]) -> Pair[Counter[str]]:
     return sides
 
 
-def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, whole: Whole) -> Cause:
+def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, whole: Rests) -> Cause:
     node = line.node
     amount = node_amount(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO

@@ -252,7 +252,9 @@ def what_happened(
         as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
         return f"{as_much}{known_note}{pace if changed else ''}"
     if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
-        return counts_of(float(calls[0]), float(calls[1]), "calls")
+        against = (calls[1] - calls[0]) * (test - control) < 0
+        other = f", but {'longer' if test > control else 'shorter'} ones" if against else ""
+        return counts_of(float(calls[0]), float(calls[1]), "calls") + other
     per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
     return f"{multiple(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"

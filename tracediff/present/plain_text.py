@@ -72,11 +72,14 @@ def shortened_pairs(pairs: Sequence[str], width: int) -> list[str]:
 
 
 def _without_shapes(names: Sequence[str], width: int) -> Sequence[str]:
-    """``names``, those that exceed ``width`` with as few of their shapes as tell all that differ apart: none, the first
-    one, or all.
+    """``names``, those that exceed ``width`` with the first of their shapes where that fits, or none; if that does not
+    tell all that differ apart, with the first one, or all.
     """
-    short = [SHAPES.sub("(…)", name) if len(name) > width else name for name in names]
-    for longer in ([FIRST_SHAPE.sub(r"\1, …)", name) for name in names], names):
+    first = [FIRST_SHAPE.sub(r"\1, …)", name) for name in names]
+    bare = [SHAPES.sub("(…)", name) for name in names]
+    forms = zip(names, first, bare, strict=True)
+    short = [next((text for text in of_name if len(text) <= width), of_name[-1]) for of_name in forms]
+    for longer in (first, names):
         shared = Counter(dict(zip(names, short, strict=True)).values())
         short = [more if shared[text] > 1 else text for text, more in zip(short, longer, strict=True)]
     return short
