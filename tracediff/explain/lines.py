@@ -236,7 +236,8 @@ def what_happened(
         if len(line.trail) < 2:  # of several operators
             return "more of it" if test > control else "less of it"
         return "done more often" if test > control else "done less often"
-    if amount is None or effect == "time":
+    is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
+    if amount is None or effect == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
     if amount.unit == "events":  # of which a reason has the number
         return "done more often" if amount.ratio > 1 else "done less often"
@@ -244,7 +245,7 @@ def what_happened(
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} known)"
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
     same_calls = amount.unit != "calls" or _as_many(calls)
-    if abs(log(amount.ratio)) <= thresholds.SAME_RATIO and same_calls:
+    if is_same and same_calls:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         if amount.unit == "calls":
             return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
