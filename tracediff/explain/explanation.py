@@ -212,7 +212,7 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
-    whole = Rests(_rests(lines.shown, leaves), _by_operator(compared.groups))
+    rests = Rests(_without_event(lines.shown, leaves), _by_operator(compared.groups))
     return Explanation(
         facts=facts_of(
             profiled,
@@ -224,7 +224,7 @@ def explain(compared: Compared) -> Explanation:
             exposure=sum(lines.exposure.values()),
         ),
         causes=tuple(
-            _cause(line, leaves, compared, significance, whole)
+            _cause(line, leaves, compared, significance, rests)
             for line, significance in zip(lines.shown, tested, strict=True)
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
@@ -238,7 +238,7 @@ def explain(compared: Compared) -> Explanation:
     )
 
 
-def _rests(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
+def _without_event(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
     """The chains of the lines that lack a single event of theirs that is a larger line, so shown where they are."""
     places = [(leaves.single[i].chain, line) for line in lines for i in line.node.leaves if i in leaves.single]
     return {
@@ -250,19 +250,19 @@ def _rests(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
 
 
 class Rests(Struct, frozen=True):
-    """What lines may lack.
+    """What lines may lack of what they are called after.
 
     Attributes:
-        rests: chains of the lines that lack an event which is a larger line. operators: of each side, operator → the
-            time of what it does, in all lines.
+        without_event: chains of the lines that lack an event which is a larger line. operators: of each side, operator
+            → the time of what it does, in all lines.
     """
 
-    rests: set[Chain]
+    without_event: set[Chain]
     operators: Pair[Counter[str]]
 
     def named(self, label: str, line: Line, groups: Sequence[Group]) -> str:
         """``label``, of the work of ``groups``, with a word where that is not all that it is called after."""
-        if line.chain in self.rests:
+        if line.chain in self.without_event:
             return f"other {label.removeprefix('other ')}"
         return f"part of {label}" if self.has_more(line, groups) else label
 
@@ -287,7 +287,7 @@ def _by_operator(groups: Iterable[Group]) -> Pair[Counter[str]]:
     return sides
 
 
-def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, whole: Rests) -> Cause:
+def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, rests: Rests) -> Cause:
     node = line.node
     amount = node_amount(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
@@ -311,7 +311,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     elif parts := largest_parts(node):
         reasons.append(parts)
     return Cause(
-        label=whole.named(label, line, groups),
+        label=rests.named(label, line, groups),
         trail=line.trail,
         control_us=float(node.total[0]) / 1000,
         test_us=float(node.total[1]) / 1000,
