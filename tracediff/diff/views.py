@@ -220,6 +220,7 @@ def _is_layout(group: Group) -> bool:
 
 
 def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
+    """``sums``, the largest change first."""
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 

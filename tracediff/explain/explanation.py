@@ -23,6 +23,7 @@ from tracediff.explain.lines import (
     UNKNOWN,
     Amount,
     Line,
+    exposed_and_hidden,
     exposure_label,
     label_of,
     lines_of,
@@ -170,7 +171,7 @@ class Explanation:
         µs).
         """
         label, total = exposure_label(self.exposure_us, self.scale_us), sum(self.exposure_us.values())
-        if "exposed" in label and "hidden" in label:  # its total is what is left of both
+        if all(exposed_and_hidden(self.exposure_us, self.scale_us)):  # its total is what is left of both
             both = (f"{name.removesuffix(' work')} {signed_time(us)}" for name, us in self.exposure_us.items())
             return label, ", ".join(both), total
         return label, f"mostly {self.exposed}" if self.exposed else "", total

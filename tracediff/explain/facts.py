@@ -93,16 +93,22 @@ def facts_of(
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
     is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
-    amounts = [] if is_judged else _amounts(leaves, scale, groups, trees, sides[1].label)
+    by_sizes = (
+        ()
+        if is_judged
+        else (
+            *_amounts(leaves, scale, groups, trees, sides[1].label),
+            *_unknown_sizes(leaves, trees),
+            *_uniform(leaves, trees, sides),
+        )
+    )
     of_compilers = *_replacing(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
         *_backlog(sides),
         *_late_start(leaves),
         *program,
-        *amounts,
-        *([] if is_judged else _unknown_sizes(leaves, trees)),
-        *([] if is_judged else _uniform(leaves, trees, sides)),
+        *by_sizes,
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *of_compilers,
@@ -247,12 +253,17 @@ def _amounts(
     return out
 
 
+def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(bool[l] whether each leaf is below these first labels, bool[l] whether its amount is measured, too)."""
+    here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
+    return here, here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
+
+
 def _measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(parts of all its time, weights, logarithms of the ratios, units) of the work below these first labels whose
     amount is measured.
     """
-    here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
-    is_measured = here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
+    here, is_measured = _is_measured(leaves, labels)
     parts = leaves.total[:, is_measured].sum(axis=0) / max(leaves.total[:, here].sum(), 1)
     weights, ratios = logarithmic_mean(*leaves.total[:, is_measured]), np.log(leaves.ratio[is_measured].astype(float))
     return parts, weights, ratios, leaves.unit[is_measured]
@@ -358,14 +369,9 @@ def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     """uniform: most of the work is as much on both sides, of the same inputs and devices, and takes longer or shorter
     alike, whatever operator it is of.
     """
-    inputs = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
-    for counted, tree in zip(inputs, trees, strict=True):
-        for call in tree.calls:
-            counted[call.label, call.types, call.strides] += call.self_ns
-    if sides[0].devices != sides[1].devices or _shared(inputs) < thresholds.SAME_PROGRAM:
+    if sides[0].devices != sides[1].devices or _same_inputs(trees) < thresholds.SAME_PROGRAM:
         return []
-    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
-    as_much = is_work & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE) & (leaves.ratio > 0)
+    is_work, as_much = _is_measured(leaves, WORDS)
     as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
     before, after = leaves.total[:, as_much]
     whole, movement = before + after, float(np.abs(after - before).sum())
@@ -384,8 +390,12 @@ def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     return [Fact(UNIFORM, f"the same work takes {times(factor)} × the time, all of it alike: {what}", ratio=factor)]
 
 
-def _shared(sides: Sequence[Counter[tuple[str, str | None, str | None]]]) -> float:
-    """The part (0–1) of both sides' time that has a key on both."""
+def _same_inputs(trees: tuple[CallTree, CallTree]) -> float:
+    """The part (0–1) of both sides' self time of calls that both make with inputs of these dtypes and strides."""
+    sides = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
+    for ns, tree in zip(sides, trees, strict=True):
+        for call in tree.calls:
+            ns[call.label, call.types, call.strides] += call.self_ns
     whole = sum(sum(side.values()) for side in sides)
     both = sides[0].keys() & sides[1].keys()
     return sum(side[key] for side in sides for key in both) / max(whole, 1)

@@ -241,28 +241,31 @@ def what_happened(
         return UNKNOWN if line.chain[0] != HOST else ""
     if amount.unit == "events":  # of which a reason has the number
         return "done more often" if amount.ratio > 1 else "done less often"
+    if amount.unit == "calls":
+        return _of_calls(calls, longer, is_same=is_same)
     rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} known)"
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
-    same_calls = amount.unit != "calls" or _as_many(calls)
-    if is_same and same_calls:
+    if is_same:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
-        if amount.unit == "calls":
-            return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
         as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
         return f"{as_much}{known_note}{pace if changed else ''}"
-    if amount.unit == "calls":  # of many operators and calls: a mean ratio is not a number of calls
-        against = (calls[1] - calls[0]) * (test - control) < 0
-        other = f", but {'longer' if test > control else 'shorter'} ones" if against else ""
-        return counts_of(float(calls[0]), float(calls[1]), "calls") + other
     per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
     return f"{multiple(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
 
 
-def _as_many(calls: Floats) -> bool:
-    return bool(calls.all()) and abs(log(calls[1] / calls[0])) <= thresholds.SAME_RATIO
+def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
+    """What happened to ``calls`` that take ``longer`` times as long; of many operators, whether the mean ratio
+    ``is_same`` does not tell their number.
+    """
+    if is_same and calls.all() and abs(log(calls[1] / calls[0])) <= thresholds.SAME_RATIO:
+        changed = abs(log(longer)) > thresholds.SAME_RATIO
+        return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
+    against = (calls[1] - calls[0]) * (longer - 1) < 0
+    other = f", but {'longer' if longer > 1 else 'shorter'} ones" if against else ""
+    return counts_of(float(calls[0]), float(calls[1]), "calls") + other
 
 
 def _pace(longer: float, slower: str) -> str:
@@ -277,13 +280,18 @@ CODE = "host code between operators"
 UNRECORDED = "not recorded on the other side"
 
 
+def exposed_and_hidden(exposure_us: dict[str, float], scale_us: float) -> tuple[list[str], list[str]]:
+    """The first labels whose exposure is large, as their work is now exposed, and as it is now hidden."""
+    large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
+    return [label for label, us in large.items() if us > 0], [label for label, us in large.items() if us < 0]
+
+
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     """What the line of the exposure says: of what the same work is now exposed, on the critical path, or hidden behind
     other work. Empty where it is part of the rest: not worth a line.
     """
-    large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     total = sum(exposure_us.values())
-    exposed, hidden = ([label for label, us in large.items() if sign * us > 0] for sign in (1, -1))
+    exposed, hidden = exposed_and_hidden(exposure_us, scale_us)
     if not (exposed and hidden) and abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
     parts = [(exposed, "exposed"), (hidden, "hidden")]

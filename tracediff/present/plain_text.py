@@ -75,14 +75,17 @@ def _without_shapes(names: Sequence[str], width: int) -> Sequence[str]:
     """``names``, those that exceed ``width`` with the first of their shapes where that fits, or none; if that does not
     tell all that differ apart, with the first one, or all.
     """
-    first = [FIRST_SHAPE.sub(r"\1, …)", name) for name in names]
-    bare = [SHAPES.sub("(…)", name) for name in names]
-    forms = zip(names, first, bare, strict=True)
+    forms = [_forms(name) if len(name) > width else (name, name, name) for name in names]
     short = [next((text for text in of_name if len(text) <= width), of_name[-1]) for of_name in forms]
-    for longer in (first, names):
+    for longer in (1, 0):
         shared = Counter(dict(zip(names, short, strict=True)).values())
-        short = [more if shared[text] > 1 else text for text, more in zip(short, longer, strict=True)]
+        short = [of_name[longer] if shared[text] > 1 else text for text, of_name in zip(short, forms, strict=True)]
     return short
+
+
+def _forms(name: str) -> tuple[str, str, str]:
+    """``name`` with all of its shapes, with the first one, and with none."""
+    return name, FIRST_SHAPE.sub(r"\1, …)", name), SHAPES.sub("(…)", name)
 
 
 def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
