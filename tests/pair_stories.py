@@ -15,8 +15,8 @@ from traces import FOLDER, PAIRS_FOLDER
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
-from tracediff.explain.lines import exposure_label
 from tracediff.present.answer import headline
+from tracediff.present.explanation_lines import exposure_of, unit_of
 
 FIRST = 3
 """Lines that are read first."""
@@ -31,6 +31,11 @@ class Explained:
     @property
     def facts(self) -> set[str]:
         return {fact.code for fact in self.comparison.explanation.facts}
+
+    @property
+    def exposure(self) -> tuple[str, str, float]:
+        found = self.comparison.explanation
+        return exposure_of(found, unit_of(found))
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -52,7 +57,7 @@ class Explained:
     def text(self) -> str:
         """Every sentence about the comparison."""
         found = self.comparison.explanation
-        moved = exposure_label(found.exposure_us, found.scale_us)
+        moved = self.exposure[0]
         return "\n".join([self.verdict, self.fact_texts, *map(told_of, self.causes), moved])
 
     def first(self, word: str, sign: int = 0, among: int = FIRST) -> bool:
@@ -358,7 +363,7 @@ STORIES = (
             (
                 "what is left of two exposures has both beside it",
                 lambda t: (
-                    t.comparison.explanation.exposure[:2]
+                    t.exposure[:2]
                     == ("GPU work now hidden, host exposed", "GPU −28.4 ms, host +26.7 ms")
                 ),
             ),

@@ -10,7 +10,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.explanation_lines import explanation_table, exposure_of, unit_of
 from tracediff.present.next_command import MORE_STEPS, next_command
 from tracediff.present.sections import changed_work
 
@@ -201,7 +201,7 @@ def with_copy(stream):
 
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
-    label, what, us = comparison.explanation.exposure
+    label, what, us = exposure_of(comparison.explanation, unit_of(comparison.explanation))
     assert (label, what) == ("GPU work now hidden", "mostly copy kernels")
     assert us == pytest.approx(-400)
     assert answer_of(comparison).why == f"Largest changes: {label} (−400 µs: {what})."

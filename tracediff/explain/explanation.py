@@ -23,15 +23,13 @@ from tracediff.explain.lines import (
     UNKNOWN,
     Amount,
     Line,
-    exposed_and_hidden,
-    exposure_label,
     label_of,
     lines_of,
     what_happened,
 )
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
-from tracediff.formatting import ARROW, signed_time
+from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -164,17 +162,6 @@ class Explanation:
     period: str = "step"
     profiled: bool = True
     exposed: str = ""
-
-    @property
-    def exposure(self) -> tuple[str, str, float]:
-        """(what its line says, empty where it is worth none; of what, may be empty; its part of the step's change in
-        µs).
-        """
-        label, total = exposure_label(self.exposure_us, self.scale_us), sum(self.exposure_us.values())
-        if all(exposed_and_hidden(self.exposure_us, self.scale_us)):  # its total is what is left of both
-            both = (f"{name.removesuffix(' work')} {signed_time(us)}" for name, us in self.exposure_us.items())
-            return label, ", ".join(both), total
-        return label, f"mostly {self.exposed}" if self.exposed else "", total
 
     @property
     def change_us(self) -> float:

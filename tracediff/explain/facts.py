@@ -246,9 +246,11 @@ def _amounts(
         for unit, effect in zip(units, np.abs(effects), strict=True):
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
+        alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
+        about = "" if alike >= thresholds.KNOWN_AMOUNT * gross else "about "
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
         extent = f"known for {percent(part)} of the {WORDS[label]}"
-        text = f"the work differs: {test} does {multiple(exp(median), unit)} in what differs ({extent}){example}"
+        text = f"the work differs: {test} does {about}{multiple(exp(median), unit)} in what differs ({extent}){example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

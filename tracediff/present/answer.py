@@ -15,7 +15,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import HOST
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, percent, percents, plural, time_unit
-from tracediff.present.explanation_lines import DECISIVE, is_visible, sentence, unit_of, visible_causes
+from tracediff.present.explanation_lines import DECISIVE, exposure_of, is_visible, sentence, unit_of, visible_causes
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
@@ -145,7 +145,7 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
         is_other = _is_other_work(cause)
         is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
         parts.append(_Part(label, cause.delta_us, _happened(cause), is_other, is_unclear))
-    label, exposed, us = explanation.exposure
+    label, exposed, us = exposure_of(explanation, unit)
     return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
-from tracediff.explain.lines import UNKNOWN
+from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
 from tracediff.formatting import ARROW, Unit, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
@@ -71,19 +71,20 @@ def direction(delta_us: float) -> str:
 
 
 def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
-    """The causes in their order, exposure, all others in one line, and the step, without lines of 0: others are what is
+    """The causes in their order, exposure, the rest in one line, and the step, without lines of 0: the rest is what is
     in no line and, of more than ``most`` causes, the smallest. ``names`` are those of the sides.
     """
     unit = unit_of(explanation)
     listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
-    label, what, exposure_us = explanation.exposure
+    label, what, exposure_us = exposure_of(explanation, unit)
     rest_us = explanation.rest_us + sum(cause.delta_us for cause in small)
-    others = ([(label, what, exposure_us)] if label else []) + [("others", "", rest_us + (0 if label else exposure_us))]
+    further = [(label, what, exposure_us)] if label else []
+    further.append(("the rest", "", rest_us + (0 if label else exposure_us)))
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
         ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
-        for label, what, us in others
+        for label, what, us in further
         if is_visible(us, unit)
     ]
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
@@ -99,6 +100,18 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     why = "Why" if explanation.profiled else f"Why ({period} without the profiler)"
     heads = why, f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+
+
+def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
+    """Of the exposure (what its line says, empty where it is worth none; of what, may be empty; its part of the step's
+    change in µs).
+    """
+    parts, scale_us = explanation.exposure_us, explanation.scale_us
+    label, total = exposure_label(parts, scale_us), sum(parts.values())
+    if all(exposed_and_hidden(parts, scale_us)):  # its total is what is left of both
+        both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in parts.items())
+        return label, ", ".join(both), total
+    return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
 
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:

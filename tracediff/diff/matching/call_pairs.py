@@ -126,6 +126,7 @@ def _mapped(control: list[Shapes], test: list[Shapes], ratio: Fraction) -> dict[
     return mapped if scaled else None
 
 
+@lru_cache(maxsize=1 << 16)
 def _dimensions(x: Shapes, y: Shapes) -> list[Dimension] | None:
     """Each dimension of two calls; None where their tensors differ in number or rank."""
     a, b = ([list(_flat(json.loads(tensor))) for tensor in shapes] for shapes in (x, y))
