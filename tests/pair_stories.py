@@ -362,10 +362,7 @@ STORIES = (
             ),
             (
                 "what is left of two exposures has both beside it",
-                lambda t: (
-                    t.exposure[:2]
-                    == ("GPU work now hidden, host exposed", "GPU −28.4 ms, host +26.7 ms")
-                ),
+                lambda t: t.exposure[:2] == ("GPU work now hidden, host exposed", "GPU −28.4 ms, host +26.7 ms"),
             ),
         ),
         never=(GPU_CAUSE, OTHER_PROGRAM),

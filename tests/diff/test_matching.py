@@ -68,6 +68,40 @@ def test_the_only_call_of_its_name_left_on_both_sides_is_one_call_of_another_siz
     assert level_and_kernels(comparison) == [("op", ["flash"], ["bmm_c", "softmax_b", "bmm_a"])]
 
 
+def of_batches(*batches, names=("aten::mm", "aten::addmm"), more=0):
+    """A step per batch, with a product of each of ``names``, and in the last ``more`` times as many."""
+    events, correlation = [], 1
+    for k, batch in enumerate(batches):
+        start = 10_000 * k
+        events.append(step(k, start, 10_000))
+        for i, name in enumerate([*names, *names * (more if k == len(batches) - 1 else 0)]):
+            shapes = {"Input Dims": [[batch, 8], [8, 8]], "Input type": ["float", "float"]}
+            events += launched("gemm", start + 300 * i, batch, correlation, name, **shapes)
+            correlation += 1
+    return events
+
+
+def test_calls_of_other_sizes_in_some_steps_have_those_that_these_sizes_lack(tmp_path):
+    """As the ranks of a step may have unequal batches."""
+    both = of_batches(64, 64, 64), of_batches(64, 96, 64)
+    comparison = compare_events(tmp_path, *both)
+    groups = {g.call: (g.level, *g.ops.map(comparison.number)) for g in comparison.gpu_time.groups}
+    assert groups == {name: ("op", 1, 1) for name in ("aten::mm", "aten::addmm")}
+    assert all(group.level == "exact" for group in compare_events(tmp_path / "same", both[0], both[0]).gpu_time.groups)
+    mirrored = compare_events(tmp_path / "mirrored", *reversed(both))
+    assert level_and_kernels(mirrored) == level_and_kernels(comparison)
+
+
+def test_what_is_called_besides_is_added(tmp_path):
+    names = ("aten::mm", "aten::addmm") * 4
+    comparison = compare_events(tmp_path, of_batches(64, 64, names=names), of_batches(64, 96, names=names, more=1))
+    assert [group.level for group in comparison.gpu_time.groups if not group.members.control] == ["added"] * 2
+    texts = [fact.text for fact in comparison.explanation.facts] + [c.what for c in comparison.explanation.causes]
+    assert not any("FLOPs" in text and "% of the" in text for text in texts), (
+        texts
+    )  # of one size, but more of the other
+
+
 def test_vendors_operators_match_below_what_they_share(tmp_path):
     def convolution(inner, name):
         return [

@@ -14,7 +14,7 @@ from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade
-from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
+from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Nodes, Origins, items_of
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, total
 from tracediff.profile.events.work import UNMATCHED
@@ -243,7 +243,12 @@ def _group(match: Match, trees: Pair[CallTree], scale: int) -> Group:
     modules = {i.module for i in items if i.module}
     phases = {i.phase for i in items}
     ops = (
-        Pair(*(tree.calls[k].count * (scale // tree.denominator) for tree, k in zip(trees, shared, strict=True)))
+        Pair(
+            *(
+                sum(tree.calls[k].count for k in nodes) * (scale // tree.denominator)
+                for tree, nodes in zip(trees, shared, strict=True)
+            )
+        )
         if shared
         else None
     )
@@ -255,15 +260,15 @@ def _group(match: Match, trees: Pair[CallTree], scale: int) -> Group:
         module=modules.pop() if len(modules) == 1 else None,
         members=Pair(members_of(control), members_of(test)),
         ops=ops,
-        call=_call(trees.control, shared[0]) if shared else None,
+        call=_call(trees, shared) if shared else None,
         items=Pair(tuple(control), tuple(test)),
     )
 
 
-def _call(tree: CallTree, node: int) -> str:
-    """An operator with its shapes, for eyes."""
-    call = tree.calls[node]
-    shapes = ", ".join(shape_key(call.label, call.shapes))
+def _call(trees: Pair[CallTree], nodes: tuple[Nodes, Nodes]) -> str:
+    """An operator, of one call with its shapes, for eyes."""
+    call = trees.control.calls[nodes[0][0]]
+    shapes = ", ".join(shape_key(call.label, call.shapes)) if len(nodes[0]) == len(nodes[1]) == 1 else ""
     return f"{call.name}({shapes})" if shapes else call.name
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.arrays import Floats
+from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import Chain, Leaves
 from tracediff.explain.lines import WORK, Amount
-from tracediff.explain.tree import Node
+from tracediff.explain.tree import Node, logarithmic_mean
 from tracediff.formatting import ARROW, times
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
@@ -78,9 +78,22 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
     has_ratio = leaves.ratio[mine] > 0
     if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
         return None
+    if is_outweighed(leaves, mine[has_ratio], mine):
+        return None
     ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
     unit, *others = {*leaves.unit[mine][has_ratio]}
     return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
+
+
+def is_outweighed(leaves: Leaves, measured: Int64, among: Int64) -> bool:
+    """Whether work of one side only, ``among`` leaves of the families of ``measured`` ones, turns how much more these are
+    into less, or the other way round.
+    """
+    families = {leaves.chains[i][:2] for i in measured.tolist()}
+    lone = [i for i in among.tolist() if not leaves.total[:, i].all() and leaves.chains[i][:2] in families]
+    ratios = np.log(leaves.ratio[measured].astype(float))
+    effect = float((logarithmic_mean(*leaves.total[:, measured]) * ratios).sum())
+    return effect * (effect + float((leaves.total[1, lone] - leaves.total[0, lone]).sum())) < 0
 
 
 def calls_of(node: Node, leaves: Leaves) -> Floats:

@@ -16,7 +16,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
-from tracediff.explain.amounts import changed_shape, flop_ratio
+from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
@@ -231,7 +231,8 @@ def _amounts(
     out = []
     for label in WORDS:
         parts, weights, ratios, units = _measured(leaves, (label,))
-        if not len(parts):
+        here, is_measured = map(np.flatnonzero, _is_measured(leaves, (label,)))
+        if not len(parts) or is_outweighed(leaves, is_measured, here):
             continue
         part = float(parts.sum())
         effects = weights * ratios

@@ -32,6 +32,8 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
         matches += [match for match in level_matches if match[1] and match[2]]
         alone += [match for match in level_matches if not (match[1] and match[2])]
         leftover.take(level_matches)
+        if level is levels[0]:
+            matches = _with_other_sizes(matches, leftover, trees)
     matches = _with_rest_of_calls(matches, leftover)
     whole = sum(item.ns for item in (*control, *test))
     return [_placed(match, whole) for match in matches] + alone + _one_sided(leftover)
@@ -92,7 +94,68 @@ def _of_calls(trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: 
     if all(alone) or not both or any(counts[0][name] * calls[1] != counts[1][name] * calls[0] for name in both):
         alone = [[], []]
     control, test = ([i for i in items if i.match in both] if any(alone) else items for items in sides)
-    return [(_trust(trees, control, test), control, test, shared), *_one_sided(Leftover(*alone))]
+    nodes = (shared[0],), (shared[1],)
+    return [(_trust(trees, control, test), control, test, nodes), *_one_sided(Leftover(*alone))]
+
+
+def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[CallTree, CallTree]) -> list[Match]:
+    """``matches`` where each call that a side makes less often has, of that side, the calls of the same operator in the
+    same place that only this side makes, if they are no more than it lacks: ranks and steps whose batches are not of one
+    size have the same calls of other sizes.
+    """
+    for side, items in enumerate((leftover.control, leftover.test)):
+        wanting: dict[Hashable, list[int]] = defaultdict(list)
+        for place, match in enumerate(matches):
+            if match[3] and _lack(trees, match, side) > 0:
+                wanting[_call_place(trees[0], match[3][0][0], match[1][0])].append(place)
+        by_call: dict[Hashable, dict[int, list[Item]]] = defaultdict(lambda: defaultdict(list))
+        for item in items:
+            if item.op is not None:
+                by_call[_call_place(trees[side], item.node, item)][item.node].append(item)
+        for key in wanting.keys() & by_call.keys():
+            matches = _filled(matches, wanting[key], by_call[key], trees, side)
+        matches = [match for match in matches if match[1]]
+    leftover.take(matches)
+    return matches
+
+
+def _call_place(tree: CallTree, node: int, item: Item) -> Hashable:
+    return tree.calls[node].label, item.module, item.phase
+
+
+def _lack(trees: tuple[CallTree, CallTree], match: Match, side: int) -> int:
+    """How many calls of ``match`` a side lacks, per step times both denominators."""
+    calls = [
+        sum(tree.calls[node].count for node in nodes) * other.denominator
+        for tree, nodes, other in zip(trees, match[3] or ((), ()), reversed(trees), strict=True)
+    ]
+    return calls[1 - side] - calls[side]
+
+
+def _filled(
+    matches: list[Match], places: list[int], rest: dict[int, list[Item]], trees: tuple[CallTree, CallTree], side: int
+) -> list[Match]:
+    """``matches`` where those at ``places`` have the calls of ``rest`` (node → items of a side): each in turn the next,
+    or, where these are not as many, all in one group.
+    """
+    out = list(matches)
+    calls = {node: trees[side].calls[node].count * trees[1 - side].denominator for node in rest}
+    lacks = [_lack(trees, matches[place], side) for place in places]
+    if sum(calls.values()) > sum(lacks):
+        return out
+    if list(calls.values()) == lacks:
+        parts = [([place], [node]) for place, node in zip(places, rest, strict=True)]
+    else:
+        parts = [(places, list(rest))]
+    for group, nodes in parts:
+        both = [[item for place in group for item in matches[place][k]] for k in (1, 2)]
+        shared = [tuple(node for place in group for node in (matches[place][3] or ((), ()))[k]) for k in (0, 1)]
+        both[side] += [item for node in nodes for item in rest[node]]
+        shared[side] += tuple(nodes)
+        for place in group[1:]:
+            out[place] = ("op", [], [], None)
+        out[group[0]] = ("op", both[0], both[1], (shared[0], shared[1]))
+    return out
 
 
 def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:

@@ -251,8 +251,9 @@ PLACED = frozenset(PLACED_AS.values())
 TURNED = {"added": "removed", "removed": "added"}
 """Levels that change when the sides are swapped."""
 
-Match = tuple[str, list[Item], list[Item], tuple[int, int] | None]
-"""(level, items of the control, items of the test, the paired operators that all of them hang below)."""
+Nodes = tuple[int, ...]
+Match = tuple[str, list[Item], list[Item], tuple[Nodes, Nodes] | None]
+"""(level, items of the control, items of the test, the paired calls of one operator that all of them hang below)."""
 
 
 Sides = tuple[list[Item], list[Item]]
