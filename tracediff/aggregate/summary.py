@@ -4,11 +4,13 @@ comparison is made of two of them, an analysis of one.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracediff import thresholds
 from tracediff.aggregate.averages import (
     KernelAverage,
     OpAverage,
@@ -74,6 +76,13 @@ class Side(Struct, frozen=True, kw_only=True):
     def gpu(self) -> tuple[str, ...]:
         """Names of the GPUs whose events the tables show."""
         return self.devices if self.has_gpu else ()
+
+    @property
+    def slowest_rank(self) -> int | None:
+        """The rank that is the slowest in nearly all steps, if there is one."""
+        slowest = Counter(step.rank for steps in self.steps.values() for step in steps)
+        rank, steps = max(slowest.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
+        return rank if steps >= thresholds.USUALLY_SLOWEST * slowest.total() else None
 
     @property
     def unrecorded_launches(self) -> int:

@@ -86,8 +86,8 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
 
 
 def is_outweighed(leaves: Leaves, measured: Int64, among: Int64) -> bool:
-    """Whether work of one side only, ``among`` leaves of the families of ``measured`` ones, turns how much more these are
-    into less, or the other way round.
+    """Whether work of one side only, ``among`` leaves of the families of ``measured`` ones, turns how much more these
+    are into less, or the other way round.
     """
     families = {leaves.chains[i][:2] for i in measured.tolist()}
     lone = [i for i in among.tolist() if not leaves.total[:, i].all() and leaves.chains[i][:2] in families]

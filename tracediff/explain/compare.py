@@ -56,7 +56,6 @@ from tracediff.profile.kernels.families import OTHER
 from tracediff.runtimes import vendors_of
 
 if TYPE_CHECKING:
-    from tracediff.aggregate.summary import Side
     from tracediff.diff.groups import Group
 
 
@@ -182,7 +181,7 @@ def _outside(comparison: Comparison) -> list[Reason]:
 def _slowest_rank(comparison: Comparison) -> list[Reason]:
     """That the step is accounted for on another rank of each side, although on one of them both ranks take as long."""
     sides = comparison.control, comparison.test
-    ranks = [_usually_slowest(side) for side in sides]
+    ranks = [side.slowest_rank for side in sides]
     if None in ranks or ranks[0] == ranks[1]:
         return []
     means = [[sum(side.rank_states.get(rank, {}).values()) for rank in ranks if rank is not None] for side in sides]
@@ -193,13 +192,6 @@ def _slowest_rank(comparison: Comparison) -> list[Reason]:
         " as long: compare one with --rank"
     )
     return [Reason("slowest-rank", message, *map(str, ranks))]
-
-
-def _usually_slowest(side: Side) -> int | None:
-    """The rank that is the slowest in nearly all steps, if there is one."""
-    slowest = Counter(step.rank for steps in side.steps.values() for step in steps)
-    rank, steps = max(slowest.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
-    return rank if steps >= thresholds.USUALLY_SLOWEST * slowest.total() else None
 
 
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:

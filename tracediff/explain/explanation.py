@@ -32,7 +32,9 @@ from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import is_communication
 
 NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
@@ -145,7 +147,7 @@ class Explanation:
         facts: about the comparison, which carry no time.
         causes: the lines, those in the direction of the step's change first, the largest first.
         exposure_us: first label → the same work, now on the critical path or off it. exposed: what is most of that.
-        rest_us: what is in no line; causes, exposure and rest add up to the step's change.
+        rests_us: what is longer, and what is shorter, in no line; causes, exposure and these are the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
@@ -155,13 +157,18 @@ class Explanation:
     facts: tuple[Fact, ...]
     causes: tuple[Cause, ...]
     exposure_us: dict[str, float]
-    rest_us: float
+    rests_us: tuple[float, float]
     scale_us: float
     root: Node
     leaves: Leaves = field(repr=False, compare=False)
     period: str = "step"
     profiled: bool = True
     exposed: str = ""
+
+    @property
+    def rest_us(self) -> float:
+        """What is in no line."""
+        return sum(self.rests_us)
 
     @property
     def change_us(self) -> float:
@@ -217,7 +224,7 @@ def explain(compared: Compared) -> Explanation:
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
         exposed=lines.exposed,
-        rest_us=lines.rest / 1000,
+        rests_us=(lines.rest[0] / 1000, lines.rest[1] / 1000),
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,
@@ -293,6 +300,8 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more
+    if is_communication(node.label) or COMMUNICATION in line.chain:
+        what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         reasons.append(of_single(single, compared.sides[single.side].label, on_both=on_both))

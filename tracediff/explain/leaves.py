@@ -52,7 +52,7 @@ PYTHON, LOADING, COMPILING, COMPILED_CODE, QUEUE, WAITING, CALLS = (
     "compiling",
     "compiled code",
     "launched, not started",
-    "waiting for the GPU",
+    "synchronisation",
     "calls",
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, counts_of, multiple, percent, times
+from tracediff.formatting import ARROW, count, counts_of, multiple, percent, times
 from tracediff.profile.kernels.families import OTHER
 
 
@@ -61,14 +62,14 @@ class Lines(Struct, frozen=True):
 
     Attributes:
         shown: the lines, in the direction of the change first. exposure: same work, now on or off the path, by first
-            label. exposed: what is most of that; may be empty. rest: what is in none of them. scale: what their size is
-            judged against.
+            label. exposed: what is most of that; may be empty. rest: what is longer, and what is shorter, in none of
+            them. scale: what their size is judged against.
     """
 
     shown: tuple[Line, ...]
     exposure: dict[str, float]
     exposed: str
-    rest: float
+    rest: tuple[float, float]
     scale: float
 
 
@@ -88,7 +89,15 @@ def lines_of(root: Node) -> Lines:
     selected = (*along, *against[::-1])
     exposure = {child.label: child.exposure for child in root.children.values()}
     rest = change - sum(line.node.work for line in selected) - root.exposure
-    return Lines(selected, exposure, _exposed(root), rest, scale)
+    return Lines(selected, exposure, _exposed(root), _both_ways(cut, selected, rest), scale)
+
+
+def _both_ways(cut: Sequence[Line], selected: Sequence[Line], rest: float) -> tuple[float, float]:
+    """(what is longer, what is shorter) of ``rest``, which ``cut`` is but for the ``selected`` and what is small."""
+    listed = {line.chain for line in selected}
+    work = [line.node.work for line in cut if line.chain not in listed]
+    longer = sum(max(ns, 0.0) for ns in [*work, rest - sum(work)])
+    return longer, rest - longer
 
 
 def _exposed(root: Node) -> str:
@@ -253,7 +262,8 @@ def what_happened(
         return f"{as_much}{known_note}{pace if changed else ''}"
     per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
-    return f"{multiple(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
+    about = "about " if amount.unit == WORK else ""  # a mean of several units
+    return f"{about}{multiple(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
@@ -262,7 +272,8 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     """
     if is_same and calls.all() and abs(log(calls[1] / calls[0])) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
-        return "as many calls" + (_pace(longer, f", {times(longer)} × as long") if changed else "")
+        pace = _pace(longer, f", {times(longer)} × as long") if changed else ""
+        return f"as many calls ({count(float(calls[1]))}){pace}"
     against = (calls[1] - calls[0]) * (longer - 1) < 0
     other = f", but {'longer' if longer > 1 else 'shorter'} ones" if against else ""
     return counts_of(float(calls[0]), float(calls[1]), "calls") + other

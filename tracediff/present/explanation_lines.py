@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff import bounds
+from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
@@ -78,9 +79,10 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
     label, what, exposure_us = exposure_of(explanation, unit)
-    rest_us = explanation.rest_us + sum(cause.delta_us for cause in small)
+    moved = [*explanation.rests_us, *(cause.delta_us for cause in small), 0.0 if label else exposure_us]
+    name = f"{len(small)} more and the rest" if small else "the rest"
     further = [(label, what, exposure_us)] if label else []
-    further.append(("the rest", "", rest_us + (0 if label else exposure_us)))
+    further.append((f"{name}{_both_ways(moved, explanation.scale_us, unit)}", "", sum(moved)))
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
         ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
@@ -112,6 +114,14 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
         both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in parts.items())
         return label, ", ".join(both), total
     return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
+
+
+def _both_ways(moved: Sequence[float], scale_us: float, unit: Unit) -> str:
+    """`` (+1.2, −0.9)``, what is longer and what is shorter, if both are worth a line; else empty."""
+    longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
+    if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:
+        return ""
+    return f" ({unit.signed(longer)}, {unit.signed(shorter)})"
 
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:

@@ -57,12 +57,13 @@ class ReportRow(Struct, frozen=True, kw_only=True):
 
 
 class Sums(Struct, frozen=True, kw_only=True):
-    """A table of rows that add up to `whole`, in one unit."""
+    """A table of rows that add up to `whole`, in one unit; ``counted`` is what their counts are of."""
 
     title: str
     rows: list[ReportRow]
     whole: ReportRow
     unit: Unit
+    counted: str = "count"
 
 
 SORTS: dict[str, Callable[[Op | WorkChange], float]] = {
@@ -193,6 +194,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
         rows=[*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
         whole=_together(comparison, "all GPU work" if has_gpu else "all operators", sums),
         unit=with_digits(time_unit(steps), changes),
+        counted="events" if has_gpu else "calls",
     )
 
 

@@ -99,7 +99,10 @@ def not_recorded(side: Side) -> str:
 
 def _ranks(side: Side) -> str:
     listed = ranges(side.ranks)
-    return f"rank {listed}" if len(side.ranks) == 1 else f"ranks {listed} (step: the slowest, work: the mean)"
+    if len(side.ranks) == 1:
+        return f"rank {listed}"
+    slowest = "the slowest" if side.slowest_rank is None else f"rank {side.slowest_rank}, the slowest"
+    return f"ranks {listed} (step: {slowest}; work: the mean)"
 
 
 def steps_used(side: Side) -> str:

@@ -164,7 +164,7 @@ class SumsTable(Struct, frozen=True):
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         """The grid, for rich."""
         rows = [*self.work.rows, self.work.whole]
-        heads, cells, room = _numbers(rows, self.work.unit, options.max_width, self.names)
+        heads, cells, room = _numbers(rows, self.work.unit, options.max_width, self.names, self.work.counted)
         *names, whole = shortened_pairs([printable(row.name) for row in rows], room)
         grid = _grid(self.work.title, heads)
         for name, texts in zip(names, cells, strict=False):
@@ -197,12 +197,12 @@ class WorkRows(Struct, frozen=True):
 
 
 def _numbers(
-    rows: Sequence[ReportRow], unit: Unit, width: int, names: Pair[str]
+    rows: Sequence[ReportRow], unit: Unit, width: int, names: Pair[str], counted: str = "count"
 ) -> tuple[list[str], list[list[str]], int]:
     """(heads of the numbers, their cells in each row, what they leave of ``width`` to names)."""
     is_tested = any(row.time_change for row in rows)
     heads = [
-        "count",
+        counted,
         f"{printable(names.control)} {unit.name}",
         printable(names.test),
         "change",

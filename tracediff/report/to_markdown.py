@@ -60,7 +60,8 @@ def to_markdown(
 
 
 def _changed_work(work: sections.Sums, names: Pair[str]) -> list[str]:
-    return [f"### {work.title}", "", *rows_table("name", [*work.rows, work.whole], work.unit, names), ""]
+    rows = [*work.rows, work.whole]
+    return [f"### {work.title}", "", *rows_table("name", rows, work.unit, names, work.counted), ""]
 
 
 def _changes(table: sections.Changes, names: Pair[str], first: str = "name") -> list[str]:
@@ -127,9 +128,15 @@ def time_heads(unit: Unit, names: Pair[str] = SIDES) -> list[str]:
     return [f"{name} ({unit.name})" for name in (*map(escaped, names), "change")]
 
 
-def rows_table(title: str, rows: Sequence[ReportRow], unit: Unit | None = None, names: Pair[str] = SIDES) -> list[str]:
-    """``rows`` below ``title``, without one in the unit of their largest time."""
+def rows_table(
+    title: str,
+    rows: Sequence[ReportRow],
+    unit: Unit | None = None,
+    names: Pair[str] = SIDES,
+    counted: str = "count",
+) -> list[str]:
+    """``rows`` below ``title``, without ``unit`` in that of their largest time."""
     unit = unit or time_unit([us for row in rows for us in (row.control_us, row.test_us)])
     return table_lines(
-        [title, "count", *time_heads(unit, names)], "lrrrr", [[escaped(row.name), *row.cells(unit)] for row in rows]
+        [title, counted, *time_heads(unit, names)], "lrrrr", [[escaped(row.name), *row.cells(unit)] for row in rows]
     )

@@ -100,8 +100,8 @@ def _of_calls(trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: 
 
 def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[CallTree, CallTree]) -> list[Match]:
     """``matches`` where each call that a side makes less often has, of that side, the calls of the same operator in the
-    same place that only this side makes, if they are no more than it lacks: ranks and steps whose batches are not of one
-    size have the same calls of other sizes.
+    same place that only this side makes, if they are no more than it lacks: ranks and steps with batches of several
+    sizes have the same calls of other sizes.
     """
     for side, items in enumerate((leftover.control, leftover.test)):
         wanting: dict[Hashable, list[int]] = defaultdict(list)
@@ -148,13 +148,17 @@ def _filled(
     else:
         parts = [(places, list(rest))]
     for group, nodes in parts:
-        both = [[item for place in group for item in matches[place][k]] for k in (1, 2)]
-        shared = [tuple(node for place in group for node in (matches[place][3] or ((), ()))[k]) for k in (0, 1)]
-        both[side] += [item for node in nodes for item in rest[node]]
-        shared[side] += tuple(nodes)
-        for place in group[1:]:
+        items: Sides = ([], [])
+        calls_of: tuple[list[int], list[int]] = ([], [])
+        for place in group:
+            _, *both, shared = matches[place]
+            for k in (0, 1):
+                items[k].extend(both[k])
+                calls_of[k].extend(shared[k] if shared else ())
             out[place] = ("op", [], [], None)
-        out[group[0]] = ("op", both[0], both[1], (shared[0], shared[1]))
+        items[side].extend(item for node in nodes for item in rest[node])
+        calls_of[side].extend(nodes)
+        out[group[0]] = ("op", *items, (tuple(calls_of[0]), tuple(calls_of[1])))
     return out
 
 
