@@ -56,9 +56,7 @@ class Explained:
     @property
     def text(self) -> str:
         """Every sentence about the comparison."""
-        found = self.comparison.explanation
-        moved = self.exposure[0]
-        return "\n".join([self.verdict, self.fact_texts, *map(told_of, self.causes), moved])
+        return "\n".join([self.verdict, self.fact_texts, *map(told_of, self.causes), self.exposure[0]])
 
     def first(self, word: str, sign: int = 0, among: int = FIRST) -> bool:
         """Whether one of the first lines is about ``word``, with a change of that ``sign``."""

@@ -202,7 +202,8 @@ def test_a_line_of_the_explanation_opens_its_work_and_that_its_partners(visit, t
     named = page.get_attribute(link, "data-find")
     page.click(link)
     assert page.input_value("#groups input[type=search]") == named
-    assert page.is_visible("#groups .details .sides")
+    members = [place.inner_text() for place in page.query_selector_all("#groups .details .sides ul")]
+    assert members == ["1 × gemm, 100.0 µs", "1 × gemm, 500.0 µs"]
     page.click("#groups .details li button >> nth=0")
     assert "Matched groups".lower() in page.inner_text("#ops .details").lower()
     page.click("#ops .details li button >> nth=0")

@@ -17,7 +17,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import calls_of, measure, node_amount
 from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
-from tracediff.explain.leaves import HOST, NOT_RECORDED, SINGLES, Chain, Leaves, Single, pair
+from tracediff.explain.leaves import HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     CODE,
     UNKNOWN,
@@ -99,7 +99,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     chain = leaves.chains[leaf]
     if leaves.kinds[leaf] == "gpu":
         kernel = display_name(leaves.names[single.side][leaf])
-        return chain[0], SINGLES, f"one {kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
+        return chain[0], SINGLES, f"{ONE}{kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
     label = next(step for step in reversed(chain) if isinstance(step, str))
     if leaves.kinds[leaf] == "op" and HOST in chain:
         label = f"{label} on the host"

@@ -37,7 +37,7 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
-SINGLES = "single events"
+SINGLES, ONE = "single events", "one "
 UNPAIRED = "without counterpart"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 IDLE = "GPU idle"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS
+from tracediff.explain.leaves import GPU, HOST, MIXED, ONE, OPERATORS, SINGLES
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
 from tracediff.formatting import ARROW, Unit, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
@@ -186,8 +186,12 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
 
 
 def _place(cause: Cause) -> tuple[str, str]:
-    """(table, name there) of the work of a line: its operator, else its family; of the host its operator."""
+    """(table, name there) of the work of a line: its operator, else its family; of the host its operator; of a single
+    event its kernel.
+    """
     chain = cause.chain
+    if chain[:2] == (GPU, SINGLES):
+        return IN_WORK, chain[2].removeprefix(ONE)
     if chain[0] in (GPU, OPERATORS, MIXED):
         return IN_WORK, "".join(chain[1:3][-1:])
     if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:

@@ -97,7 +97,7 @@
 
   const TABLES = {
     ops: { details: opDetails, names: (table, row) => [row[table.position.raw_name]] },
-    groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member[1]) },
+    groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member.raw_name) },
   };
   const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
   const isTime = (column) => column.endsWith("_us"), isChange = (column) => column.startsWith("delta");
@@ -134,7 +134,11 @@
 
     isText(column) { return !isNumber(column); }
 
-    members(row) { return [row[this.position.control], row[this.position.test]]; }
+    // The members of both sides, each with its columns by name.
+    members(row) {
+      const named = (member) => Object.fromEntries(data.members.map((column, k) => [column, member[k]]));
+      return [row[this.position.control], row[this.position.test]].map((side) => side.map(named));
+    }
 
     head() {
       const row = make("tr");
@@ -179,7 +183,7 @@
       this.haystack ??= this.source.rows.map((row) => {
         const words = this.source.words.map((column) => data.names[row[this.position[column]]] ?? "");
         if (this.key === "groups") {
-          for (const member of this.members(row).flat()) words.push(data.names[member[0]], data.names[member[1]], data.names[member[2]] ?? "");
+          for (const member of this.members(row).flat()) words.push(data.names[member.name], data.names[member.raw_name], data.names[member.op] ?? "");
         }
         return words.join("\n").toLowerCase();
       });
@@ -340,11 +344,11 @@
   // The groups that hold work of the name with this code.
   function partners(code) {
     const { source, position } = tables.groups, unit = source.unit;
-    const found = source.rows.filter((row) => tables.groups.members(row).flat().some((member) => member[1] === code || member[2] === code));
+    const found = source.rows.filter((row) => tables.groups.members(row).flat().some((member) => member.raw_name === code || member.op === code));
     if (!found.length) return make("p", { textContent: "No group on this page contains it." });
     const list = make("ul");
     for (const row of found.slice(0, 20)) {
-      const [a, b] = tables.groups.members(row).map((side) => side.map((member) => data.names[member[0]]));
+      const [a, b] = tables.groups.members(row).map((side) => side.map((member) => data.names[member.name]));
       const text = `${data.names[row[position.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[position.control_us], unit)} → ${plain(row[position.test_us], unit)} ${unit.name}`;
       const link = make("button", { type: "button" }, named(text));
       link.addEventListener("click", () => follow(link, "groups", data.names[row[position.name]], source.rows.indexOf(row)));
@@ -361,12 +365,12 @@
     const list = facts([["match level", `${value("level")}: ${why}`], ["operator", call], ["module", value("module")], ["phase", value("phase")], ["line of code", value("lines")],
       ["change", `${signedIn(row[position.delta_us], unit)} ${unit.name}: ${signedIn(row[position.count_part_us], unit)} by count, ${signedIn(row[position.mean_part_us], unit)} by mean duration`]]);
     const sides = make("div", { className: "sides" });
-    ["control", "test"].forEach((side, k) => {
+    table.members(row).forEach((side, k) => {
       const members = make("ul");
-      for (const [name, raw, , times, us] of row[position[side]]) {
-        members.append(make("li", {}, `${count(times)} × `, jump("ops", data.names[raw], data.names[name]), `, ${plain(us, unit)} ${unit.name}`));
+      for (const one of side) {
+        members.append(make("li", {}, `${count(one.count)} × `, jump("ops", data.names[one.raw_name], data.names[one.name]), `, ${plain(one.us, unit)} ${unit.name}`));
       }
-      const more = row[position.all_members][k] - row[position[side]].length;
+      const more = row[position.all_members][k] - side.length;
       if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
       if (!row[position.all_members][k]) members.append(make("li", { textContent: "no counterpart" }));
       sides.append(make("div", {}, make("h3", { textContent: data.sides[k] }), members));

@@ -19,7 +19,7 @@ from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
 from tracediff.formatting import change, part, signed_time, time, time_unit
 from tracediff.pair import Pair, total
-from tracediff.present.columns import CHANGES, OPS, PAGE, TEXT, RowSchema
+from tracediff.present.columns import CHANGES, MEMBERS, OPS, PAGE, TEXT, RowSchema
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.explain import WHY
@@ -70,9 +70,9 @@ def shortened(text: str) -> str:
 
 
 def tables(comparison: Comparison, room: int) -> dict[str, Any]:
-    """``sides``, what they are called; ``names``, ``ops`` and ``groups``: each {columns, rows, unit, all}, rows by size
-    of their change, at most SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their
-    name.
+    """``sides``, what they are called; ``names``; ``members``, the columns of a group's members; ``ops`` and
+    ``groups``: each {columns, rows, unit, all}, rows by size of their change, at most SEARCHED_ROWS of ``all``;
+    ``marks`` of the timeline by side and event: the number of their name.
 
     Args:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
@@ -87,6 +87,7 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     return {
         "sides": side_names(comparison),
         "names": names.texts,
+        "members": [column.name for column in MEMBERS.of[PAGE]],
         "ops": ops,
         "groups": groups,
         "why": WHY,
