@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -17,6 +18,7 @@ from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import return_freed
 from tracediff.errors import NotATrace, TracediffError
+from tracediff.formatting import ranges
 from tracediff.ingest.discover import (
     SNAPSHOT_SUFFIX,
     captures_beside,
@@ -282,11 +284,19 @@ def _arranged(
 
 
 def _make_labels_distinct(sets: list[TraceSet], with_stored_label: list[tuple[TraceSet, str]]) -> None:
-    """Label a snapshot by its file name if another set has the label stored in it."""
+    """Label a snapshot by its file name if another set has the label stored in it, and sets of one name by their ranks
+    or steps, where these differ.
+    """
     labels = [traces.label for traces in sets]
     for traces, name in with_stored_label:
         if labels.count(traces.label) > 1:
             traces.label = name.removesuffix(SNAPSHOT_SUFFIX)
+    for label, number in Counter(traces.label for traces in sets).items():
+        namesakes = [traces for traces in sets if traces.label == label]
+        selections = {"rank": [ranges(s.ranks) for s in namesakes], "step": [ranges(s.steps_used) for s in namesakes]}
+        what = next((what for what, texts in selections.items() if len(set(texts)) == number), None)
+        for traces, text in zip(namesakes, selections[what] if what and number > 1 else [], strict=False):
+            traces.label = f"{label} {what} {text}"
 
 
 def _manifest(where: Where) -> Manifest | None:
@@ -310,10 +320,12 @@ def _usable(results: Iterable[Outcome], notes: Notes, where: Where, keep_going: 
             code = "not-a-trace" if is_other else "not-read"
             notes.add(code, f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
+        faults = [fault for fault in results if isinstance(fault, TracediffError)]
+        alike = len({fault.reason for fault in faults}) == 1
         raise TracediffError(
             str(where),
-            f"none of its {len(results)} files is a trace",
-            "give the .json or .json.gz files that torch.profiler writes",
+            f"none of its {len(results)} files is a trace" + (f" ({faults[0].reason})" if alike else ""),
+            faults[0].remedy if alike else "give the .json or .json.gz files that torch.profiler writes",
         )
     return profiles
 

@@ -115,6 +115,8 @@ def compare(
     """
     if depth is not None and by not in ("module", "instance"):
         raise click.UsageError("--depth needs --by module or --by instance")
+    if by and device:
+        raise click.UsageError("--by sums the matched work: leave out --device, which shows the host's time without it")
     if image_format and markdown_file in (None, "-"):
         raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
     if image_format:

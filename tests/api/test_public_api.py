@@ -151,8 +151,19 @@ def test_check_judges_as_the_command_does(samples, tmp_path):
     assert same.exit_code in (0, 3)
     assert list(same.limits["subject"]) == ["step"]
     assert "tracediff.check/1" in same.to_json(tmp_path / "check.json")
+    assert tracediff.check(*samples, max_regression=0.03).limits.equals(
+        tracediff.check(*samples, max_regression="3%").limits
+    )
     with pytest.raises(tracediff.TracediffError, match="allow"):
         tracediff.check(*samples, allow=["nonsense"])
+
+
+def test_one_step_and_one_rank_need_no_sequence(samples):
+    first = tracediff.load(samples[0]).steps_used[0]
+    one = tracediff.load(samples[0], steps=first, ranks=0)
+    assert (one.steps_used, one.ranks) == ([first], [0])
+    with pytest.raises(tracediff.TracediffError, match="are not the first and the last step"):
+        tracediff.load(samples[0], steps="6..7")
 
 
 @pytest.mark.slow

@@ -206,7 +206,7 @@ def test_without_a_gpu_no_state_is_called_idle(tmp_path):
 
 
 def test_ranks_say_that_there_is_one_only(comparison):
-    assert "Only one rank" in charts.ranks(comparison).layout.annotations[0].text
+    assert "No set has several ranks" in charts.ranks(comparison).layout.annotations[0].text
 
 
 def test_launches_count_the_calls(comparison):

@@ -266,3 +266,13 @@ def test_odd_numbers_are_one_line_in_collect(name):
         with pytest.raises(TracediffError) as caught:
             parser().parse_args([f"{name}={value}"])
         assert len(str(caught.value)) < 400
+
+
+def test_a_mistyped_option_is_likened_to_present_ones():
+    output = run("compare", EAGER, COMPILED, "--steps", "6").output
+    assert "'--step'" in output
+    assert "--instances" not in output
+
+
+def test_a_view_of_the_work_has_no_device():
+    assert "leave out --device" in run("compare", EAGER, COMPILED, "--by", "op", "--device", "cpu").output

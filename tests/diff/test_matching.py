@@ -326,6 +326,12 @@ def test_explain_says_how_and_why(tmp_path):
     assert "1 × gemm_b below aten::mm, 7.00 µs" in text
     with pytest.raises(TracediffError, match="no kernel or operator is called 'nothing'"):
         explain(comparison, "nothing")
+    with pytest.raises(TracediffError, match="'aten::mn'; did you mean aten::mm"):
+        explain(comparison, "aten::mn")
+    assert explain(comparison, "cudaLaunchKernel").splitlines() == [
+        "cudaLaunchKernel: no work that is matched; on the host, per step:",
+        "  1 × cudaLaunchKernel, 2.00 → 2.00 µs, of which itself 2.00 → 2.00 µs",
+    ]
 
 
 def test_explain_adds_up_what_is_alike(tmp_path):

@@ -20,7 +20,7 @@ from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import GateSettings, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, quoted
 from tracediff.explain.compare import against_control, compare_sets, every_pair
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.model.selection import Selection
@@ -32,9 +32,9 @@ def load(
     path: Where,
     *,
     label: str | None = None,
-    ranks: Sequence[int] | None = None,
+    ranks: int | Sequence[int] | None = None,
     skip_first: int | None = None,
-    steps: tuple[int, int] | None = None,
+    steps: int | tuple[int, int] | None = None,
     step_marker: str | None = None,
     captures: Sequence[str | os.PathLike[str]] = (),
     torch_trace: str | os.PathLike[str] | None = None,
@@ -50,9 +50,9 @@ def load(
     Args:
         path: folder (searched below too), file, glob, zip archive, URL, or a list of these.
         label: its name in reports; by default the last part of its path.
-        ranks: only these.
+        ranks: only these, or this one.
         skip_first: leave out the first N steps of each file; by default the first of three or more.
-        steps: use the steps numbered first..last (inclusive) instead.
+        steps: use the steps numbered (first, last), inclusive, instead, or this one.
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
         captures: traces of the captures of the CUDA or HIP graphs that are replayed (docs/cuda-graphs.md); by default
             those in ``capture_traces/`` beside each trace.
@@ -66,10 +66,11 @@ def load(
         max_memory: read as many files at a time as fit into this many bytes, by estimate, but at least one.
 
     Raises:
-        TracediffError: nothing there, not a trace, no step left, a capture without graphs, or an unknown table.
+        TracediffError: nothing there, not a trace, no step left, a capture without graphs, an unknown table, or
+            ``steps`` that are no numbers.
     """
-    selection = Selection(skip_first, *steps) if steps is not None else Selection(skip_first)
-    selected_ranks = frozenset(ranks) if ranks is not None else None
+    selection = Selection(skip_first, *_first_and_last(steps)) if steps is not None else Selection(skip_first)
+    selected_ranks = frozenset([ranks] if isinstance(ranks, int) else ranks) if ranks is not None else None
     of_captures = tuple(os.fspath(capture) for capture in captures)
     log = os.fspath(torch_trace) if torch_trace is not None else None
     of_set = SetOptions(label, selected_ranks, selection, of_captures, log)
@@ -78,6 +79,14 @@ def load(
         (of_set,), step_marker, rules, tuple(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory
     )
     return load_sets([path], options)[0]
+
+
+def _first_and_last(steps: Any) -> tuple[int, int]:
+    """Of ``steps``, a number or two."""
+    both = (steps, steps) if isinstance(steps, int) else steps
+    if isinstance(both, str) or len(both) != 2 or not all(isinstance(number, int) for number in both):
+        raise TracediffError("steps", f"{quoted(str(steps))} are not the first and the last step", "give steps=(6, 9)")
+    return both[0], both[1]
 
 
 def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: Sequence[str] = ()) -> int:
@@ -169,7 +178,7 @@ def check(
     control: TraceSet | Where,
     test: TraceSet | Where,
     *,
-    max_regression: str = "5%",
+    max_regression: str | float = "5%",
     min_delta: str = "0us",
     limits: Sequence[str] = (),
     allow: Sequence[str] = (),
@@ -184,7 +193,8 @@ def check(
 
     Args:
         control, test: what `load` returned, or whatever it takes.
-        max_regression, min_delta: relative and absolute growth of the step time that is allowed, such as "3%", "50us".
+        max_regression, min_delta: relative and absolute growth of the step time that is allowed, such as "3%" or 0.03,
+            and "50us".
         limits: further limits, such as "memory=2%,16MB" or "op:aten::copy_*=0%,20us".
         allow: cautions under which to judge all the same, such as "gpu" or "single-run".
         paired, assume_run_cv, equivalence_band, noise_floor: as for `compare`.
@@ -193,7 +203,7 @@ def check(
         TracediffError: as for `load`; or a limit or caution that does not exist.
     """
     settings = GateSettings(
-        max_regression=parse_relative(max_regression, "max_regression"),
+        max_regression=parse_relative(str(max_regression), "max_regression"),
         min_delta=parse_absolute(min_delta, "us", "min_delta"),
         limits=merged([parse_limit(limit) for limit in limits]),
         allow=allowed(allow, "allow"),

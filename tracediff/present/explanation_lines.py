@@ -56,7 +56,7 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
 
     Attributes:
         unit: of all times. heads: of the columns: what changed, all of its time in the period, its part of the change.
-        closing: what is unexplained.
+        closing: what is unexplained. note: what the effect is, where it is not all of a line's change; else empty.
     """
 
     unit: str
@@ -64,6 +64,7 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
+    note: str = ""
 
 
 def direction(delta_us: float) -> str:
@@ -101,7 +102,9 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     period = explanation.period
     why = "Why" if explanation.profiled else f"Why ({period} without the profiler)"
     heads = why, f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
-    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+    differs = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
+    note = f"effect: what the {period} waits for of the change; the rest overlaps other work" if differs else ""
+    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total, note=note)
 
 
 def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:

@@ -34,13 +34,14 @@ def side_names(comparison: Comparison) -> Pair[str]:
 
 
 def _common_start(names: Pair[str]) -> int:
-    """How many characters both names begin with, up to a separator."""
-    same = 0
+    """How many characters both names begin with, up to a separator; a number keeps the word before it."""
+    places = [0]
     for k, (control, test) in enumerate(zip(*names, strict=False), 1):
         if control != test:
             break
-        same = k if control in SEPARATORS else same
-    return same
+        places += [k] if control in SEPARATORS else []
+    rests = names.map(lambda name: name[places[-1] :])
+    return places[-2] if len(places) > 1 and all(map(str.isdigit, rests)) else places[-1]
 
 
 def spread(comparison: Comparison) -> str:

@@ -11,8 +11,8 @@ from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
-from tracediff.errors import TracediffError, printable, quoted
-from tracediff.formatting import change, count, plural, time
+from tracediff.errors import TracediffError, did_you_mean, printable, quoted
+from tracediff.formatting import change, count, counts, plural, time
 from tracediff.pair import SIDES, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -36,18 +36,14 @@ WHY = {
 
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one; or its
-    family, as ``gemm kernels``), the largest first.
+    family, as ``gemm kernels``), the largest first; of an operation of the host that does none, its times.
 
     Raises:
-        TracediffError: no work of that name.
+        TracediffError: nothing has that name.
     """
     groups = [g for g in comparison.work.groups if any(_called(m, name) for side in g.members for m in side)]
     if not groups:
-        raise TracediffError(
-            "NAME",
-            f"no kernel or operator is called {quoted(name)}",
-            "list the names with compare --by kernel; --events lists events of any name",
-        )
+        return _text(_on_host(comparison, name, most))
     times = total(g.time for g in groups).map(comparison.us)
     lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} per step"]
     instances = _instances(groups)
@@ -55,7 +51,28 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
         lines += ["", *_described(comparison, alike)]
     if more := sum(map(len, instances[most:])):
         lines += ["", f"{more:,} more groups (--top)"]
+    return _text(lines)
+
+
+def _text(lines: Sequence[str]) -> str:
     return "".join(f"{log_line(printable(line))}\n" for line in lines)
+
+
+def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
+    """The times of the host's operations called ``name``."""
+    named = sorted(
+        (op for op in comparison.ops if name in op.name or name in op.raw_name), key=lambda op: -sum(op.total)
+    )
+    if not named:
+        names = {work for op in comparison.ops for work in (op.name, op.raw_name)}
+        hint = did_you_mean(name, names, "list the names with compare --by kernel or --device cpu")
+        raise TracediffError("NAME", f"no kernel or operator is called {quoted(name)}", hint)
+    lines = [f"{name}: no work that is matched; on the host, per step:"]
+    for op in named[:most]:
+        times = op.total.map(comparison.us), op.self_time.map(comparison.us)
+        number = counts(*op.count.map(comparison.number))
+        lines.append(f"  {number} × {op.name}, {change(*times[0])}, of which itself {change(*times[1])}")
+    return [*lines, *([f"{len(named) - most:,} more (--top)"] if len(named) > most else [])]
 
 
 def _instances(groups: Sequence[Group]) -> list[list[Group]]:

@@ -78,7 +78,8 @@ def _explanation(comparison: Comparison) -> list[str]:
         [escaped(line.label), line.times, line.step, escaped(line.because)] for line in (*causes.lines, causes.total)
     ]
     _, *table = table_lines([""] * 4, "lrrl", lines)
-    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
+    note = [causes.note, ""] if causes.note else []
+    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, "", *note]
 
 
 def _remarks(title: str, remarks: list[str]) -> list[str]:

@@ -309,7 +309,7 @@ def explanation(
         _add(table, cells, Text(label), Text(text, style="dim"), is_wide=is_wide)
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
     table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
-    return [table, Text()]
+    return [table, *(_dim(causes.note) or [Text()])]
 
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:

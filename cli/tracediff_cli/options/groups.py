@@ -142,6 +142,15 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose ``--help`` has one section per group of options, and that writes over nothing that it reads."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; a mistyped option is likened to the present ones only."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            former_names = {name for param in self.params if getattr(param, "hidden", False) for name in param.opts}
+            alike = [name for name in error.possibilities or () if name not in former_names]
+            raise click.NoSuchOption(error.option_name, possibilities=alike, ctx=ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command.
 

@@ -87,7 +87,7 @@ def _explanation(context: PageContext) -> list[Any]:
     ]
     caption = f"Why the {context.comparison.explanation.period} changed"
     table = html.Div(components.table([*sums.heads, ""], cells, caption, kind="sums why"), className="closing")
-    return [table]
+    return [table, *([html.P(sums.note, className="facts")] if sums.note else [])]
 
 
 def _linked(context: PageContext, name: str, label: str = "") -> Any:
@@ -137,7 +137,7 @@ def _module(context: PageContext) -> list[Any]:
     """The module with the largest added time, as a link to its row."""
     rows = [row for row in table_rows(context.comparison, "modules") if row.cells["name"] != UNKNOWN]
     if not rows:
-        return ["unknown: the traces contain no modules (record them with with_stack=True)"]
+        return ["unknown: the traces contain no modules (with_stack=True records those that Python code calls)"]
     if rows[0].cells["delta_us"] <= 0:
         return ["none: no module became slower; ", _link(context, "modules", "", "all modules")]
     cells = rows[0].cells

@@ -122,7 +122,7 @@ def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
     sides = sides_of(subject)
     if max(len(side.ranks) for side in sides) < 2:
-        return empty(theme, "Only one rank: there are no ranks to compare.")
+        return empty(theme, "No set has several ranks to compare.")
     cells = [_cells(side) for side in sides]
     columns = _columns(cells)
     if not columns:
