@@ -72,6 +72,24 @@ def test_work_is_of_the_line_of_its_operator_and_backward_work_of_the_forward_on
     }
 
 
+def test_on_a_host_backward_work_is_of_no_line_that_calls_backward(tmp_path):
+    """On a CPU, backward() works in the thread of its caller; a backward function of the program has its own line."""
+    node = "autograd::engine::evaluate_function: {}"
+    events = [
+        step(1, 0, 90),
+        python("/home/u/train.py(3): step", 0, 88, 1),
+        python("/home/u/model.py(12): forward", 1, 20, 2, parent=1),
+        *launched("aten::addmm", 2, 1, **{"Sequence number": 7}),
+        *launched("aten::relu", 12, 2, **{"Sequence number": 8}),
+        op(node.format("AddmmBackward0"), 40, 12, **{"Sequence number": 7}),
+        *launched("aten::mm", 42, 3),
+        op(node.format("OwnBackward"), 60, 20, **{"Sequence number": 8}),
+        python("/home/u/model.py(30): backward", 61, 18, 3, parent=1),
+        *launched("aten::sub", 62, 4),
+    ]
+    assert lines(tmp_path, events) == {"model.py(12): forward": 3, "model.py(30): backward": 1}
+
+
 def test_a_line_of_the_explanation_names_its_line_of_code(tmp_path):
     def side(took):
         events = [step(1, 0, 30), python("/home/u/train.py(12): forward", 0, 25, 1), *launched("aten::mm", 2, 1)]
