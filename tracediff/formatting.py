@@ -187,6 +187,11 @@ def multiple(ratio: float, what: str) -> str:
     return f"{times(ratio)} × the {what}" if ratio >= 1 else f"{100 * ratio:.3g} % of the {what}"
 
 
+def about(ratio: float, what: str) -> str:
+    """``about 16 × the work``, of what is a mean of several ratios."""
+    return f"about {multiple(float(f'{ratio:.2g}'), what)}"
+
+
 def percent_number(share: float) -> str:
     """`percent` without the symbol %."""
     return _signless_zero(f"{100 * share:,.{_percent_decimals(share)}f}")

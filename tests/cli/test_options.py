@@ -276,3 +276,16 @@ def test_a_mistyped_option_is_likened_to_present_ones():
 
 def test_a_view_of_the_work_has_no_device():
     assert "leave out --device" in run("compare", EAGER, COMPILED, "--by", "op", "--device", "cpu").output
+
+
+@pytest.mark.parametrize(
+    ("options", "title"),
+    [
+        (["--step", "ctrl=2", "--step", "test=3"], "t step 2 → t step 3"),
+        ([], "control: t → test: t"),
+    ],
+)
+def test_sets_of_one_name_are_told_apart_by_what_is_compared_of_them(tmp_path, options, title):
+    events = [event for k in (1, 2, 3) for event in (step(k, 100 * k, 90), op("aten::mm", 100 * k + 10, 50))]
+    path = write(tmp_path / "t.json", document(events))
+    assert run("compare", path, path, *options).output.startswith(title)

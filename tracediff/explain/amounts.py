@@ -85,12 +85,12 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
     return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
 
 
-def is_outweighed(leaves: Leaves, measured: Int64, among: Int64) -> bool:
-    """Whether work of one side only, ``among`` leaves of the families of ``measured`` ones, turns how much more these
-    are into less, or the other way round.
+def is_outweighed(leaves: Leaves, measured: Int64, candidates: Int64) -> bool:
+    """Whether work of one side only, of ``candidates`` in the families of the ``measured`` leaves, turns how much more
+    these are into less, or the other way round.
     """
     families = {leaves.chains[i][:2] for i in measured.tolist()}
-    lone = [i for i in among.tolist() if not leaves.total[:, i].all() and leaves.chains[i][:2] in families]
+    lone = [i for i in candidates.tolist() if not leaves.total[:, i].all() and leaves.chains[i][:2] in families]
     ratios = np.log(leaves.ratio[measured].astype(float))
     effect = float((logarithmic_mean(*leaves.total[:, measured]) * ratios).sum())
     return effect * (effect + float((leaves.total[1, lone] - leaves.total[0, lone]).sum())) < 0

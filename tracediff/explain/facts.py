@@ -20,7 +20,7 @@ from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import ARROW, change, counts, multiple, percent, plural, time, times, with_more
+from tracediff.formatting import ARROW, about, change, counts, multiple, percent, plural, time, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
@@ -248,10 +248,10 @@ def _amounts(
             by_unit[unit] += float(effect)
         unit = max(by_unit, key=lambda u: by_unit[u])
         alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
-        about = "" if alike >= thresholds.KNOWN_AMOUNT * gross else "about "
+        how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
         extent = f"known for {percent(part)} of the {WORDS[label]}"
-        text = f"the work differs: {test} does {about}{multiple(exp(median), unit)} in what differs ({extent}){example}"
+        text = f"the work differs: {test} does {how_much(exp(median), unit)} in what differs ({extent}){example}"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 

@@ -26,7 +26,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, count, counts_of, multiple, percent, times
+from tracediff.formatting import ARROW, about, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import OTHER
 
 
@@ -262,8 +262,8 @@ def what_happened(
         return f"{as_much}{known_note}{pace if changed else ''}"
     per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
-    about = "about " if amount.unit == WORK else ""  # a mean of several units
-    return f"{about}{multiple(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
+    how_much = about if amount.unit == WORK else multiple
+    return f"{how_much(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
@@ -273,7 +273,8 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     if is_same and calls.all() and abs(log(calls[1] / calls[0])) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = _pace(longer, f", {times(longer)} × as long") if changed else ""
-        return f"as many calls ({count(float(calls[1]))}){pace}"
+        control, test = map(float, calls)
+        return (f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")) + pace
     against = (calls[1] - calls[0]) * (longer - 1) < 0
     other = f", but {'longer' if longer > 1 else 'shorter'} ones" if against else ""
     return counts_of(float(calls[0]), float(calls[1]), "calls") + other

@@ -60,19 +60,17 @@ def _text(lines: Sequence[str]) -> str:
 
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
     """The times of the host's operations called ``name``."""
-    named = sorted(
-        (op for op in comparison.ops if name in op.name or name in op.raw_name), key=lambda op: -sum(op.total)
-    )
-    if not named:
+    ops = sorted((op for op in comparison.ops if name in op.name or name in op.raw_name), key=lambda op: -sum(op.total))
+    if not ops:
         names = {work for op in comparison.ops for work in (op.name, op.raw_name)}
         hint = did_you_mean(name, names, "list the names with compare --by kernel or --device cpu")
         raise TracediffError("NAME", f"no kernel or operator is called {quoted(name)}", hint)
     lines = [f"{name}: no work that is matched; on the host, per step:"]
-    for op in named[:most]:
+    for op in ops[:most]:
         times = op.total.map(comparison.us), op.self_time.map(comparison.us)
         number = counts(*op.count.map(comparison.number))
         lines.append(f"  {number} × {op.name}, {change(*times[0])}, of which itself {change(*times[1])}")
-    return [*lines, *([f"{len(named) - most:,} more (--top)"] if len(named) > most else [])]
+    return [*lines, *([f"{len(ops) - most:,} more (--top)"] if len(ops) > most else [])]
 
 
 def _instances(groups: Sequence[Group]) -> list[list[Group]]:
