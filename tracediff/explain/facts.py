@@ -20,7 +20,7 @@ from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import ARROW, about, change, counts, multiple, percent, plural, time, times, with_more
+from tracediff.formatting import ARROW, about, change, count, counts, multiple, percent, plural, time, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
@@ -32,6 +32,7 @@ GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
 ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
+SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
 UNIFORM = "uniform"
 
 NO_MEASURE = ("calls", "events", "")
@@ -107,7 +108,7 @@ def facts_of(
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
         *_backlog(sides),
         *_late_start(leaves),
-        *program,
+        *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
         *by_sizes,
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
@@ -289,9 +290,12 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return _unknown(leaves)
     one_sided = _one_sided(trees, sides)
     if common(outer) >= thresholds.SAME_PROGRAM:
+        both, every = map(count, agreeing(outer))
+        number = f"all {every}" if both == every else f"{both} of {every}"
+        text = f"the same program: {number} outermost operator calls agree"
         if one_sided:
-            return [Fact(ONE_SIDED, f"operators {one_sided}")]
-        return [] if any(stand_ins) else _same_calls(trees)
+            return [Fact(SAME_PROGRAM, text), Fact(ONE_SIDED, f"operators {one_sided}")]
+        return (not any(stand_ins) and _same_calls(trees)) or [Fact(SAME_PROGRAM, text)]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -358,7 +362,10 @@ def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> st
 
 
 def _unknown(leaves: Leaves) -> list[Fact]:
-    """unknown-work: neither operators nor amounts decide whether it is the same work."""
+    """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
+    if _does_as_much(leaves):
+        part = percent(float(_measured(leaves, WORDS)[0].sum()))
+        return [Fact(AS_MUCH, f"as much work on both sides, as far as it is known ({part} of the time)")]
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
@@ -422,8 +429,14 @@ def _does_as_much(leaves: Leaves) -> bool:
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
     """The part (0–1) of all calls that both sides make, where control made ``factor`` times as many."""
+    both, every = agreeing(sides, factor)
+    return both / max(every, 1e-9)
+
+
+def agreeing(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> tuple[float, float]:
+    """(calls that both sides make, those of either), where control made ``factor`` times as many."""
     pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in sides[0].keys() | sides[1].keys()]
-    return sum(map(min, pairs)) / max(sum(map(max, pairs)), 1e-9)
+    return sum(map(min, pairs)), sum(map(max, pairs))
 
 
 def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:

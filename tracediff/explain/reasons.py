@@ -70,8 +70,8 @@ def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
     """
     took = f"in {side} ({time(single.longest.ns / 1000)})"
     if single.longest.following:
-        before = f"before {call_role(single.longest.following)} in {side}"
-        return Reason("single", f"mostly {time(single.longest.ns / 1000)} {before}, one of {counted(single.events)}")
+        before = f"mostly {time(single.longest.ns / 1000)} before {call_role(single.longest.following)}"
+        return Reason("single", f"{before}; in {side}, one of {counted(single.events)}")
     if single.events > 1:
         return Reason("single", f"mostly one of {counted(single.events)} {took}")
     others = f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"

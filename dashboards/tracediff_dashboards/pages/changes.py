@@ -96,8 +96,8 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
     options = [{"label": column.heading(names), "value": key} for key, column in OF_TABS[view.tab].items()]
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
-    more = f", the {bounds.SEARCHED_ROWS:,} largest changes" if len(rows) == bounds.SEARCHED_ROWS else ""
-    caption = f"{len(rows):,} rows{more}, the slowest first; counts and {times} per step"
+    more = " of many" if len(rows) == bounds.SEARCHED_ROWS else ""
+    caption = f"{len(rows):,} rows{more}, the largest change first; counts and {times} per step"
     return html.Div(
         [
             html.Span(caption, id="rows", title=caption, className="facts"),

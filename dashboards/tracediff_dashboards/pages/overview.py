@@ -104,9 +104,8 @@ def _changes(context: PageContext) -> list[Any]:
     tables = []
     for section in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
         if section.rows:
-            lines = sorted(section.rows, key=lambda line: -line.delta_us)
-            names = [_linked(context, line.name) for line in lines]
-            tables.append(components.changes(lines, section.title, side_names(context.whole), names=names))
+            names = [_linked(context, line.name) for line in section.rows]
+            tables.append(components.changes(section.rows, section.title, side_names(context.whole), names=names))
     if not tables:
         return [
             html.P(
@@ -138,11 +137,12 @@ def _module(context: PageContext) -> list[Any]:
     rows = [row for row in table_rows(context.comparison, "modules") if row.cells["name"] != UNKNOWN]
     if not rows:
         return ["unknown: the traces contain no modules (with_stack=True records those that Python code calls)"]
-    if rows[0].cells["delta_us"] <= 0:
+    slowest = max(rows, key=lambda row: row.cells["delta_us"])
+    if slowest.cells["delta_us"] <= 0:
         return ["none: no module became slower; ", _link(context, "modules", "", "all modules")]
-    cells = rows[0].cells
+    cells = slowest.cells
     instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
-    link = _link(context, "modules", rows[0].key, components.name(cells["name"]))
+    link = _link(context, "modules", slowest.key, components.name(cells["name"]))
     return [link, f"{instances}: {_times(cells['control_us'], cells['test_us'])}"]
 
 

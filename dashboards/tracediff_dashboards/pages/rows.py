@@ -43,13 +43,12 @@ class TableRow(Struct, frozen=True):
 
 
 def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
-    """The rows of a tab, the largest added time first."""
+    """The rows of a tab, the largest change first."""
     keys: set[str] = set()
     rows = []
     schema = SCHEMAS[tab]
     names = [column.name for column in schema.of[GRID]]
-    items = islice(_items(comparison, tab), bounds.SEARCHED_ROWS)
-    for item in sorted(items, key=lambda item: -item.delta):
+    for item in islice(_items(comparison, tab), bounds.SEARCHED_ROWS):
         key = _key(_identity(item, tab))
         while key in keys:  # another row has the same identity
             key = _key((key,))
