@@ -9,6 +9,7 @@ from rich.console import Console
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.sections import changed_work
 from tracediff.profile.analyses.leaf_keys import CALLEE
 from tracediff.report.to_terminal import explanation as why_lines
@@ -145,6 +146,26 @@ def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
     text = facts(comparison)["work-differs"]
     assert text.startswith("the work differs: after does about 8 × the FLOPs in what differs (known for ")
     assert text.endswith(", such as aten::bmm [2,64,128] → [2,64,1024]")
+
+
+def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ranks_it_is(tmp_path):
+    """Of two ranks with twelve products each, one has three times the batch in after, and takes three times as long."""
+
+    def rank(batch):
+        shapes = {"Input Dims": [[batch, 64], [64, 64]], "Input type": ["float", "float"]}
+        return [step(1, 0, 300 * batch), *(op("aten::mm", 20 * batch * i, 10 * batch, **shapes) for i in range(12))]
+
+    for name, batches in (("before", (64, 64)), ("after", (64, 192))):
+        for number, batch in enumerate(batches):
+            about = {"rank": number, "world_size": 2}
+            write(tmp_path / name / f"rank{number}.json", document(rank(batch), distributedInfo=about))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
+    assert facts(comparison)["work-differs"].startswith("the work differs: after does 2 × the FLOPs in what differs")
+    assert explanation_table(comparison.explanation).heads[0] == "Why (slowest rank)"
+    assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
+    assert (
+        "rank 0, the slowest; work: the mean) → ranks 0–1 (step: rank 1, the slowest" in answer_of(comparison).setting
+    )
 
 
 def test_compiled_code_of_one_side_is_a_fact(tmp_path):

@@ -152,6 +152,7 @@ class Explanation:
         root: the whole tree. leaves: what it is built from.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
+        ranks: of how many ranks it explains the slowest.
     """
 
     facts: tuple[Fact, ...]
@@ -164,6 +165,7 @@ class Explanation:
     period: str = "step"
     profiled: bool = True
     exposed: str = ""
+    ranks: int = 1
 
     @property
     def rest_us(self) -> float:
@@ -230,6 +232,7 @@ def explain(compared: Compared) -> Explanation:
         leaves=leaves,
         period="file" if all(side.whole_file for side in compared.sides) else "step",
         profiled=leaves is profiled,
+        ranks=max(len(side.ranks) for side in compared.sides),
     )
 
 

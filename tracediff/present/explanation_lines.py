@@ -100,8 +100,9 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         because=CLOSED,
     )
     period = explanation.period
-    why = "Why" if explanation.profiled else f"Why ({period} without the profiler)"
-    heads = why, f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
+    what = "" if explanation.profiled else f"{period} without the profiler"
+    what = ", ".join(filter(None, (what, "slowest rank" if explanation.ranks > 1 else "")))
+    heads = f"Why ({what})" if what else "Why", f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
     differs = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
     note = f"effect: what the {period} waits for of the change; the rest overlaps other work" if differs else ""
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total, note=note)

@@ -188,9 +188,11 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     others = [line for line in sums if line not in changed]
     families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
     of_families = sum(row.name in families for row in rows)
+    ranks = comparison.explanation.ranks if comparison.explanation is not None else 1
+    of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
     grouping = "operator" if not of_families else "family" if of_families == len(rows) else "operator or family"
     return Sums(
-        title=f"GPU work by {grouping}" if has_gpu else "Operators (self time)",
+        title=f"GPU work by {grouping}{of_ranks}" if has_gpu else f"Operators (self time){of_ranks}",
         rows=[*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
         whole=_together(comparison, "all GPU work" if has_gpu else "all operators", sums),
         unit=with_digits(time_unit(steps), changes),
