@@ -10,10 +10,12 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.next_command import LATE_RANKS, next_command
 from tracediff.present.sections import changed_work
 from tracediff.profile.analyses.leaf_keys import CALLEE
 from tracediff.report.to_terminal import explanation as why_lines
 
+WAITING = "c10d::allreduce_"
 SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
 SAME = [op("aten::mm", 10 + 1000 * i, 900, **SQUARE) for i in range(12)]
 SAME += [op("aten::view", 12_000 + 10 * i, 1) for i in range(200)]
@@ -166,6 +168,19 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
     assert (
         "rank 0, the slowest; work: the mean) → ranks 0–1 (step: rank 1, the slowest" in answer_of(comparison).setting
     )
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_waiting_for_ranks_leads_to_those_that_are_waited_for(tmp_path, ranks):
+    for name, took in (("before", 100), ("after", 9_000)):
+        for rank in range(ranks):
+            events = [step(1, 0, 30_000), *SAME[:12], op("c10d::allreduce_", 15_000, took)]
+            about = {"rank": rank, "world_size": ranks}
+            write(tmp_path / name / f"rank{rank}.json", document(events, distributedInfo=about))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
+    following = next_command(comparison, "tracediff compare before after")
+    assert following == f"tracediff {['explain', 'compare'][ranks - 1]} before after {[WAITING, LATE_RANKS][ranks - 1]}"
+    assert comparison.explanation.causes[0].what == "includes waiting for other ranks"
 
 
 def test_compiled_code_of_one_side_is_a_fact(tmp_path):

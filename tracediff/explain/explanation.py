@@ -25,6 +25,7 @@ from tracediff.explain.lines import (
     Line,
     label_of,
     lines_of,
+    waits_for_ranks,
     what_happened,
 )
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
@@ -32,9 +33,7 @@ from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.runtimes import is_communication
 
 NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
@@ -303,7 +302,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more
-    if is_communication(node.label) or COMMUNICATION in line.chain:
+    if waits_for_ranks(line.chain):
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]

@@ -27,7 +27,8 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, about, counts_of, multiple, percent, plural, times
-from tracediff.profile.kernels.families import OTHER
+from tracediff.profile.kernels.families import COMMUNICATION, OTHER
+from tracediff.runtimes import is_communication
 
 
 class Amount(Struct, frozen=True):
@@ -173,6 +174,11 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
         if off <= thresholds.UNIFORM * movement:
             return True
     return abs(largest.work) < thresholds.LARGEST_CHILD * movement
+
+
+def waits_for_ranks(chain: tuple[str, ...]) -> bool:
+    """Whether what has these labels is communication, in which ranks wait for one another."""
+    return COMMUNICATION in chain or is_communication(chain[-1])
 
 
 def label_of(line: Line) -> str:

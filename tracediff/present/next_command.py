@@ -9,11 +9,13 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
+from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
 from tracediff.present.answer import same_gpu_work
 from tracediff.present.explanation_lines import visible_causes
 from tracediff.present.sections import changed_work
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.runtimes import call_role
 
 PARTS = {
@@ -23,6 +25,7 @@ PARTS = {
     OPERATORS: "--device cpu",
 }
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
+LATE_RANKS = "--table stragglers"
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
@@ -31,7 +34,8 @@ MORE_RUNS = "record more runs per side"
 
 def next_command(comparison: Comparison, command: str) -> str | None:
     """``command``, which compared the sides, with what looks closer: at the first row of changed work, or where the
-    first line is of the host, at its events or their table; None if nothing changed.
+    first line is of the host, at its events or their table, or at the ranks that others wait for; None if nothing
+    changed.
     """
     explanation = comparison.explanation
     if explanation is None:
@@ -48,12 +52,15 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(visible_causes(explanation)), None)
     changed = [row.name for row in changed_work(comparison, 1).rows[:1]]
+    several = explanation.ranks > 1 and any(group.family == COMMUNICATION for group in comparison.work.groups)
+    if several and first is not None and waits_for_ranks(first.chain):
+        return f"{command} {LATE_RANKS}"
     if first is not None and (first.chain[0] == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
-        return f"{command} {PARTS.get(''.join(first.chain[1:2]), '--table critical')}"
+        return f"{command} {PARTS.get(''.join(first.chain[1:2]), LATE_RANKS if several else '--table critical')}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
