@@ -2,7 +2,10 @@
 
 import pytest
 
+from tracediff.aggregate.averages import SetTable
+from tracediff.diff.accounts import compare_table
 from tracediff.diff.views import moved_lines
+from tracediff.profile.tables.critical import CRITICAL
 
 
 @pytest.mark.parametrize(
@@ -22,3 +25,31 @@ from tracediff.diff.views import moved_lines
 def test_lines(control, test, moved):
     assert moved_lines(control, test) == moved
     assert moved_lines(test, control) == {new: old for old, new in moved.items()}
+
+
+def of_table(*rows):
+    """Rows of the critical path: kind, name → ns on the path and in the period."""
+    return SetTable(CRITICAL, 1, {key: [ns] * len(CRITICAL.columns) for key, ns in rows})
+
+
+def joined(control, test):
+    return {row.key: tuple(row.values[0]) for row in compare_table(of_table(*control), of_table(*test), 1).rows}
+
+
+def test_rows_of_lines_that_moved_and_of_calls_of_two_vendors_are_one():
+    control = [
+        (("in Python", "module.py(10): call"), 5),
+        (("call", "cudaLaunchKernel"), 3),
+        (("call", "cuLaunchKernel"), 2),
+    ]
+    test = [(("in Python", "module.py(12): call"), 7), (("call", "hipLaunchKernel"), 4)]
+    assert joined(control, test) == {("in Python", "module.py(12): call"): (5, 7), ("call", "LaunchKernel"): (5, 4)}
+    assert joined(test, control) == {("in Python", "module.py(10): call"): (7, 5), ("call", "LaunchKernel"): (4, 5)}
+
+
+def test_calls_of_one_vendor_stay_apart():
+    control, test = (
+        [(("call", "cudaLaunchKernel"), 3)],
+        [(("call", "cudaLaunchKernel"), 2), (("call", "cuLaunchKernel"), 1)],
+    )
+    assert joined(control, test) == {("call", "cudaLaunchKernel"): (3, 2), ("call", "cuLaunchKernel"): (0, 1)}

@@ -4,7 +4,8 @@ kernels (every GPU event in one group); and further tables, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import chain
 from statistics import median
 
 import numpy as np
@@ -13,6 +14,7 @@ from msgspec import Struct
 from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
+from tracediff.diff.views import call_names, moved_lines
 from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
@@ -153,11 +155,18 @@ def compare_tables(control: dict[str, SetTable], test: dict[str, SetTable], scal
 
 
 def compare_table(control: SetTable, test: SetTable, scale: int) -> TableDiff:
-    """One table of both sets, on ``scale``, a multiple of their denominators."""
+    """One table of both sets, on ``scale``, a multiple of their denominators; lines of code that moved have one name,
+    as have calls of two vendors that do the same.
+    """
     schema = control.schema
     sides = Pair(control, test).map(
         lambda table: {key: [scale // table.denominator * n for n in row] for key, row in table.rows.items()}
     )
+    names = sides.map(lambda rows: {text for key in rows for text in key})
+    roles = call_names(chain(*names))
+    shared = {roles.get(name) for name in names.control & names.test}
+    calls = {name: role for name, role in roles.items() if role not in shared}
+    sides = Pair(_renamed(sides.control, calls | moved_lines(*names)), _renamed(sides.test, calls))
     none = [0] * len(schema.columns)
     rows = [
         TableRowDiff(key, tuple(map(Pair, sides.control.get(key, none), sides.test.get(key, none))))
@@ -167,3 +176,12 @@ def compare_table(control: SetTable, test: SetTable, scale: int) -> TableDiff:
         schema,
         tuple(sorted(rows, key=lambda r: (-abs(r.values[0].delta), -max(r.values[0]), r.key))),
     )
+
+
+def _renamed(rows: Mapping[tuple[str, ...], list[int]], names: Mapping[str, str]) -> dict[tuple[str, ...], list[int]]:
+    """``rows`` by the ``names`` of both sides; those of one name added up, as every column does."""
+    out: dict[tuple[str, ...], list[int]] = {}
+    for key, row in rows.items():
+        name = tuple(names.get(text, text) for text in key)
+        out[name] = [a + b for a, b in zip(out[name], row, strict=True)] if name in out else row
+    return out

@@ -23,6 +23,7 @@ from tracediff.pair import NONE, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
+from tracediff.runtimes import call_role
 
 NUMBER = late(r"\[\d+\]|(?<=\w)_\d+(?=/|$)|\.\d+(?=[./]|$)")
 """What distinguishes instances: ``Layer[3]``, the profiler's ``Layer_3``, and ``layers.3`` of qualified names."""
@@ -53,6 +54,15 @@ def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
         if len(before) == len(after):
             out |= {old: new for (_, old), (_, new) in zip(sorted(before), sorted(after), strict=True)}
     return out
+
+
+def call_names(names: Iterable[str]) -> dict[str, str]:
+    """Call → how both sides name it: as it is if all calls that do the same are named alike, else by what they do."""
+    by_role: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        if (role := call_role(name)) != name:
+            by_role[role].add(name)
+    return {name: name if len(alike) == 1 else role for role, alike in by_role.items() for name in alike}
 
 
 UNKNOWN = "(unknown)"

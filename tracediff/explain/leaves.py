@@ -5,8 +5,8 @@ each part of it runs for.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -20,14 +20,13 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.diff.views import every_instance, moved_lines, operators_of
+from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, match_name
 from tracediff.profile.placement.scopes import CODE
-from tracediff.runtimes import call_role
 
 Step = str | int
 """One level of a chain: a label, or the index of a group of matched work, which is one instance of the label above."""
@@ -331,15 +330,6 @@ def _replacement(group: Group, module: str) -> str:
         families = [family for family, _ in sorted(ns.items(), key=lambda item: (-item[1], item[0]))]
         sides.append(", ".join((*families[: bounds.PARTS_NAMED], *(["…"] if families[bounds.PARTS_NAMED :] else []))))
     return f"{sides[0] if sides[0] == sides[1] else ARROW.join(sides)} in {every_instance(module)}"
-
-
-def call_names(names: Iterable[str]) -> dict[str, str]:
-    """Call → how both sides name it: as it is if all calls that do the same are named alike, else by what they do."""
-    by_role: dict[str, set[str]] = defaultdict(set)
-    for name in names:
-        if (role := call_role(name)) != name:
-            by_role[role].add(name)
-    return {name: name if len(alike) == 1 else role for role, alike in by_role.items() for name in alike}
 
 
 def largest_kernel(members: Sequence[Member]) -> str:
