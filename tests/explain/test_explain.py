@@ -464,5 +464,5 @@ def test_graph_breaks_of_one_side_are_a_fact():
 @pytest.mark.parametrize(("family", "label"), [("copy", "other copy operators"), ("other", "other operators")])
 def test_what_is_paired_with_nothing_is_the_other_work_of_its_family(family, label):
     line = Line((OPERATORS, family), Node(UNPAIRED, 3))
-    rests = Rests({line.chain}, Pair(Counter(), Counter()))
+    rests = Rests({line.chain}, Pair(Counter(), Counter()), {})
     assert label_of(line) == rests.named(label_of(line), line, ()) == label

@@ -461,3 +461,16 @@ def test_what_runs_again_in_another_phase_is_said(tmp_path, sides, words):
     first = comparison.explanation.causes[0]
     assert first.label == "aten::addmm (gemm)"
     assert f"{words} the backward pass" in {reason.text for reason in first.reasons if reason.code == "phase"}
+
+
+def test_kernels_of_an_operator_that_does_work_of_two_families_are_named_by_theirs(tmp_path):
+    def backward(took):
+        events, begin = [step(1, 0, 20)], 100
+        for number in range(8):
+            name, ns = ("volta_sgemm_128x64_nn", 100) if number % 2 else ("implicit_convolve_sgemm", took)
+            events += launch(number, name, ns, begin, "aten::convolution_backward")
+            begin += ns
+        return events
+
+    comparison = compared(tmp_path, {"before": backward(100), "after": backward(600)})
+    assert [cause.label for cause in comparison.explanation.causes] == ["conv kernels of aten::convolution_backward"]

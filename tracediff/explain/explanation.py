@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -17,7 +18,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import calls_of, measure, node_amount
 from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
-from tracediff.explain.leaves import HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
+from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     CODE,
     UNKNOWN,
@@ -208,7 +209,7 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
-    rests = Rests(_without_event(lines.shown, leaves), _by_operator(compared.groups))
+    rests = Rests(_without_event(lines.shown, leaves), _by_operator(compared.groups), _families(compared.groups))
     return Explanation(
         facts=facts_of(
             profiled,
@@ -251,17 +252,23 @@ class Rests(Struct, frozen=True):
 
     Attributes:
         without_event: chains of the lines that lack an event which is a larger line. operators: of each side, operator
-            → the time of what it does, in all lines.
+            → the time of what it does, in all lines. families: operator → the families of its kernels.
     """
 
     without_event: set[Chain]
     operators: Pair[Counter[str]]
+    families: dict[str, set[str]]
 
     def named(self, label: str, line: Line, groups: Sequence[Group]) -> str:
         """``label``, of the work of ``groups``, with a word where that is not all that it is called after."""
         if line.chain in self.without_event:
             return f"other {label.removeprefix('other ')}"
-        return f"part of {label}" if self.has_more(line, groups) else label
+        if "([" in label or not self.has_more(line, groups):  # shapes say which part it is
+            return label
+        family = f" ({line.trail[1]})"
+        if label.endswith(family) and line.trail[0] == GPU and len(self.families.get(line.node.label, ())) > 1:
+            return f"{line.trail[1]} kernels of {label.removesuffix(family)}"
+        return f"part of {label}"
 
     def has_more(self, line: Line, groups: Sequence[Group]) -> bool:
         """Whether an operator that a line is called after does other work, too."""
@@ -282,6 +289,15 @@ def _by_operator(groups: Iterable[Group]) -> Pair[Counter[str]]:
             for member in members:
                 ns[match_name(member.op or member.name)] += member.ns
     return sides
+
+
+def _families(groups: Iterable[Group]) -> dict[str, set[str]]:
+    """Readable name of an operator → the families of what it launches."""
+    out: dict[str, set[str]] = defaultdict(set)
+    for group in groups:
+        for member in chain(*group.members):
+            out[display_name(match_name(member.op or ""))].add(group.family)
+    return out
 
 
 def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, rests: Rests) -> Cause:

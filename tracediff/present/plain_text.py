@@ -85,7 +85,7 @@ def _without_shapes(names: Sequence[str], width: int) -> Sequence[str]:
 
 def _forms(name: str) -> tuple[str, str, str]:
     """``name`` with all of its shapes, with the first one, and with none."""
-    return name, FIRST_SHAPE.sub(r"\1, …)", name), SHAPES.sub("", name)
+    return name, FIRST_SHAPE.sub(r"\1, …)", name), SHAPES.sub("(…)", name)
 
 
 def _halves(pairs: list[tuple[str, str]], room: int) -> list[str]:
