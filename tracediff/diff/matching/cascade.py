@@ -113,7 +113,7 @@ def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[Cal
             if item.op is not None:
                 by_call[_call_place(trees[side], item.node, item)][item.node].append(item)
         for key in wanting.keys() & by_call.keys():
-            matches = _filled(matches, wanting[key], by_call[key], trees, side)
+            _fill(matches, wanting[key], by_call[key], trees, side)
         matches = [match for match in matches if match[1]]
     leftover.take(matches)
     return matches
@@ -132,17 +132,16 @@ def _lack(trees: tuple[CallTree, CallTree], match: Match, side: int) -> int:
     return calls[1 - side] - calls[side]
 
 
-def _filled(
+def _fill(
     matches: list[Match], places: list[int], rest: dict[int, list[Item]], trees: tuple[CallTree, CallTree], side: int
-) -> list[Match]:
-    """``matches`` where those at ``places`` have the calls of ``rest`` (node → items of a side): each in turn the next,
-    or, where these are not as many, all in one group.
+) -> None:
+    """Give those of ``matches`` at ``places`` the calls of ``rest`` (node → items of a side): each in turn the next;
+    where these are not as many, all are one group, and the other places are left empty.
     """
-    out = list(matches)
     calls = {node: trees[side].calls[node].count * trees[1 - side].denominator for node in rest}
     lacks = [_lack(trees, matches[place], side) for place in places]
     if sum(calls.values()) > sum(lacks):
-        return out
+        return
     if list(calls.values()) == lacks:
         parts = [([place], [node]) for place, node in zip(places, rest, strict=True)]
     else:
@@ -155,11 +154,10 @@ def _filled(
             for k in (0, 1):
                 items[k].extend(both[k])
                 calls_of[k].extend(shared[k] if shared else ())
-            out[place] = ("op", [], [], None)
+            matches[place] = ("op", [], [], None)
         items[side].extend(item for node in nodes for item in rest[node])
         calls_of[side].extend(nodes)
-        out[group[0]] = ("op", *items, (tuple(calls_of[0]), tuple(calls_of[1])))
-    return out
+        matches[group[0]] = ("op", *items, (tuple(calls_of[0]), tuple(calls_of[1])))
 
 
 def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:
