@@ -352,6 +352,11 @@ def test_the_shapes_of_a_call_say_what_of_its_operator_a_line_is(tmp_path):
     assert comparison.explanation.causes[0].label == "aten::mm([64,64], [64,512])"
 
 
+def test_of_two_compiled_programs_the_operators_outside_say_little(tmp_path):
+    compiled = [op("CompiledFunction", 20_000, 20_000)]
+    assert "same-program" not in facts(compared(tmp_path, compiled, [*compiled, op("aten::add", 50_000, 10)]))
+
+
 def test_that_shapes_were_not_recorded_is_a_fact(tmp_path):
     for name, args in (("without", {}), ("with", SQUARE)):
         paths = []

@@ -292,10 +292,12 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     if common(outer) >= thresholds.SAME_PROGRAM:
         both, every = map(count, agreeing(outer))
         number = f"all {every}" if both == every else f"{both} of {every}"
-        text = f"the same program: {number} outermost operator calls agree"
-        if one_sided:
-            return [Fact(SAME_PROGRAM, text), Fact(ONE_SIDED, f"operators {one_sided}")]
-        return (not any(stand_ins) and _same_calls(trees)) or [Fact(SAME_PROGRAM, text)]
+        same = [Fact(SAME_PROGRAM, f"the same program: {number} outermost operator calls agree")]
+        if any(stand_ins):  # what these do is unknown
+            same = []
+        elif not one_sided:
+            same = _same_calls(trees) or same
+        return [*same, *([Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else [])]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
