@@ -78,14 +78,14 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
     has_ratio = leaves.ratio[mine] > 0
     if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
         return None
-    if is_outweighed(leaves, mine[has_ratio], mine):
+    if is_outweighed(leaves, mine, mine[has_ratio]):
         return None
     ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
     unit, *others = {*leaves.unit[mine][has_ratio]}
     return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
 
 
-def is_outweighed(leaves: Leaves, measured: Int64, candidates: Int64) -> bool:
+def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:
     """Whether work of one side only, of ``candidates`` in the families of the ``measured`` leaves, turns how much more
     these are into less, or the other way round.
     """

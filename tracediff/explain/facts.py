@@ -232,8 +232,7 @@ def _amounts(
     out = []
     for label in WORDS:
         parts, weights, ratios, units = _measured(leaves, (label,))
-        here, is_measured = map(np.flatnonzero, _is_measured(leaves, (label,)))
-        if not len(parts) or is_outweighed(leaves, is_measured, here):
+        if not len(parts) or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
             continue
         part = float(parts.sum())
         effects = weights * ratios

@@ -276,14 +276,14 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     """What happened to ``calls`` that take ``longer`` times as long; of many operators, whether the mean ratio
     ``is_same`` does not tell their number.
     """
-    if is_same and calls.all() and abs(log(calls[1] / calls[0])) <= thresholds.SAME_RATIO:
+    control, test = map(float, calls)
+    if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = _pace(longer, f", {times(longer)} × as long") if changed else ""
-        control, test = map(float, calls)
         return (f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")) + pace
-    against = (calls[1] - calls[0]) * (longer - 1) < 0
+    against = (test - control) * (longer - 1) < 0
     other = f", but {'longer' if longer > 1 else 'shorter'} ones" if against else ""
-    return counts_of(float(calls[0]), float(calls[1]), "calls") + other
+    return counts_of(control, test, "calls") + other
 
 
 def _pace(longer: float, slower: str) -> str:

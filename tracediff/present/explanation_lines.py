@@ -83,7 +83,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     moved = [*explanation.rests_us, *(cause.delta_us for cause in small), 0.0 if label else exposure_us]
     name = f"{len(small)} more and the rest" if small else "the rest"
     further = [(label, what, exposure_us)] if label else []
-    further.append((f"{name}{_both_ways(moved, explanation.scale_us, unit)}", "", sum(moved)))
+    further.append((f"{name}{_longer_and_shorter(moved, explanation.scale_us, unit)}", "", sum(moved)))
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [
         ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
@@ -100,12 +100,17 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         because=CLOSED,
     )
     period = explanation.period
-    what = "" if explanation.profiled else f"{period} without the profiler"
-    what = ", ".join(filter(None, (what, "slowest rank" if explanation.ranks > 1 else "")))
-    heads = f"Why ({what})" if what else "Why", f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
     differs = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
     note = f"effect: what the {period} waits for of the change; the rest overlaps other work" if differs else ""
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total, note=note)
+
+
+def _head(explanation: Explanation) -> str:
+    """``Why``, and of which step and rank."""
+    step = "" if explanation.profiled else f"{explanation.period} without the profiler"
+    of_which = ", ".join(filter(None, (step, "slowest rank" if explanation.ranks > 1 else "")))
+    return f"Why ({of_which})" if of_which else "Why"
 
 
 def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
@@ -120,7 +125,7 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
 
 
-def _both_ways(moved: Sequence[float], scale_us: float, unit: Unit) -> str:
+def _longer_and_shorter(moved: Sequence[float], scale_us: float, unit: Unit) -> str:
     """`` (+1.2, −0.9)``, what is longer and what is shorter, if both are worth a line; else empty."""
     longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
     if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:

@@ -20,7 +20,7 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
     matches: list[Match] = []
     alone: list[Match] = []
     levels: tuple[Callable[[], list[Match]], ...] = (
-        lambda: by_operator(leftover, trees, pairing),
+        lambda: _with_other_sizes(by_operator(leftover, trees, pairing), leftover, trees),
         lambda: _by_key(leftover, "module", _module_of_op),
         lambda: by_fusion(leftover, matches, trees),
         lambda: by_sequence(leftover),
@@ -32,8 +32,6 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
         matches += [match for match in level_matches if match[1] and match[2]]
         alone += [match for match in level_matches if not (match[1] and match[2])]
         leftover.take(level_matches)
-        if level is levels[0]:
-            matches = _with_other_sizes(matches, leftover, trees)
     matches = _with_rest_of_calls(matches, leftover)
     whole = sum(item.ns for item in (*control, *test))
     return [_placed(match, whole) for match in matches] + alone + _one_sided(leftover)
@@ -103,7 +101,9 @@ def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[Cal
     same place that only this side makes, if they are no more than it lacks: ranks and steps with batches of several
     sizes have the same calls of other sizes.
     """
-    for side, items in enumerate((leftover.control, leftover.test)):
+    unmatched = Leftover(leftover.control, leftover.test)
+    unmatched.take(matches)
+    for side, items in enumerate((unmatched.control, unmatched.test)):
         wanting: dict[Hashable, list[int]] = defaultdict(list)
         for place, match in enumerate(matches):
             if match[3] and _lack(trees, match, side) > 0:
@@ -114,8 +114,7 @@ def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[Cal
                 by_call[_call_place(trees[side], item.node, item)][item.node].append(item)
         for key in wanting.keys() & by_call.keys():
             _fill(matches, wanting[key], by_call[key], trees, side)
-        matches = [match for match in matches if match[1]]
-    leftover.take(matches)
+        matches = [match for match in matches if match[1] or match[2]]
     return matches
 
 

@@ -23,7 +23,7 @@ from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.profile import CallTable
-from tracediff.profile.placement.nesting import Lane, nearest, nearest_around, outermost
+from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
 from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 
@@ -99,7 +99,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     line = source_lines(trace, ops, lanes["python"])
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
-        is_caller = line == line[outermost(ops)]
+        is_caller = line == line[nearest(ops, ops.parent < 0)]
         forward_line = of_forward(trace, ops, scopes.phase, line)
         line = np.where((scopes.phase == BACKWARD) & is_caller & (forward_line >= 0), forward_line, line)
     del around, scope, scopes, name, shapes, number  # lanes are long, and memory is what bounds the size of a trace

@@ -120,14 +120,6 @@ def nearest_around(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
     return np.append(nearest(lane, mask), -1)[lane.parent]
 
 
-def outermost(lane: Lane) -> Int64:
-    """int64[n]: the position of the outermost scope that is or encloses each."""
-    top = np.where(lane.parent >= 0, lane.parent, np.arange(len(lane.parent)))
-    while not np.array_equal(further := top[top], top):
-        top = further
-    return top
-
-
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
     order = np.argsort(lane.depth, kind="stable")

@@ -97,12 +97,13 @@
 
   const TABLES = {
     ops: { details: opDetails, names: (table, row) => [row[table.position.raw_name]] },
-    groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member.raw_name) },
+    groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member[ofMember.raw_name]) },
   };
   const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
   const isTime = (column) => column.endsWith("_us"), isChange = (column) => column.startsWith("delta");
   const isNumber = (column) => column === "count" || isTime(column);
   const tables = {};
+  const ofMember = Object.fromEntries((data.members ?? []).map((name, k) => [name, k])); // the places of a member's columns
 
   class Table {
     constructor(place) {
@@ -134,11 +135,7 @@
 
     isText(column) { return !isNumber(column); }
 
-    // The members of both sides, each with its columns by name.
-    members(row) {
-      const named = (member) => Object.fromEntries(data.members.map((column, k) => [column, member[k]]));
-      return [row[this.position.control], row[this.position.test]].map((side) => side.map(named));
-    }
+    members(row) { return [row[this.position.control], row[this.position.test]]; }
 
     head() {
       const row = make("tr");
@@ -183,7 +180,7 @@
       this.haystack ??= this.source.rows.map((row) => {
         const words = this.source.words.map((column) => data.names[row[this.position[column]]] ?? "");
         if (this.key === "groups") {
-          for (const member of this.members(row).flat()) words.push(data.names[member.name], data.names[member.raw_name], data.names[member.op] ?? "");
+          for (const member of this.members(row).flat()) words.push(...["name", "raw_name", "op"].map((column) => data.names[member[ofMember[column]]] ?? ""));
         }
         return words.join("\n").toLowerCase();
       });
@@ -344,11 +341,11 @@
   // The groups that hold work of the name with this code.
   function partners(code) {
     const { source, position } = tables.groups, unit = source.unit;
-    const found = source.rows.filter((row) => tables.groups.members(row).flat().some((member) => member.raw_name === code || member.op === code));
+    const found = source.rows.filter((row) => tables.groups.members(row).flat().some((member) => member[ofMember.raw_name] === code || member[ofMember.op] === code));
     if (!found.length) return make("p", { textContent: "No group on this page contains it." });
     const list = make("ul");
     for (const row of found.slice(0, 20)) {
-      const [a, b] = tables.groups.members(row).map((side) => side.map((member) => data.names[member.name]));
+      const [a, b] = tables.groups.members(row).map((side) => side.map((member) => data.names[member[ofMember.name]]));
       const text = `${data.names[row[position.level]]}: ${a[0] ?? "–"} → ${b[0] ?? "–"}, ${plain(row[position.control_us], unit)} → ${plain(row[position.test_us], unit)} ${unit.name}`;
       const link = make("button", { type: "button" }, named(text));
       link.addEventListener("click", () => follow(link, "groups", data.names[row[position.name]], source.rows.indexOf(row)));
@@ -367,8 +364,9 @@
     const sides = make("div", { className: "sides" });
     table.members(row).forEach((side, k) => {
       const members = make("ul");
-      for (const one of side) {
-        members.append(make("li", {}, `${count(one.count)} × `, jump("ops", data.names[one.raw_name], data.names[one.name]), `, ${plain(one.us, unit)} ${unit.name}`));
+      for (const member of side) {
+        const [name, raw, times, us] = ["name", "raw_name", "count", "us"].map((column) => member[ofMember[column]]);
+        members.append(make("li", {}, `${count(times)} × `, jump("ops", data.names[raw], data.names[name]), `, ${plain(us, unit)} ${unit.name}`));
       }
       const more = row[position.all_members][k] - side.length;
       if (more > 0) members.append(make("li", { textContent: `and ${count(more)} smaller` }));
