@@ -1,11 +1,13 @@
 """Runs, ranks, cycles and the steps that are used."""
 
 import pytest
-from build_trace import document, op, step, write
+from build_trace import call, document, kernel, op, step, write
 
-from tracediff.aggregate.averages import op_average, step_average
+from tracediff.aggregate.averages import op_average, own_time, step_average
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
+from tracediff.explain.compare import compare_sets
+from tracediff.present.answer import answer_of
 from tracediff.profile.model.selection import Selection
 
 
@@ -121,3 +123,41 @@ def test_steps_are_chosen_by_a_number_or_a_range():
     for text in ("", "x", "1,2", "-1", "1..", "1..2..3", "9" * 5000):
         with pytest.raises(TracediffError, match="not a step or a range of steps"):
             Selection.parse(text)
+
+
+def gpu_rank(path, rank, compute_us, period_us=(1000, 1000, 1000)):
+    """A rank that computes, and then waits in a collective to the end of each step."""
+    events, start = [], 0
+    for n, period in enumerate(period_us):
+        events += [step(n, start, period), call("cudaLaunchKernel", start, 5, 2 * n)]
+        events += [call("cudaLaunchKernel", start + 5, 5, 2 * n + 1), kernel("sgemm", start + 10, compute_us, 2 * n)]
+        ready = start + 10 + compute_us
+        events.append(kernel("ncclDevKernel_AllReduce", ready, start + period - ready, 2 * n + 1))
+        start += period
+    write(path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": 2}))
+
+
+def test_of_ranks_that_keep_pace_the_one_that_the_others_wait_for_makes_the_steps(tmp_path):
+    """The periods of single steps differ by chance."""
+    gpu_rank(tmp_path, 0, compute_us=300, period_us=(1001, 1002, 1000))
+    gpu_rank(tmp_path, 1, compute_us=900, period_us=(1001, 1000, 1002))
+    steps = step_average(load(tmp_path)).runs["run 1"]
+    assert [(step.rank, own_time(step.states)) for step in steps] == [(1, 910_000)] * 2
+
+
+def test_a_slower_rank_makes_the_steps_although_it_waits(tmp_path):
+    gpu_rank(tmp_path, 0, compute_us=300, period_us=(1100, 1100, 1100))
+    gpu_rank(tmp_path, 1, compute_us=900)
+    assert {step.rank for step in step_average(load(tmp_path)).runs["run 1"]} == {0}
+
+
+def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
+    for name, late_us in (("even", 300), ("late", 900)):
+        for rank, compute_us in ((0, 300), (1, late_us)):
+            gpu_rank(tmp_path / name, rank, compute_us, period_us=[late_us + 100] * 3)
+    comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
+    assert answer_of(comparison).because.startswith("Because of gemm: sgemm (+600 µs)")
+    assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
+        "rank 1 of late keeps the others waiting: its own work takes 910.0 µs per step, the median rank's 310.0 µs"
+    ]
+    assert "ranks 0–1 (step: the slowest, rank 0 → rank 1; work: the mean)" in answer_of(comparison).setting

@@ -9,18 +9,20 @@ where it is shown.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import lcm
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
 from tracediff.arrays import distinct, grouped
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import GPU_STATES, STATES
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
@@ -28,6 +30,13 @@ from tracediff.runtimes import KERNEL, is_communication, is_host_collective
 
 ANNOTATION = "user_annotation"
 """Category of the host's collectives."""
+COMMUNICATING = "gpu_comm", f"op:{COMMUNICATION}"
+"""States in which a rank does nothing but communicate, with a GPU and without."""
+
+
+def own_time(states: Mapping[str, float]) -> float:
+    """What of the ``states`` of a step a rank does itself: all but waiting for others and communicating."""
+    return sum(time for state, time in states.items() if state not in COMMUNICATING)
 
 
 class UsedStep(Struct, frozen=True):
@@ -113,16 +122,31 @@ class SetTable(Struct, frozen=True):
 
 
 def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
-    """The used steps of ``run`` in order of number; of several ranks each step's slowest, the lowest rank where they
-    tie.
+    """The used steps of ``run`` in order of number; of several ranks each step's slowest. Ranks that take as long as it
+    over all steps keep pace with it, since they wait for one another: of these the one that waits least, as it is the
+    one that the others wait for; the lowest rank where they tie.
     """
-    slowest: dict[int, UsedStep] = {}
+    by_number: dict[int, list[UsedStep]] = defaultdict(list)
+    means: dict[int, float] = {}
     for rank in sorted(run.ranks):
-        for file, profile in enumerate(run.ranks[rank]):
-            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank, file):
-                if step.number not in slowest or step.period_ns > slowest[step.number].period_ns:
-                    slowest[step.number] = step
-    return [slowest[n] for n in sorted(slowest)]
+        steps = [
+            step
+            for file, profile in enumerate(run.ranks[rank])
+            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank, file)
+        ]
+        means[rank] = sum(step.period_ns for step in steps) / max(len(steps), 1)
+        for step in steps:
+            by_number[step.number].append(step)
+
+    def keeps_pace(step: UsedStep, slowest: UsedStep) -> bool:
+        both = means[step.rank], means[slowest.rank]
+        return step is slowest or min(both) >= (1 - thresholds.RANKS_ALIKE) * max(both)
+
+    latest = []
+    for _, steps in sorted(by_number.items()):
+        slowest = max(steps, key=lambda step: step.period_ns)
+        latest.append(max((s for s in steps if keeps_pace(s, slowest)), key=lambda step: own_time(step.states)))
+    return latest
 
 
 def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterator[UsedStep]:

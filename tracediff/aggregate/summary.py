@@ -5,7 +5,8 @@ comparison is made of two of them, an analysis of one.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from statistics import median_low
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from tracediff.aggregate.averages import (
     communication_us,
     kernel_average,
     op_average,
+    own_time,
     rank_states,
     step_average,
     table_average,
@@ -35,6 +37,14 @@ from tracediff.profile.tables.schema import OVER_RANKS
 
 if TYPE_CHECKING:
     from tracediff.ingest.torch_log import TorchLog
+
+
+class LateRank(NamedTuple):
+    """A rank, what it does itself in a step, and what the median rank does; in µs."""
+
+    rank: int
+    own_us: float
+    usual_us: float
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -83,6 +93,16 @@ class Side(Struct, frozen=True, kw_only=True):
         slowest = Counter(step.rank for steps in self.steps.values() for step in steps)
         rank, steps = max(slowest.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
         return rank if steps >= thresholds.USUALLY_SLOWEST * slowest.total() else None
+
+    @property
+    def late_rank(self) -> LateRank | None:
+        """The rank that the others wait for, if they keep pace with it and do much less themselves."""
+        periods = {rank: sum(states.values()) for rank, states in self.rank_states.items()}
+        if len(periods) < 2 or min(periods.values()) < (1 - thresholds.RANKS_ALIKE) * max(periods.values()):
+            return None
+        own = {rank: own_time(states) for rank, states in self.rank_states.items()}
+        late = LateRank(max(own, key=lambda rank: own[rank]), max(own.values()), median_low(own.values()))
+        return late if late.own_us - late.usual_us >= thresholds.STRAGGLING * max(periods.values()) else None
 
     @property
     def unrecorded_launches(self) -> int:

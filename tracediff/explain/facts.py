@@ -33,7 +33,7 @@ OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-cal
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
 ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
-UNIFORM = "uniform"
+UNIFORM, LATE_RANK = "uniform", "late-rank"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -112,6 +112,7 @@ def facts_of(
         *by_sizes,
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
+        *_late_rank(sides),
         *of_compilers,
         *_new_wait(leaves, sides, exposure),
         *_hidden_host(leaves),
@@ -153,6 +154,19 @@ def _other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     text = f"other ranks, which wait for one another: {waiting} of the path is communication, all else {rest}"
     control, test = (", ".join(map(str, side.ranks)) for side in sides)
     return [Fact(OTHER_RANKS, text, control, test)]
+
+
+def _late_rank(sides: tuple[Side, Side]) -> list[Fact]:
+    """late-rank: a rank that the others wait for, on either side."""
+    late_ranks = [(side.label, late) for side in sides if (late := side.late_rank)]
+    return [
+        Fact(
+            LATE_RANK,
+            f"rank {late.rank} of {label} keeps the others waiting: its own work takes {time(late.own_us)} per step, "
+            f"the median rank's {time(late.usual_us)}",
+        )
+        for label, late in late_ranks
+    ]
 
 
 def _hidden_host(leaves: Leaves) -> list[Fact]:

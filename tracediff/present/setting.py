@@ -71,7 +71,7 @@ def facts(comparison: Comparison) -> str:
     parts.append(_same(plural(c.runs, "run"), plural(t.runs, "run")))
     parts[-1] += " per side" if c.runs == t.runs else ""
     if "ranks" not in stated and (max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks):
-        parts.append(_same(_ranks(c), _ranks(t)))
+        parts.append(_ranks(c, t) if c.ranks == t.ranks else _same(_ranks(c), _ranks(t)))
     parts.append(_same(steps_used(c), steps_used(t)))
     return " · ".join(parts)
 
@@ -98,12 +98,14 @@ def not_recorded(side: Side) -> str:
     return f"GPU activity was not recorded ({launches:,} {'launch' if launches == 1 else 'launches'})"
 
 
-def _ranks(side: Side) -> str:
-    listed = ranges(side.ranks)
-    if len(side.ranks) == 1:
+def _ranks(*sides: Side) -> str:
+    """``ranks 0–7 (step: the slowest, rank 0 → rank 3; work: the mean)`` of sides with the same ranks."""
+    listed = ranges(sides[0].ranks)
+    if len(sides[0].ranks) == 1:
         return f"rank {listed}"
-    slowest = "the slowest" if side.slowest_rank is None else f"rank {side.slowest_rank}, the slowest"
-    return f"ranks {listed} (step: {slowest}; work: the mean)"
+    slowest = ["varies" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
+    which = "" if {*slowest} == {"varies"} else f", {_same(slowest[0], slowest[-1])}"
+    return f"ranks {listed} (step: the slowest{which}; work: the mean)"
 
 
 def steps_used(side: Side) -> str:
