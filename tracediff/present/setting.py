@@ -71,7 +71,7 @@ def facts(comparison: Comparison) -> str:
     parts.append(_same(plural(c.runs, "run"), plural(t.runs, "run")))
     parts[-1] += " per side" if c.runs == t.runs else ""
     if "ranks" not in stated and (max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks):
-        parts.append(_ranks(c, t) if c.ranks == t.ranks else _same(_ranks(c), _ranks(t)))
+        parts.append(ranks_of(c, t) if c.ranks == t.ranks else _same(ranks_of(c), ranks_of(t)))
     parts.append(_same(steps_used(c), steps_used(t)))
     return " · ".join(parts)
 
@@ -98,7 +98,7 @@ def not_recorded(side: Side) -> str:
     return f"GPU activity was not recorded ({launches:,} {'launch' if launches == 1 else 'launches'})"
 
 
-def _ranks(*sides: Side) -> str:
+def ranks_of(*sides: Side) -> str:
     """``ranks 0–7 (step: the slowest, rank 0 → rank 3; work: the mean)`` of sides with the same ranks."""
     listed = ranges(sides[0].ranks)
     if len(sides[0].ranks) == 1:

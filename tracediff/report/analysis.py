@@ -16,11 +16,11 @@ from tracediff.analysis import Analysis, Operation, Share
 from tracediff.charts import OF_SET
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import printable
-from tracediff.formatting import PERCENT, count, percent, plural, ranges, time, time_unit
+from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
-from tracediff.present.setting import hardware, not_recorded, steps_used
+from tracediff.present.setting import hardware, not_recorded, ranks_of, steps_used
 from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
@@ -71,7 +71,7 @@ def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> li
 def _facts(side: Side) -> list[str]:
     facts = [hardware(side), plural(side.runs, "run")]
     if len(side.ranks) > 1:
-        facts.append(f"ranks {ranges(side.ranks)} (step: the slowest, work: the mean)")
+        facts.append(ranks_of(side))
     return [*facts, steps_used(side)]
 
 
@@ -79,16 +79,18 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
     """Key → table, in order; where ``names`` are given only those."""
     top = bounds.TABLE_ROWS if top is None else top
     out = {"states": _states(analysis)}
+    ranks = len(analysis.side.ranks)
+    of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
     for device, title, work in (
         ("gpu", "Work on the GPU", GPU_WORK),
         ("cpu", "Operators and runtime calls on the host, by self time", HOST_WORK),
     ):
         rows = [o for o in analysis.operations if o.category in work]
         if rows:
-            out[device] = _operations(analysis, title, rows, top)
+            out[device] = _operations(analysis, title + of_ranks, rows, top)
     what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     for view in ("family", "phase", "module", "op"):
-        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}", view, analysis.views[view], top)
+        out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}{of_ranks}", view, analysis.views[view], top)
     for schema, lines in analysis.tables:
         values = [(key, [[n / analysis.scale for n in row]]) for key, row in lines]
         out[schema.name] = report_table(schema, values, [analysis.side.gpu], top)
@@ -109,7 +111,8 @@ def _states(analysis: Analysis) -> Table:
     times.append(("step", sum(s.ns for s in states)))
     unit = time_unit([analysis.us(analysis.period)])
     rows = [(name, unit.plain(analysis.us(ns)), _part(ns, analysis.period)) for name, ns in times]
-    return Table("Where the step goes", "", heads=("state", f"time ({unit.name})", "share"), texts=1, rows=tuple(rows))
+    title = "Where the step goes" + (" (slowest rank)" if len(analysis.side.ranks) > 1 else "")
+    return Table(title, "", heads=("state", f"time ({unit.name})", "share"), texts=1, rows=tuple(rows))
 
 
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
