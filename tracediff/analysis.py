@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import OpAverage, SetTable, UsedStep, call_tree
+from tracediff.aggregate.averages import OpAverage, SetTable, UsedStep, call_tree, step_average
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
@@ -139,7 +139,7 @@ def operations(average: OpAverage, scale: int, families: Families) -> tuple[Oper
 
 def analyze_set(traces: TraceSet) -> Analysis:
     """The step account, the kernel account, operations, tables and findings of one set."""
-    summary = summarise(traces)
+    summary = summarise(traces, step_average(traces))
     steps, kernels, ops = summary.steps, summary.kernels, summary.ops
     tree = call_tree(traces, traces.has_gpu)
     scale = lcm(*summary.denominators, tree.denominator)

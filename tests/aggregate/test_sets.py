@@ -160,4 +160,4 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
         "rank 1 of late keeps the others waiting: its own work takes 910.0 µs per step, the median rank's 310.0 µs"
     ]
-    assert "ranks 0–1 (step: the slowest, rank 0 → rank 1; work: the mean)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step: the slowest, rank 1; work: the mean)" in answer_of(comparison).setting

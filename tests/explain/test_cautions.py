@@ -184,13 +184,20 @@ def ranks(tmp_path, name, periods):
 
 
 @pytest.mark.parametrize(
-    ("control", "test", "is_caution"),
-    [((1001, 1000), (1000, 1001), True), ((1001, 1000), (1001, 1000), False), ((1500, 1000), (1000, 1500), False)],
+    ("control", "test", "expected"),
+    [
+        ((1001, 1000), (1000, 1001), (0, 0)),
+        ((1001, 1000), (1001, 1000), (0, 0)),
+        ((1001, 1000), (1000, 1500), (1, 1)),
+        ((1500, 1000), (1001, 1000), (0, 0)),
+        ((2001, 2000), (1000, 1500), (1, 1)),
+        ((1500, 1000), (1000, 1500), (0, 1)),
+    ],
 )
-def test_steps_of_other_ranks_are_a_caution_where_the_choice_is_chance(tmp_path, control, test, is_caution):
+def test_the_same_rank_is_compared_where_its_choice_is_chance(tmp_path, control, test, expected):
     sides = ranks(tmp_path, "a", control), ranks(tmp_path, "b", test)
-    found = [r for r in tracediff.compare(*sides).comparability.reasons if r.code == "slowest-rank"]
-    assert [(r.control, r.test) for r in found] == [("0", "1")] * is_caution
+    comparison = tracediff.compare(*sides).comparison
+    assert (comparison.control.slowest_rank, comparison.test.slowest_rank) == expected
 
 
 @traces.needs_traces

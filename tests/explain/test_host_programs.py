@@ -165,7 +165,7 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
     assert facts(comparison)["work-differs"].startswith("the work differs: after does 2 × the FLOPs in what differs")
     assert explanation_table(comparison.explanation).heads[0] == "Why (slowest rank)"
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
-    assert "ranks 0–1 (step: the slowest, rank 0 → rank 1; work: the mean)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step: the slowest, rank 1; work: the mean)" in answer_of(comparison).setting
 
 
 @pytest.mark.parametrize("ranks", [1, 2])

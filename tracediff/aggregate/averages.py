@@ -21,6 +21,7 @@ from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
 from tracediff.arrays import distinct, grouped
 from tracediff.ingest.files.source import TraceFile
+from tracediff.pair import Pair
 from tracediff.profile.events.step_states import GPU_STATES, STATES
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
@@ -121,20 +122,20 @@ class SetTable(Struct, frozen=True):
             row[k] += weight * value
 
 
-def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
+def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[UsedStep]:
     """The used steps of ``run`` in order of number; of several ranks each step's slowest. Ranks that take as long as it
-    over all steps keep pace with it, since they wait for one another: of these the one that waits least, as it is the
-    one that the others wait for; the lowest rank where they tie.
+    over all steps keep pace with it, since they wait for one another: of these ``rank``, else the one that waits least,
+    as it is the one that the others wait for; the lowest rank where they tie.
     """
     by_number: dict[int, list[UsedStep]] = defaultdict(list)
     means: dict[int, float] = {}
-    for rank in sorted(run.ranks):
+    for number in sorted(run.ranks):
         steps = [
             step
-            for file, profile in enumerate(run.ranks[rank])
-            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), rank, file)
+            for file, profile in enumerate(run.ranks[number])
+            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), number, file)
         ]
-        means[rank] = sum(step.period_ns for step in steps) / max(len(steps), 1)
+        means[number] = sum(step.period_ns for step in steps) / max(len(steps), 1)
         for step in steps:
             by_number[step.number].append(step)
 
@@ -145,8 +146,16 @@ def used_steps(traces: TraceSet, run: Run) -> list[UsedStep]:
     latest = []
     for _, steps in sorted(by_number.items()):
         slowest = max(steps, key=lambda step: step.period_ns)
-        latest.append(max((s for s in steps if keeps_pace(s, slowest)), key=lambda step: own_time(step.states)))
+        together = [step for step in steps if keeps_pace(step, slowest)]
+        latest.append(max(together, key=lambda step: (step.rank == rank, own_time(step.states))))
     return latest
+
+
+def usual_rank(runs: Mapping[str, Sequence[UsedStep]]) -> int | None:
+    """The rank that nearly all steps of ``runs`` are of, if there is one."""
+    number = Counter(step.rank for steps in runs.values() for step in steps)
+    rank, steps = max(number.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
+    return rank if steps >= thresholds.USUALLY_SLOWEST * number.total() else None
 
 
 def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterator[UsedStep]:
@@ -173,9 +182,11 @@ def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterat
         )
 
 
-def step_average(traces: TraceSet) -> StepAverage:
-    """The step account of ``traces``: mean over runs of the mean over each run's used steps."""
-    runs = {run.name: used_steps(traces, run) for run in traces.runs}
+def step_average(traces: TraceSet, rank: int | None = None) -> StepAverage:
+    """The step account of ``traces``: mean over runs of the mean over each run's used steps, of ``rank`` where that
+    keeps pace with the slowest.
+    """
+    runs = {run.name: used_steps(traces, run, rank) for run in traces.runs}
     denominator = lcm(*(len(runs) * len(steps) for steps in runs.values()))
     states = dict.fromkeys(STATES, 0)
     period = foreign = draining = 0
@@ -188,6 +199,24 @@ def step_average(traces: TraceSet) -> StepAverage:
             for state, ns in step.states.items():
                 states[state] = states.get(state, 0) + weight * ns
     return StepAverage(denominator, period, foreign, draining, states, runs)
+
+
+def step_averages(sides: Pair[TraceSet]) -> Pair[StepAverage]:
+    """The step accounts of both sides: where the usual rank of the side that takes longer, or else of the other, keeps
+    pace on both, of that rank, so that what it does is compared with what it did.
+    """
+    own = sides.map(step_average)
+    usual = own.map(lambda side: usual_rank(side.runs))
+    longer, shorter = (
+        usual
+        if own.control.period * own.test.denominator >= own.test.period * own.control.denominator
+        else usual.swapped
+    )
+    for rank in (longer, shorter) if longer is not None and longer != shorter else ():
+        same = Pair(*(step_average(traces, rank) for traces in sides))
+        if all(usual_rank(side.runs) == rank for side in same):
+            return same
+    return own
 
 
 def weighted_files(traces: TraceSet) -> tuple[int, Weighted]:

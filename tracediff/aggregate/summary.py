@@ -4,7 +4,6 @@ comparison is made of two of them, an analysis of one.
 
 from __future__ import annotations
 
-from collections import Counter
 from statistics import median_low
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,9 +23,9 @@ from tracediff.aggregate.averages import (
     op_average,
     own_time,
     rank_states,
-    step_average,
     table_average,
     typical_step,
+    usual_rank,
 )
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.manifest import Manifest
@@ -90,9 +89,7 @@ class Side(Struct, frozen=True, kw_only=True):
     @property
     def slowest_rank(self) -> int | None:
         """The rank that is the slowest in nearly all steps, if there is one."""
-        slowest = Counter(step.rank for steps in self.steps.values() for step in steps)
-        rank, steps = max(slowest.items(), key=lambda item: (item[1], -item[0]), default=(None, 0))
-        return rank if steps >= thresholds.USUALLY_SLOWEST * slowest.total() else None
+        return usual_rank(self.steps)
 
     @property
     def late_rank(self) -> LateRank | None:
@@ -208,9 +205,8 @@ class SetSummary(Struct, frozen=True, kw_only=True):
         return *accounts, *(table.denominator for table in tables)
 
 
-def summarise(traces: TraceSet) -> SetSummary:
-    """The accounts of ``traces`` per used step."""
-    steps = step_average(traces)
+def summarise(traces: TraceSet, steps: StepAverage) -> SetSummary:
+    """The accounts of ``traces`` per used step, of which ``steps`` is that of the steps."""
     side = side_of(traces, steps.runs)
     tables, notes = set_tables(traces)
     return SetSummary(

@@ -70,12 +70,10 @@ SHORT = {
     "other-capture": "capture of another graph",
     "truncated": "truncated file",
     "outside-steps": "most GPU time in no step",
-    "slowest-rank": "slowest rank",
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
 WITH_VALUES = (
     "gpu",
-    "slowest-rank",
     "gpu-count",
     "world-size",
     "ranks",

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.averages import call_tree, step_averages
 from tracediff.aggregate.leaves import set_leaves
 from tracediff.aggregate.samples import family_samples, op_samples
 from tracediff.aggregate.summary import SetSummary, summarise
@@ -66,7 +66,7 @@ REPLACEMENTS = COMPUTATION | {"fused", OTHER}
 
 
 def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
-    """The cautions operators, workload, missing-work, dtype, outside-steps and slowest-rank."""
+    """The cautions operators, workload, missing-work, dtype and outside-steps."""
     has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
     judged = [fact for fact in facts if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1)]  # added work
     differing = [reason for fact in judged if (reason := _of_fact(fact))]
@@ -75,7 +75,6 @@ def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
         *_dtype(comparison),
         *_outside(comparison),
-        *_slowest_rank(comparison),
     ]
 
 
@@ -178,22 +177,6 @@ def _outside(comparison: Comparison) -> list[Reason]:
     return [Reason("outside-steps", message, *(f"{percent(share)} outside" for share in shares))]
 
 
-def _slowest_rank(comparison: Comparison) -> list[Reason]:
-    """That the step is accounted for on another rank of each side, although on one of them both ranks take as long."""
-    sides = comparison.control, comparison.test
-    ranks = [side.slowest_rank for side in sides]
-    if None in ranks or ranks[0] == ranks[1]:
-        return []
-    means = [[sum(side.rank_states.get(rank, {}).values()) for rank in ranks if rank is not None] for side in sides]
-    if not any(min(both) >= (1 - thresholds.RANKS_ALIKE) * max(both) for both in means):
-        return []
-    message = (
-        "states of the step are of the slowest rank, which is another one on each side although both take"
-        " as long: compare one with --rank"
-    )
-    return [Reason("slowest-rank", message, *map(str, ranks))]
-
-
 def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging: Judging | None = None) -> Comparison:
     """The comparison of two sets; of ranks those that both have, if they have any in common.
 
@@ -204,7 +187,8 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     judging = judging or Judging()
     requested = control, test
     control, test = _of_common_ranks(control, test)
-    summaries = summarise(control), summarise(test)
+    steps = step_averages(Pair(control, test))
+    summaries = summarise(control, steps.control), summarise(test, steps.test)
     comparison = _accounts(*summaries, judging)
     shared = any(all(op.count) and op.category != "user_annotation" for op in comparison.ops) or not comparison.ops
     comparability = preflight(*requested, shared)
