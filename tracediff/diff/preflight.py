@@ -110,7 +110,8 @@ class Reason(Struct, frozen=True):
     def short(self) -> str:
         """A few words that say what differs, with the values where these are short."""
         if self.code == "missing-work":
-            return f"{self.control.split('(')[0]} is missing on the test side"
+            missing = "missing" if self.test == "none" else "partly missing"
+            return f"{self.control.split('(')[0]} is {missing} on the test side"
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))

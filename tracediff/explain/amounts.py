@@ -97,10 +97,12 @@ def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:
 
 
 def calls_of(node: Node, leaves: Leaves) -> Floats:
-    """Calls per step of the operators below ``node``, float64[2]; where it has none, of what else is called."""
-    mine = np.array(node.leaves, np.int64)
-    is_op = np.array([leaves.kinds[i] == "op" for i in node.leaves], bool)
-    calls: Floats = leaves.count[:, mine[is_op] if is_op.any() else mine].sum(axis=1)
+    """Calls per step of the operator that ``node`` is called after, or else of all below it, float64[2]; where it has
+    none, of what else is called.
+    """
+    ops = [i for i in node.leaves if leaves.kinds[i] == "op"]
+    own = [i for i in ops if leaves.chains[i][-1] == node.label]  # not what it calls
+    calls: Floats = leaves.count[:, own or ops or node.leaves].sum(axis=1)
     return calls
 
 
@@ -162,7 +164,7 @@ def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Rat
             return _ratio([sum((work or 0) * n for work, n in side) for side in sides], "FLOPs")
     if {c.label for c, _ in calls[0]} != {c.label for c, _ in calls[1]}:
         return None  # of other operators more elements are not more work
-    sizes = [[(processed(c.label, c.shapes), n) for c, n in side] for side in calls]
+    sizes = [[(0 if is_sparse(c) else processed(c.label, c.shapes), n) for c, n in side] for side in calls]
     if not all(size for side in sizes for size, _ in side):
         return None
     return _ratio([sum(size * n for size, n in side) for side in sizes], "elements")
@@ -196,9 +198,13 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
         for calls in zip(*sides, strict=False):
             work = [flop(c.label, c.shapes, c.types) or processed(c.label, c.shapes) for c in calls]
             inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
-            shapes = next((both for both in inputs if _is_resized(*both)), None)
+            shapes = max(
+                filter(lambda both: _is_resized(*both), inputs), key=lambda both: prod(max(both)), default=None
+            )
             if calls[0].label == calls[1].label and shapes and all(work):
                 grown = work[1] / work[0]
+                if log(grown) * log(ratio) <= 0:
+                    continue
                 apart = max(round(abs(log(grown / ratio)), 3) - thresholds.SAME_RATIO, 0.0)
                 text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
                 own = f" ({times(grown)} ×)" if apart else ""
@@ -260,6 +266,12 @@ def flop(name: str, shapes: str | None, types: str | None) -> int | None:
 def elements(shapes: str | None) -> int:
     """Elements of all tensors of one call."""
     return sum(prod(t.dims) for t in read_inputs(shapes, None).tensors if t is not None and t.dims) if shapes else 0
+
+
+def is_sparse(call: Call) -> bool:
+    """Whether an input has a shape but no strides: how much of a sparse tensor there is, is not recorded."""
+    both = zip(json.loads(call.shapes or "[]"), json.loads(call.strides or "[]"), strict=False)
+    return any(shape and strides == [] for shape, strides in both)
 
 
 def processed(name: str, shapes: str | None) -> int:

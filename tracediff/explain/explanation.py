@@ -77,13 +77,14 @@ def _dominant(
     out = {}
     for leaf, by_run in of_leaf.items():
         kind = leaves.kinds[leaf]
-        if kind in NEVER or (leaves.groups[leaf] >= 0 and kind == "op"):
+        is_call = kind == "op" and leaves.groups[leaf] >= 0
+        if kind in NEVER or (is_call and leaves.count[0, leaf] != leaves.count[1, leaf]):
             continue
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
         if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * leaves.path[side, leaf]:
             continue
         name_ns, count = names[kind, leaves.names[side][leaf]]
-        if kind == "python":
+        if kind == "python" or is_call:  # others of its name are other code, or have other shapes
             name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
         longest = max(by_run.values(), key=lambda event: event.ns)
         others = (name_ns * per_run - longest.ns) / max(count * per_run - 1, 1)

@@ -18,7 +18,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
-from tracediff.explain.reasons import replaced_kernels
+from tracediff.explain.reasons import PLACES, replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import ARROW, about, change, count, counts, multiple, percent, plural, time, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
@@ -28,6 +28,7 @@ from tracediff.runtimes import is_allocation, is_communication, is_graph_launch,
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
+ONE_SIDED_PHASES = "one-sided-phases"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
@@ -98,14 +99,14 @@ def facts_of(
         ()
         if is_judged
         else (
-            *_amounts(leaves, scale, groups, trees, sides[1].label),
-            *_unknown_sizes(leaves, trees),
+            *(_amounts(leaves, scale, groups, trees, sides[1].label) or _unknown_sizes(leaves, trees)),
             *_uniform(leaves, trees, sides),
         )
     )
     of_compilers = *_replacing(leaves, sides), *_graph_breaks(sides), *_recompiles(sides)
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
+        *_one_sided_phases(trees, sides),
         *_backlog(sides),
         *_late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
@@ -305,7 +306,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     if common(outer) >= thresholds.SAME_PROGRAM:
         both, every = map(count, agreeing(outer))
         number = f"all {every}" if both == every else f"{both} of {every}"
-        same = [Fact(SAME_PROGRAM, f"the same program: {number} outermost operator calls agree")]
+        every_call = [sum(operator_calls(tree)) for tree in trees]
+        inside = f", of {counts(*every_call)} in all," if both == every and every_call[0] != every_call[1] else ""
+        same = [Fact(SAME_PROGRAM, f"the same program: {number} outermost operator calls{inside} agree")]
         if any(stand_ins):  # what these do is unknown
             same = []
         elif not one_sided:
@@ -345,6 +348,26 @@ def _other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
     most = sorted(cost, key=lambda name: (-cost[name], name))[: bounds.EXAMPLES]
     return f"other counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
+
+
+def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """one-sided-phases: only one side runs a backward pass, or an optimizer, where both have operators."""
+    phases = [_phases_of_operators(tree) for tree in trees]
+    if not all(phases):
+        return []
+    return [
+        Fact(ONE_SIDED_PHASES, f"only {side.label} runs {' and '.join(PLACES[phase] for phase in sorted(only))}")
+        for side, mine, others in zip(sides, phases, reversed(phases), strict=True)
+        if (only := (mine - others) & PLACES.keys())
+    ]
+
+
+def _phases_of_operators(tree: CallTree) -> set[str]:
+    """The phases in which operators are called."""
+    phases: list[str] = []
+    for call in tree.calls:
+        phases.append(call.name if call.parent < 0 else phases[call.parent])
+    return {phase for phase, call in zip(phases, tree.calls, strict=True) if call.kind == "op" and call.count}
 
 
 def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
@@ -427,11 +450,13 @@ def _same_inputs(trees: tuple[CallTree, CallTree]) -> float:
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
-    """unknown-sizes: operators of which neither side has shapes, nor enough of their work another amount."""
-    calls = [call for tree in trees for call in tree.calls if call.kind == "op"]
-    if not calls or any(call.shapes for call in calls) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
+    """unknown-sizes: operators of which a side has no shapes, nor enough of their work another amount."""
+    sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
+    if not all(sides) or all(map(any, sides)) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
         return []
-    return [Fact(UNKNOWN_SIZES, "sizes unknown: shapes were not recorded (record_shapes=True)")]
+    where = "on one side only" if any(map(any, sides)) else ""
+    text = f"sizes unknown: shapes were {f'recorded {where}' if where else 'not recorded'} (record_shapes=True)"
+    return [Fact(UNKNOWN_SIZES, text)]
 
 
 def _does_as_much(leaves: Leaves) -> bool:
@@ -459,13 +484,18 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
     of compilation.
     """
     out: dict[str, float] = defaultdict(float)
-    aside = _asides(tree)
     parents = {call.parent for call in tree.calls if call.kind == "op"}
-    for i, call in enumerate(tree.calls):
+    for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
         inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
-        if call.kind == "op" and not aside[i] and not (inside if outermost else i in parents):
-            out[call.label] += call.count / tree.denominator
+        if number and not (inside if outermost else i in parents):
+            out[call.label] += number
     return dict(out)
+
+
+def operator_calls(tree: CallTree) -> list[float]:
+    """Of each call how often an operator is called per step; 0 of what is none, or of a DataLoader or compilation."""
+    is_own = (call.kind == "op" and not is_aside for call, is_aside in zip(tree.calls, _asides(tree), strict=True))
+    return [call.count / tree.denominator if own else 0.0 for call, own in zip(tree.calls, is_own, strict=True)]
 
 
 def _asides(tree: CallTree) -> list[bool]:

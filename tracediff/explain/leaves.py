@@ -151,12 +151,13 @@ def pair(
     family_of: Callable[[str, str | None], str],
 ) -> Leaves:
     """The leaves of both ``sides``; those of one group of matched work, and those of one place on the host, are one."""
+    functions = [{key.name for key in leaves.keys if key.kind == "python" and key.name} for leaves in sides]
     labels = _Labels(
         groups,
         (recorded[0].has_gpu, recorded[1].has_gpu),
         family_of,
         call_names(key.name for leaves in sides for key in leaves.keys),
-        moved_lines(*((key.name for key in leaves.keys if key.kind == "python") for leaves in sides)),
+        moved_lines(*functions) if bool(functions[0]) == bool(functions[1]) else None,
     )
     index, kinds, key_of_leaf, places = _numbered(sides, labels)
     size = len(index)
@@ -228,7 +229,9 @@ def _longest(leaves: SetLeaves, place: Int64) -> dict[tuple[int, int], Longest]:
 
 
 class _Labels:
-    """The chains of leaves."""
+    """The chains of leaves. ``moved``: line of control's Python → the same code's line in test; None where only one
+    side has Python functions, so that what is within them on the other compares as a whole.
+    """
 
     def __init__(
         self,
@@ -236,7 +239,7 @@ class _Labels:
         on_gpu: tuple[bool, bool],
         family_of: Callable[[str, str | None], str],
         calls: Mapping[str, str],
-        moved: Mapping[str, str],
+        moved: Mapping[str, str] | None,
     ) -> None:
         self.calls = calls
         self.moved = moved
@@ -276,8 +279,10 @@ class _Labels:
             return HOST, QUEUE, f"{call or NOT_RECORDED}, {BETWEEN}"
         if key.kind == "unknown":
             return HOST, NOT_RECORDED
+        if key.kind in ("python", "annotated") and self.moved is None:
+            return HOST, PYTHON, NOT_RECORDED
         if key.kind == "python":
-            name = key.name if side else self.moved.get(key.name, key.name)
+            name = key.name if side or not self.moved else self.moved.get(key.name, key.name)
             if not name:
                 return HOST, PYTHON, NOT_RECORDED
             caller, callee = display_name(name), callee_label(key.op)

@@ -10,11 +10,11 @@ from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.verdict import Verdict, change_text
+from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import HOST
 from tracediff.explain.lines import UNKNOWN
-from tracediff.formatting import ARROW, Unit, change, percent, percents, plural, time_unit
+from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import DECISIVE, exposure_of, is_visible, sentence, unit_of, visible_causes
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
@@ -99,6 +99,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         against = exposed_along = exposed_against = []
     if not along and not exposed_along:
         return "", "", ""
+    if _is_of_mean(comparison.verdict):
+        lead = f"The mean is {'longer' if sign > 0 else 'shorter'} because of"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"In profiled steps: {lead[0].lower()}{lead[1:]}"
     because = f"{lead} {_list(along, exposed_along, unit)}"
@@ -119,6 +121,14 @@ def _has_changed(comparison: Comparison) -> bool:
     if verdict.result in ("faster", "slower"):
         return True
     return verdict.ci95_us is None and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
+
+
+def _is_of_mean(verdict: Verdict) -> bool:
+    """Whether the mean, of which the causes are, changed in the other direction than the median."""
+    if not verdict.control_us or not verdict.median_control_us:
+        return False
+    by_mean, by_median = verdict.test_us / verdict.control_us, verdict.median_test_us / verdict.median_control_us
+    return opposed(by_mean - 1, by_median - 1)
 
 
 class _Part(Struct, frozen=True):
@@ -160,7 +170,7 @@ def _is_other_work(cause: Cause) -> bool:
 
 
 def _happened(cause: Cause) -> str:
-    reason = next((reason.text for reason in cause.reasons if reason.code in DECISIVE), "")
+    reason = next((reason.text.split("; ")[0] for reason in cause.reasons if reason.code in DECISIVE), "")
     return ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, reason)))
 
 
@@ -261,10 +271,12 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     unprofiled = comparison.unprofiled
     if unprofiled is not None and unprofiled.believed:
         return f"{verdict.difference}: median {change(*unprofiled.us)}; {verdict.conclusion}"
-    figures = change(verdict.control_us, verdict.test_us)
-    medians = change(verdict.median_control_us, verdict.median_test_us)
+    pairs = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
+    figures, medians = map(change, *zip(*pairs, strict=True))
     if figures != medians:
-        figures = f"mean {figures} (median {medians})"
+        unit = common_unit(time_unit, [us for pair in pairs for us in pair])
+        mean, median = (f"{unit.plain(a)} → {unit.plain(b)} {unit.name}" if unit else change(a, b) for a, b in pairs)
+        figures = f"mean {mean} (median {median})"
     parts = verdict.conclusion, "" if verdict.ci95_us else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from itertools import chain
 
+from tracediff import bounds
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
@@ -51,7 +52,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return MORE_RUNS
     explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(visible_causes(explanation)), None)
-    changed = [row.name for row in changed_work(comparison, 1).rows[:1]]
+    rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
+    along = [row for row in rows if row.delta_us * explanation.change_us > 0]
+    changed = [row.name for row in (along or rows)[:1]]
     several = explanation.ranks > 1 and any(group.family == COMMUNICATION for group in comparison.work.groups)
     if several and first is not None and waits_for_ranks(first.chain):
         return f"{command} {LATE_RANKS}"

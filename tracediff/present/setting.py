@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import plural, ranges, time_unit
+from tracediff.formatting import common_unit, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.pair import SIDES, Pair
 
@@ -49,9 +49,13 @@ def spread(comparison: Comparison) -> str:
     spans = spans_us(comparison)
     if spans is None or all(least == most for least, most in spans):
         return ""
-    unit = time_unit([us for span in spans for us in span])
-    texts = [unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}" for least, most in spans]
-    return f"steps {texts[0]} → {texts[1]} {unit.name}"
+    common = common_unit(time_unit, [us for span in spans for us in span])
+    texts = []
+    for least, most in spans:
+        unit = common or time_unit([least, most])
+        both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
+        texts.append(both if common else f"{both} {unit.name}")
+    return f"steps {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
 def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:

@@ -122,7 +122,8 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     start to the next's: operators and calls of every thread by their self time, without those that wait for the GPU,
     which is not work; Python and scopes of the host as one thread.
     """
-    gpu, edges = sources.context.gpu, _host_edges(sources.context.steps)
+    gpu, completions = sources.context.gpu, sources.context.completions
+    edges = _host_edges(sources.context.steps) if len(gpu.rows) else completions  # without a GPU those of the path
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     yield from _of_operators(sources, edges)
@@ -130,7 +131,7 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     yield Totals(
         step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)
     )
-    yield _cut(gpu.start[others], gpu.end[others], events[others], sources.context.completions, counted=True)
+    yield _cut(gpu.start[others], gpu.end[others], events[others], completions, counted=True)
 
 
 def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Totals:

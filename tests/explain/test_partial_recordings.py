@@ -1,0 +1,137 @@
+"""What one side did not record, or does once, is never told as a change of the program (µs)."""
+
+import pytest
+from build_trace import BACKWARD, annotation, document, op, python, step, write
+
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+from tracediff.present.answer import answer_of
+from tracediff.present.next_command import next_command
+
+SQUARE = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
+PRODUCTS = [op("aten::mm", 10 + 1000 * i, 900, **SQUARE) for i in range(12)]
+
+
+def compared(folder, before, after, length=40_000):
+    """The comparison of steps of ``length`` with these events; the steps of a side of several follow one another."""
+    for name, steps in (("before", before), ("after", after)):
+        events = []
+        for number, own in enumerate(steps if isinstance(steps[0], list) else [steps]):
+            start = number * length
+            took = max([length, *(e["ts"] + e["dur"] + 10 for e in own)])
+            events += [step(number + 1, start, took), *({**e, "ts": e["ts"] + start} for e in own)]
+        write(folder / name / "trace.json", document(events))
+    return compare_sets(*load_sets([str(folder / name) for name in ("before", "after")]), force=True)
+
+
+def facts(comparison):
+    return {fact.code: fact.text for fact in comparison.explanation.facts}
+
+
+def in_functions(us):
+    return [python("train.py(3): step", 20_000, us, 1), python("train.py(9): prepare", 20_010, us - 20, 2, 1)]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_python_that_one_side_recorded_compares_as_a_whole(tmp_path, turned):
+    scope = annotation("Attention", 24_000, 1_000)
+    sides = [*PRODUCTS, scope], [*PRODUCTS, scope, *in_functions(9_000)]
+    explanation = compared(tmp_path, *(sides[::-1] if turned else sides)).explanation
+    assert [cause.label for cause in explanation.causes] == []
+
+
+def test_python_that_both_sides_recorded_has_names(tmp_path):
+    sides = [[*PRODUCTS, *in_functions(us)] for us in (9_000, 19_000)]
+    assert "train.py(9): prepare" in compared(tmp_path, *sides, length=41_000).explanation.causes[0].label
+
+
+def test_one_interrupted_call_is_no_rate_of_its_operator(tmp_path):
+    """The operator is called once in each of the six steps, of which the first is not used."""
+
+    def of_steps(*us):
+        return [[*PRODUCTS, op("aten::relu", 14_000, took, **SQUARE)] for took in us]
+
+    comparison = compared(tmp_path, of_steps(*[50] * 6), of_steps(*[50] * 4, 9_000, 50))
+    (cause,) = (cause for cause in comparison.explanation.causes if "aten::relu" in cause.label)
+    assert (cause.what, cause.reasons[-1].text) == ("", "mostly one of 5 in after (9,000 µs)")
+    assert "mostly one of 5 in after" in answer_of(comparison).why
+
+
+def test_calls_of_an_operator_are_not_those_of_what_it_calls(tmp_path):
+    """Two calls of a norm, each of which makes five others."""
+
+    def norms(took):
+        outer = [op("aten::batch_norm", 14_000 + 9_000 * i, took) for i in range(2)]
+        return [*outer, *(op("aten::empty", e["ts"] + 10 + 20 * k, 10) for e in outer for k in range(5))]
+
+    from build_trace import call, kernel
+
+    def side(took):
+        launch = [call("cudaLaunchKernel", 13_000, 10, 1), kernel("sgemm", 13_020, 30, 1)]
+        return [*PRODUCTS, *launch, *norms(took)]
+
+    cause = compared(tmp_path, side(1_000), side(8_000)).explanation.causes[0]
+    assert (cause.label, cause.what.partition(",")[0]) == ("aten::batch_norm on the host", "2 calls each")
+
+
+def test_work_within_the_same_outermost_calls_is_counted(tmp_path):
+    outer = [op("aten::linear", 14_000 + 500 * i, 400, **SQUARE) for i in range(10)]
+    inner = [op("aten::addmm", e["ts"] + 10, 100, **SQUARE) for e in outer]
+    more = [op("aten::addmm", e["ts"] + 150, 100, **SQUARE) for e in outer]
+    comparison = compared(tmp_path, [*PRODUCTS, *outer, *inner], [*PRODUCTS, *outer, *inner, *more])
+    assert facts(comparison)["same-program"] == (
+        "the same program: all 22 outermost operator calls, of 32 → 42 in all, agree"
+    )
+
+
+def test_a_phase_of_one_side_is_a_fact(tmp_path):
+    node = op("MulBackward0", 14_000, 9_000, tid=BACKWARD)
+    backward = [node, *(op("aten::mul", 14_100 + 1_000 * i, 900, tid=BACKWARD, **SQUARE) for i in range(4))]
+    one_sided = compared(tmp_path / "one", [*PRODUCTS, *backward], PRODUCTS)
+    assert facts(one_sided)["one-sided-phases"] == "only before runs the backward pass"
+    both = compared(tmp_path / "two", [*PRODUCTS, *backward], [*PRODUCTS, *backward])
+    assert "one-sided-phases" not in facts(both)
+
+
+def test_sizes_that_one_side_recorded_are_unknown(tmp_path):
+    without = [op("aten::mm", 10 + 1000 * i, 500) for i in range(12)]
+    text = "sizes unknown: shapes were recorded on one side only (record_shapes=True)"
+    assert facts(compared(tmp_path, PRODUCTS, without))["unknown-sizes"] == text
+
+
+def test_how_much_of_a_sparse_tensor_there_is_is_unknown(tmp_path):
+    def added(took, strides):
+        inputs = {"Input Dims": [[60_000, 64], [60_000, 64], []], "Input Strides": [[64, 1], strides, []]}
+        inputs["Input type"] = ["float", "float", "Scalar"]
+        return [*PRODUCTS, *(op("aten::add_", 14_000 + 5_000 * i, took, **inputs) for i in range(4))]
+
+    dense, sparse = (
+        next(cause for cause in compared(tmp_path / name, added(4_000, [64, 1]), added(10, strides)).explanation.causes
+             if "aten::add_" in cause.label)
+        for name, strides in (("dense", [64, 1]), ("sparse", []))
+    )  # fmt: skip
+    assert dense.what.startswith("as many elements")
+    assert sparse.what == "amount of work unknown"
+
+
+def waiting(*us):
+    views = [op("aten::view", 12_000 + 10 * i, 1) for i in range(200)]
+    return [[*PRODUCTS, *views, op("aten::relu", 14_010, took, **SQUARE)] for took in us]
+
+
+def test_causes_of_a_mean_that_contradicts_the_median_say_so(tmp_path):
+    """One step of the first side lasts very long."""
+    comparison = compared(tmp_path, waiting(10, 10, 99_000, 10, 10), waiting(*[30_000] * 5), length=20_000)
+    assert "slower per step by the median (mean: " in comparison.verdict.difference
+    assert answer_of(comparison).because.startswith("The mean is shorter because of ")
+    assert " ms (median " in answer_of(comparison).verdict
+    assert " µs" not in answer_of(comparison).verdict
+
+
+def test_the_next_command_is_of_work_that_changed_as_the_step_did(tmp_path):
+    """The products save more than any one other operator adds."""
+    others = [op(f"aten::other{i}", 14_000 + 4_000 * i, 3_500, **SQUARE) for i in range(6)]
+    faster = [op("aten::mm", e["ts"], 200, **SQUARE) for e in PRODUCTS]
+    comparison = compared(tmp_path, PRODUCTS, [*faster, *others], length=20_000)
+    assert comparison.work_by_operator[0].name == "aten::mm"
+    assert next_command(comparison, "tracediff compare a b").startswith("tracediff explain a b aten::other")
