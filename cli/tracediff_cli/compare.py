@@ -98,8 +98,8 @@ def compare(
 ) -> int:
     """Compare two sets of traces: did the step get faster or slower, and why?
 
-    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive, a URL
-    or a snapshot. Several files of the same rank are runs of the same program.
+    CONTROL and TEST are each a folder, a trace file (.json, .json.gz, .json.zst), a quoted glob, a .zip archive, the
+    URL of a file, or a snapshot. Several files of the same rank are runs of the same program.
 
     Exit code: 0 compared, 2 error, 3 not comparable.
 

@@ -272,8 +272,8 @@ def test_the_commands_of_the_recipes_are_valid():
 @pytest.mark.parametrize(
     ("kind", "modules", "page"),
     [
-        ("Reason", [reasons], "explanation.md"),
-        ("Fact", [facts], "explanation.md"),
+        ("Reason", [reasons], "facts-and-reasons.md"),
+        ("Fact", [facts], "facts-and-reasons.md"),
         ("Reason", [preflight, compare], "preflight.md"),
     ],
 )

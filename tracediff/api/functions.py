@@ -56,7 +56,7 @@ def load(
         step_marker: regular expression; annotations that match are the steps instead of ProfilerStep#N.
         captures: traces of the captures of the CUDA or HIP graphs that are replayed (docs/cuda-graphs.md); by default
             those in ``capture_traces/`` beside each trace.
-        torch_trace: a log of torch.compile, or the folder that TORCH_TRACE named (docs/how-to/recipes.md); by
+        torch_trace: a log of torch.compile, or the folder that TORCH_TRACE named (docs/torch-compile.md); by
             default ``torch_trace/`` beside each trace.
         families: a TOML file of your own rules that map a name to its kind of work (docs/families.md).
         tables: further tables to make, such as "launches" (docs/analysis.md); "all" for every one.
