@@ -15,11 +15,11 @@ PRODUCTS = [op("aten::mm", 10 + 1000 * i, 900, **SQUARE) for i in range(12)]
 def compared(folder, before, after, length=40_000):
     """The comparison of steps of ``length`` with these events; the steps of a side of several follow one another."""
     for name, steps in (("before", before), ("after", after)):
-        events = []
+        events, start = [], 0
         for number, own in enumerate(steps if isinstance(steps[0], list) else [steps]):
-            start = number * length
             took = max([length, *(e["ts"] + e["dur"] + 10 for e in own)])
             events += [step(number + 1, start, took), *({**e, "ts": e["ts"] + start} for e in own)]
+            start += took
         write(folder / name / "trace.json", document(events))
     return compare_sets(*load_sets([str(folder / name) for name in ("before", "after")]), force=True)
 
@@ -121,8 +121,8 @@ def waiting(*us):
 
 def test_causes_of_a_mean_that_contradicts_the_median_say_so(tmp_path):
     """One step of the first side lasts very long."""
-    comparison = compared(tmp_path, waiting(10, 10, 99_000, 10, 10), waiting(*[30_000] * 5), length=20_000)
-    assert "slower per step by the median (mean: " in comparison.verdict.difference
+    comparison = compared(tmp_path, waiting(10, 10, 140_000, 10, 10), waiting(*[30_000] * 5), length=20_000)
+    assert "per step by the median (mean: " in comparison.verdict.difference
     assert answer_of(comparison).because.startswith("The mean is shorter because of ")
     assert " ms (median " in answer_of(comparison).verdict
     assert " µs" not in answer_of(comparison).verdict
@@ -135,3 +135,20 @@ def test_the_next_command_is_of_work_that_changed_as_the_step_did(tmp_path):
     comparison = compared(tmp_path, PRODUCTS, [*faster, *others], length=20_000)
     assert comparison.work_by_operator[0].name == "aten::mm"
     assert next_command(comparison, "tracediff compare a b").startswith("tracediff explain a b aten::other")
+
+
+def test_the_longest_stretch_between_operators_is_placed(tmp_path):
+    """Nothing says what the host does there; it does so in every step."""
+
+    def paused(us):
+        own = [
+            *PRODUCTS,
+            op("aten::randint", 14_000 + us, 10),
+            *(op("aten::view", 13_000 + 20 * i, 10) for i in range(9)),
+        ]
+        return [own for _ in range(4)]
+
+    cause = compared(tmp_path, paused(100), paused(30_000), length=15_000).explanation.causes[0]
+    assert (cause.label, cause.reasons[0].text) == (
+        "host code between operators", "up to 30.8 ms before aten::randint"
+    )  # fmt: skip

@@ -29,7 +29,7 @@ from tracediff.explain.lines import (
     waits_for_ranks,
     what_happened,
 )
-from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_single, reasons_of
+from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
@@ -324,8 +324,8 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         reasons.append(of_single(single, compared.sides[single.side].label, on_both=on_both))
-    elif parts := largest_parts(node):
-        reasons.append(parts)
+    elif part := _longest_gap(node, leaves) or largest_parts(node):
+        reasons.append(part)
     return Cause(
         label=rests.named(label, line, groups),
         trail=line.trail,
@@ -340,6 +340,14 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         first=(single.side, single.longest.first) if single else None,
         node=node,
     )
+
+
+def _longest_gap(node: Node, leaves: Leaves) -> Reason | None:
+    """Where the longest stretch between operators is, if it is most of ``node`` in a step of the side that has more."""
+    side, mine = int(node.total[1] > node.total[0]), set(node.leaves)
+    gaps = [gap for (_, leaf), gap in leaves.longest[side].items() if leaf in mine and gap.following]
+    longest = max(gaps, key=lambda gap: gap.ns, default=None)
+    return of_gap(longest) if longest and longest.ns >= thresholds.MOSTLY * node.total[side] else None
 
 
 def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:

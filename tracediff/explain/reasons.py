@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.leaves import Longest
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED
 from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
@@ -76,6 +77,11 @@ def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
         return Reason("single", f"mostly one of {counted(single.events)} {took}")
     others = f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
     return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
+
+
+def of_gap(longest: Longest) -> Reason:
+    """Where the longest stretch between operators is."""
+    return Reason("gap", f"up to {time(longest.ns / 1000)} before {call_role(longest.following)}")
 
 
 def largest_parts(node: Node) -> Reason | None:
