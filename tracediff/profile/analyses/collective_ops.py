@@ -21,7 +21,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
-from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, message_dtype
+from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of
 from tracediff.profile.placement.nesting import Lane, pieces
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
@@ -238,7 +238,7 @@ def _canonical(name: str) -> str:
 
 def _dtype(spelled: str) -> tuple[str, int]:
     """(dtype, bytes of an element or 0)."""
-    return message_dtype(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
+    return dtype_of(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
 
 
 def _group(name: str, about: str, ranks: int) -> str:
