@@ -201,6 +201,14 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[new]
 
 
+def last_equal(ordered: Int64, values: Int64) -> Int64:
+    """int64[m]: position of the last one in ``ordered``, which ascends, that equals each of ``values``, −1 for none."""
+    position = np.searchsorted(ordered, values, side="right") - 1
+    if len(ordered):
+        position[ordered[position] != values] = -1
+    return position
+
+
 def group_rows(key: Int64, rows: Int64) -> list[Int64]:
     """``rows`` in groups of equal ``key``, which is sorted."""
     if not len(rows):

@@ -161,14 +161,14 @@ def test_mtia_copies_have_directions_and_bytes_and_waits_are_no_work():
         rows = np.flatnonzero(trace.name_matches(f"dma_request ({direction})".__eq__))
         assert (trace.category[rows] == cat.MEMCPY).all()
         assert len(rows) == len(copies)
-        assert trace.integer_column("bytes", (cat.MEMCPY,))[rows].sum() == sum(int(e["args"]["size"]) for e in copies)
+        assert trace.integer_column("bytes", cat.MEMCPY)[rows].sum() == sum(int(e["args"]["size"]) for e in copies)
     kernels = np.flatnonzero(trace.category == cat.KERNEL)
     by_name = [e for e in events if e["name"] in ("remote", "merge", "pe_exe")]
     assert (len(kernels), int(trace.dur[kernels].sum())) == (97, int(sum(e["dur"] for e in by_name) * 1000))
     assert (trace.category == trace.categories.index("mtia_marks")).sum() == 291 + 48
     assert len(events) == 1313
-    joined = {int(c) for c in trace.integer_column("correlation", (cat.KERNEL,))[kernels]} - {MISSING}
-    assert joined <= set(trace.integer_column("correlation", cat.CALLS).tolist())
+    joined = {int(c) for c in trace.integer_column("correlation", cat.KERNEL)[kernels]} - {MISSING}
+    assert joined <= set(trace.integer_column("correlation", *cat.CALLS).tolist())
 
 
 def test_refiled_events_keep_their_arguments(tmp_path):

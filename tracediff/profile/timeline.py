@@ -83,7 +83,7 @@ def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.boo
 def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
     """(name, positions of the events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
-    stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
+    stream = trace.integer_column(ARGUMENT.stream, *cat.GPU)[gpu.rows]
     streams = []
     for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], stream[some], strict=True)}:
         which = some[(gpu.device[some] == device) & (stream[some] == number)]

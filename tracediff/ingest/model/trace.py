@@ -161,29 +161,21 @@ class Trace(Struct, kw_only=True):
         does_match[used] = [bool(matches(self.names[code])) for code in used.tolist()]
         return does_match[codes]
 
-    def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
-        """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
-        columns = self.arguments.get(category)
-        if columns is None or argument not in columns.ints:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        values = columns.ints[argument]
-        is_recorded = values != MISSING
-        return columns.rows[is_recorded], values[is_recorded]
-
-    def integer_column(self, argument: str, categories: tuple[int, ...], missing: int = MISSING) -> Int64:
+    def integer_column(self, argument: str, *categories: int, missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
         out = np.full(len(self), missing, np.int64)
-        for category in categories:
-            rows, values = self.integer(category, argument)
-            out[rows] = values
+        for columns in filter(None, map(self.arguments.get, categories)):
+            if argument in columns.ints:
+                values = columns.ints[argument]
+                out[columns.rows] = np.where(values == MISSING, missing, values)
         return out
 
-    def text_column(self, argument: str, category: int) -> Codes:
+    def text_column(self, argument: str, *categories: int) -> Codes:
         """int32[n] codes into ``texts`` of ``argument``, −1 where an event has none or is of another category."""
         out = np.full(len(self), -1, np.int32)
-        columns = self.arguments.get(category)
-        if columns is not None and argument in columns.texts:
-            out[columns.rows] = columns.texts[argument]
+        for columns in filter(None, map(self.arguments.get, categories)):
+            if argument in columns.texts:
+                out[columns.rows] = columns.texts[argument]
         return out
 
     def arguments_of(self, row: int) -> dict[str, Any]:
@@ -264,27 +256,17 @@ def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
     trace.name = inverse.reshape(-1).astype(np.int32)
 
 
-def integers(trace: Trace, argument: str) -> Any:
+def integers(trace: Trace, argument: str) -> Int64:
     """int64[n] of an argument of any category that may be spelled as a text, MISSING where an event has none."""
-    out = np.full(len(trace), MISSING, np.int64)
-    for arguments in trace.arguments.values():
-        if argument in arguments.ints:
-            out[arguments.rows] = arguments.ints[argument]
-        if argument in arguments.texts:
-            codes = arguments.texts[argument]
-            unique_codes, inverse = np.unique(codes, return_inverse=True)
-            numbers = [_whole(trace.texts[code]) if code >= 0 else MISSING for code in unique_codes.tolist()]
-            out[arguments.rows] = np.array(numbers, np.int64)[inverse]
-    return out
+    codes, place = np.unique(trace.text_column(argument, *trace.arguments), return_inverse=True)
+    numbers = np.array([_whole(trace.texts[code]) if code >= 0 else MISSING for code in codes.tolist()], np.int64)
+    return np.maximum(trace.integer_column(argument, *trace.arguments), numbers[place])
 
 
-def texts(trace: Trace, argument: str, rows: Any) -> list[str]:
+def texts(trace: Trace, argument: str, rows: Int64) -> list[str]:
     """The text argument of the events at ``rows``, empty where an event has none."""
-    out = np.full(len(trace), -1, np.int32)
-    for arguments in trace.arguments.values():
-        if argument in arguments.texts:
-            out[arguments.rows] = arguments.texts[argument]
-    return [trace.texts[code] if code >= 0 else "" for code in out[rows].tolist()]
+    codes = trace.text_column(argument, *trace.arguments)[rows]
+    return [trace.texts[code] if code >= 0 else "" for code in codes.tolist()]
 
 
 def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:

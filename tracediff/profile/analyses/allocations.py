@@ -71,9 +71,9 @@ def allocations(trace: Trace) -> list[Allocations]:
     Reads Bytes, Total Allocated, Device Type and Device Id, and if they were kept Total Reserved, Addr and Ev Idx,
     which orders events with the same time.
     """
-    rows, _ = trace.integer(cat.MEMORY, "Bytes")
+    rows = np.flatnonzero(trace.integer_column("Bytes", cat.MEMORY) != MISSING)
     happened, failed = (rows[trace.name_matches(name.__eq__, rows)] for name in (CHANGE, FAILURE))
-    kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
+    kind, number = (trace.integer_column(name, cat.MEMORY) for name in ("Device Type", "Device Id"))
     devices = [(k, n) for k in distinct(kind[rows]).tolist() for n in distinct(number[rows][kind[rows] == k]).tolist()]
     return [
         _device(trace, k, n, *(some[(kind[some] == k) & (number[some] == n)] for some in (happened, failed)))
@@ -83,7 +83,7 @@ def allocations(trace: Trace) -> list[Allocations]:
 
 def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) -> Allocations:
     columns = ("Ev Idx", "Bytes", "Total Allocated", "Total Reserved", "Addr")
-    order, change, total, reserved, address = (trace.integer_column(name, (cat.MEMORY,))[rows] for name in columns)
+    order, change, total, reserved, address = (trace.integer_column(name, cat.MEMORY)[rows] for name in columns)
     by_time = np.lexsort((order, trace.ts[rows]))
     rows, change, total, reserved, address = (column[by_time] for column in (rows, change, total, reserved, address))
     has_totals = bool((total != MISSING).all())

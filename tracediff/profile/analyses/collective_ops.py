@@ -155,47 +155,28 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     return out
 
 
-def _looked_up(column: NDArray[Any], events: Int64, rows: Int64, missing: int) -> Int64:
-    """int64[m] the value of ``column`` (of the rows ``events``, ascending) for each of ``rows``, ``missing`` where it
-    has none.
-    """
-    if not len(events):
-        return np.full(len(rows), missing, np.int64)
-    position = np.minimum(np.searchsorted(events, rows), len(events) - 1)
-    return np.where(events[position] == rows, column[position], missing).astype(np.int64)
+def _recorded(column: NDArray[Any], missing: int, rows: Int64, record: Int64) -> Int64:
+    """int64[m] the value in ``column`` of each of ``rows``, else of the ``record`` around its launch; else MISSING."""
+    own = column[rows].astype(np.int64)
+    return np.where(own != missing, own, np.append(column, missing)[record])
 
 
 def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
     """int64[m] of the kernels ``rows``, else of the ``record`` around their launch, else MISSING."""
-    out = np.full(len(rows), MISSING, np.int64)
-    for category, sources in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
-        arguments = trace.arguments.get(category)
-        if arguments is not None and argument in arguments.ints:
-            values = _looked_up(arguments.ints[argument], arguments.rows, sources, MISSING)
-            out = np.where(values != MISSING, values, out)
-    return out
+    return _recorded(trace.integer_column(argument, cat.KERNEL, cat.CPU_OP), MISSING, rows, record)
 
 
-def _text(trace: Trace, argument: str, *places: tuple[int, Int64]) -> Int64:
-    """int64[m] codes of the trace's texts: of the first of ``places`` (category, rows) that has the argument; −1 for
-    none.
-    """
-    out = np.full(len(places[0][1]), -1, np.int64)
-    for category, rows in reversed(places):
-        arguments = trace.arguments.get(category)
-        if arguments is not None and argument in arguments.texts:
-            values = _looked_up(arguments.texts[argument], arguments.rows, rows, -1)
-            out = np.where(values >= 0, values, out)
-    return out
+def _text(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
+    """The same as codes of the trace's texts, −1 for none."""
+    return _recorded(trace.text_column(argument, cat.KERNEL, cat.CPU_OP), -1, rows, record)
 
 
 def _described(
     trace: Trace, rows: Int64, annotation: Int64, record: Int64
 ) -> tuple[tuple[CollectiveKind, ...], Int64, Int64]:
     """(the distinct kinds, int64[m] index into them, int64[m] size in bytes or −1)."""
-    recorded = ((cat.KERNEL, rows), (cat.CPU_OP, record))
     name_columns = [
-        _text(trace, key, *recorded)
+        _text(trace, key, rows, record)
         for key in (
             "Collective name",
             "Process Group Name",
@@ -204,8 +185,14 @@ def _described(
             "dtype",
         )
     ]
-    annotated = np.where(annotation >= 0, trace.name[annotation], -1).astype(np.int64)
-    types, dims = (_text(trace, key, (cat.ANNOTATION, annotation)) for key in ("Input type", "Input Dims"))
+    annotated, types, dims = (
+        np.append(column, -1)[annotation].astype(np.int64)
+        for column in (
+            trace.name,
+            trace.text_column("Input type", cat.ANNOTATION),
+            trace.text_column("Input Dims", cat.ANNOTATION),
+        )
+    )
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
     row, first = combined(*name_columns, annotated, trace.name[rows].astype(np.int64), types, ranks)
     kinds: dict[CollectiveKind, int] = {}

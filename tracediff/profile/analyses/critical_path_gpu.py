@@ -186,7 +186,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     """
     trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
     launch = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    number = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
+    number = trace.integer_column(ARGUMENT.stream, *cat.GPU)[gpu.rows]
     order = _order(trace, gpu, ops, launch, number, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
     has_launch = launch >= 0
@@ -388,13 +388,10 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
         ARGUMENT.awaited_stream,
         ARGUMENT.awaited_record,
     )
-    columns = [trace.integer_column(argument, categories)[rows] for argument in arguments]
-    event_numbers = np.concatenate((columns[0], columns[-1]))
-    calls: dict[int, int] = {}
-    for kind in cat.CALLS:
-        call_rows, number = trace.integer(kind, ARGUMENT.correlation)
-        some = np.flatnonzero(np.isin(number, event_numbers))
-        calls |= dict(zip(number[some].tolist(), call_rows[some].tolist(), strict=True))
+    columns = [trace.integer_column(argument, *categories)[rows] for argument in arguments]
+    numbers = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)
+    named_calls = np.flatnonzero((numbers != MISSING) & np.isin(numbers, (columns[0], columns[-1])))
+    calls = dict(zip(numbers[named_calls].tolist(), named_calls.tolist(), strict=True))
     out = []
     for row, correlation, device, stream, target, record in zip(
         rows.tolist(), *(column.tolist() for column in columns), strict=True

@@ -79,7 +79,7 @@ def _in_order(context: Context, events: Int64) -> Int64:
 
 
 def _streams(context: Context) -> Int64:
-    return context.trace.integer_column(ARGUMENT.stream, cat.GPU)[context.gpu.rows]
+    return context.trace.integer_column(ARGUMENT.stream, *cat.GPU)[context.gpu.rows]
 
 
 def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
@@ -89,7 +89,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
         return _no_work()
     around = np.append(ops.parent, -1)[_launched(context)]
     records = np.where(trace.name_matches(is_communication, gpu.rows), np.append(ops.rows, -1)[around], -1)
-    moved = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[gpu.rows]
+    moved = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[gpu.rows]
     return _table(
         gpu.step,
         keys,

@@ -50,7 +50,8 @@ class Tensor(Struct, frozen=True):
     """A tensor as a call was given it.
 
     Attributes:
-        dims: its sizes. dtype: empty where not recorded; of all kinds of float8 one. size: bytes of an element, None where not known.
+        dims: its sizes. dtype: empty where not recorded, one of all kinds of float8. size: bytes of an element, None
+            where not known.
         distinct: elements that differ in memory (expanded dimensions count once).
     """
 
@@ -150,13 +151,14 @@ def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
             arguments where the kernel does not.
     """
     recorded = np.flatnonzero(records >= 0)
-    out = _bytes(trace, rows, cat.KERNEL)
-    out[recorded] = np.maximum(out[recorded], _bytes(trace, records[recorded], cat.CPU_OP))
+    out = _bytes(trace, rows)
+    out[recorded] = np.maximum(out[recorded], _bytes(trace, records[recorded]))
     return out
 
 
-def _bytes(trace: Trace, rows: Int64, category: int) -> Int64:
-    elements = np.maximum(*(trace.integer_column(name, (category,), 0)[rows] for name in (SENT, RECEIVED)))
-    codes, place = np.unique(trace.text_column(DTYPE, category)[rows], return_inverse=True)
+def _bytes(trace: Trace, rows: Int64) -> Int64:
+    sent, received = (trace.integer_column(name, cat.KERNEL, cat.CPU_OP, missing=0)[rows] for name in (SENT, RECEIVED))
+    elements = np.maximum(sent, received)
+    codes, place = np.unique(trace.text_column(DTYPE, cat.KERNEL, cat.CPU_OP)[rows], return_inverse=True)
     sizes = [dtype_of(trace.texts[c]) if c >= 0 else None for c in codes.tolist()]
     return np.clip(elements, 0, MOST) * np.array([size[1] if size else 0 for size in sizes], np.int64)[place]

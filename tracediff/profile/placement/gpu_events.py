@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import Int64, distinct, last_equal
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -68,7 +68,7 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         launches = int(trace.name_matches(is_launch, calls).sum())
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
-    device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
+    device = trace.integer_column(ARGUMENT.device, *cat.GPU)[rows]
     start, end = trace.spans(rows)
     return GpuEvents(rows=rows, start=start, end=end, device=device, launch=launch, step=step)
 
@@ -77,22 +77,11 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     """int64[g]: the row of the call, or operator where no call is recorded, with the same correlation; of several the
     latest to start.
     """
-    calls, correlations = (
-        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.OPS), strict=True)
-    )
-    has_duration = trace.dur[calls] >= 0
-    calls, correlations = calls[has_duration], correlations[has_duration]
-    order = np.lexsort((trace.dur[calls], trace.ts[calls], correlations))
-    calls, correlations = calls[order], correlations[order]
-    gpu_correlations = trace.integer_column(ARGUMENT.correlation, cat.GPU)[gpu_rows]
-    out = np.full(len(gpu_rows), -1, np.int64)
-    if not len(calls):
-        return out
-    position = np.searchsorted(correlations, gpu_correlations, side="right") - 1
-    has_launch = (
-        (position >= 0) & (correlations[np.maximum(position, 0)] == gpu_correlations) & (gpu_correlations != MISSING)
-    )
-    out[has_launch] = calls[position[has_launch]]
+    correlation = trace.integer_column(ARGUMENT.correlation, *cat.OPS, *cat.GPU)
+    calls = trace.complete(cat.OPS)
+    calls = calls[correlation[calls] != MISSING]
+    calls = calls[np.lexsort((trace.category[calls], trace.dur[calls], trace.ts[calls], correlation[calls]))]
+    correlations, gpu_correlations = correlation[calls], correlation[gpu_rows]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], gpu_correlations)
-    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", int(twins.sum()))
-    return out
+    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", twins.sum())
+    return np.append(calls, -1)[last_equal(correlations, gpu_correlations)]

@@ -141,7 +141,7 @@ def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64
         some = rows[ties]
         recorded = np.full(len(some), MISSING, np.int64)
         for name in ("External id", "Ev Idx", "Python id"):
-            recorded = np.where(recorded == MISSING, trace.integer_column(name, cat.HOST)[some], recorded)
+            recorded = np.where(recorded == MISSING, trace.integer_column(name, *cat.HOST)[some], recorded)
         by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[some]]
         keys = (by_name, recorded, trace.category[some], -trace.dur[some], trace.ts[some], thread[ties])
         rows[ties] = some[np.lexsort(keys)]

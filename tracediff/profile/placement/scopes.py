@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, distinct
+from tracediff.arrays import Int64, combined, distinct, last_equal
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
@@ -164,21 +164,11 @@ def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) 
     Operators that record no gradient carry the number of the next that does, so that the latest of one number is the
     one meant.
     """
-    sequence = trace.integer_column("Sequence number", (cat.CPU_OP,))[ops.rows]
+    sequence = trace.integer_column("Sequence number", cat.CPU_OP)[ops.rows]
     numbered = np.flatnonzero((sequence != MISSING) & (sequence >= 0) & (phase != BACKWARD))
     numbered = numbered[np.lexsort((ops.start[numbered], sequence[numbered]))]
-    forward_sequence = sequence[numbered]
     backward_sequence = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
-    out = np.full(len(ops.rows), -1, np.int64)
-    if len(forward_sequence):
-        position = np.searchsorted(forward_sequence, backward_sequence, side="right") - 1
-        has_forward = (
-            (position >= 0)
-            & (forward_sequence[np.maximum(position, 0)] == backward_sequence)
-            & (backward_sequence != MISSING)
-        )
-        out[has_forward] = values[numbered[position[has_forward]]]
-    return out
+    return np.append(values[numbered], -1)[last_equal(sequence[numbered], backward_sequence)]
 
 
 CODE = late(r"\.py\(\d+\)")

@@ -77,7 +77,7 @@ STREAMS = TableSchema(
 def stream_rows(context: Context) -> TableRows:
     """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
-    stream = context.trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
+    stream = context.trace.integer_column(ARGUMENT.stream, *cat.GPU)[gpu.rows]
     launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
     gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
     for device, gpu_name in gpu_names(gpu).items():
@@ -256,7 +256,7 @@ def copy_rows(context: Context) -> TableRows:
     copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
     rows = gpu.rows[copies]
     name = trace.name[rows]
-    size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[rows]
+    size = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[rows]
     keys = [(name, lambda code: _direction(trace.names[code])), (name, lambda code: _memory(trace.names[code]))]
     return summed(gpu.step[copies], keys, [gpu.ns[copies], 1, size])
 
