@@ -5,7 +5,7 @@ memory that no array needs any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,7 @@ LARGEST = 1 << 62
 """Combinations that are packed into 64 bits."""
 
 
-def combined(*columns: Int64) -> tuple[Int64, Int64]:
+def combined(*columns: NDArray[Any]) -> tuple[Int64, Int64]:
     """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
     rows = len(columns[0])
     packed, values = np.zeros(rows, np.int64), 1
@@ -207,6 +207,11 @@ def last_equal(ordered: Int64, values: Int64) -> Int64:
     if len(ordered):
         position[ordered[position] != values] = -1
     return position
+
+
+def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:
+    """The columns of several groups of rows, one after the other."""
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def group_rows(key: Int64, rows: Int64) -> list[Int64]:

@@ -20,7 +20,7 @@ from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model.profile import Marks, Memory, Timeline
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
-from tracediff.runtimes import ARGUMENT, is_communication, is_synchronising
+from tracediff.runtimes import is_communication, is_synchronising
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
@@ -41,7 +41,7 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     window = window or (int(context.completions[position]), int(context.completions[position + 1]))
     rows = ["state"]
     parts = [_states(context, window)]
-    streams = _streams(trace, gpu, window)
+    streams = _streams(gpu, window)
     for place, which in streams[: bounds.TIMELINE_STREAMS]:
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
@@ -80,13 +80,12 @@ def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.boo
     return (start < window[1]) & (end > window[0])
 
 
-def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
+def _streams(gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
     """(name, positions of the events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
-    stream = trace.integer_column(ARGUMENT.stream, *cat.GPU)[gpu.rows]
     streams = []
-    for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], stream[some], strict=True)}:
-        which = some[(gpu.device[some] == device) & (stream[some] == number)]
+    for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], gpu.stream[some], strict=True)}:
+        which = some[(gpu.device[some] == device) & (gpu.stream[some] == number)]
         streams.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
     streams.sort(key=lambda f: f[:3])
     return [(numbered("GPU", device) + numbered(" stream", number), which) for _, device, number, which in streams]

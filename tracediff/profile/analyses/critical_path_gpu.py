@@ -12,13 +12,13 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, combined, distinct, group_rows
+from tracediff.arrays import Int64, combined, concatenated, distinct, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, painted
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, nearest, painted
 from tracediff.runtimes import (
     ARGUMENT,
     STREAM_WAITS,
@@ -32,31 +32,21 @@ from tracediff.runtimes import (
 )
 
 
-class StreamWait(Struct, frozen=True):
-    """A stream wait: from ``time`` (ns) on, the stream waits for the work launched on ``target`` before ``recorded``
-    (ns).
-    """
-
-    time: int
-    target: int
-    recorded: int
-
-
 class Sync(Struct, frozen=True, kw_only=True):
-    """A record of a wait (category cuda_sync).
+    """A record of a wait (category cuda_sync) of a stream or of the host.
 
     Attributes:
         call: row of its call, −1 where not in the file. time: ns, of the call where there is one.
-        device, stream: who waits. target: the stream of the awaited CUDA event. recorded: when that was recorded, None
-            if unknown.
+        stream: code of the stream that waits. awaited: of that of the awaited CUDA event, without one the same; −1 for
+            streams without events.
+        recorded: ns at which the CUDA event was recorded: later work is not waited for. −ALWAYS if unknown.
     """
 
     call: int
     time: int
-    device: int
     stream: int
-    target: int
-    recorded: int | None
+    awaited: int
+    recorded: int
 
 
 class DeviceEvents(Struct, frozen=True, kw_only=True):
@@ -101,7 +91,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
     shared: NDArray[np.bool_]
     lasting: Int64
     lasting_end: Int64
-    waits: dict[int, list[StreamWait]]
+    waits: dict[int, list[Sync]]
     streams: dict[tuple[int, int], int]
 
     def waited_for(self, k: int) -> int:
@@ -129,7 +119,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         waits = self.waits.get(int(self.stream[k]), [])
         since = int(self.launched[self.before[k]]) if self.before[k] >= 0 else ALWAYS
         low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, int(self.launched[k])))
-        return any(w.target == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
+        return any(w.awaited == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
 
     def _follows_at_once(self, k: int, other: int) -> bool:
         start = int(self.start[k])
@@ -158,7 +148,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
             long = np.flatnonzero(is_long & (self.engine[k] == engine))
             which, running, begin, end = self._occupation(engine).cut(ready[long], start[long])
             parts.append((long[which], running, begin, end))
-        which, running, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        which, running, begin, end = concatenated(parts)
         return which, running, begin, end
 
     def _occupation(self, engine: int) -> Painting:
@@ -170,13 +160,6 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         lasting = np.flatnonzero(end > start)
         return painted(start[lasting], end[lasting], self.event[mine[lasting]])
 
-    def awaited_by(self, sync: Sync, k: int) -> bool:
-        """Whether a call that waits for one stream, or for one CUDA event, waits for ``k``."""
-        stream = sync.stream if sync.target == MISSING else sync.target
-        if self.stream[k] != self.streams.get((sync.device, stream)):
-            return False
-        return sync.recorded is None or bool(self.launched[k] < sync.recorded)
-
 
 def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     """The device side of a walk.
@@ -185,8 +168,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
         rank: thread → its place in an order that does not depend on that of the file.
     """
     trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
-    launch = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    number = trace.integer_column(ARGUMENT.stream, *cat.GPU)[gpu.rows]
+    launch, number = context.calls.position[gpu.launch].astype(np.int64), gpu.stream
     order = _order(trace, gpu, ops, launch, number, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
     has_launch = launch >= 0
@@ -274,18 +256,11 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
     if _records_waits(trace, ops):
         return []
     long = _long_operators(trace, ops)
-    copying = set(long[trace.name_matches(copies_tensor, ops.rows[long])].tolist())
-    if not copying:
-        return []
-    copy_calls = []
-    copies = np.flatnonzero((trace.category[device.rows] == cat.MEMCPY) & (device.launch >= 0))
-    for k in copies.tolist():
-        around = int(device.launch[k])
-        while around >= 0 and around not in copying:
-            around = int(ops.parent[around])
-        if around >= 0:
-            copy_calls.append((k, around))
-    return copy_calls
+    is_copying = np.zeros(len(ops.rows), bool)
+    is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
+    copies = np.flatnonzero(trace.category[device.rows] == cat.MEMCPY)
+    operators = np.append(nearest(ops, is_copying), -1)[device.launch[copies]]
+    return [(k, around) for k, around in zip(copies.tolist(), operators.tolist(), strict=True) if around >= 0]
 
 
 def _records_waits(trace: Trace, ops: Lane) -> bool:
@@ -355,16 +330,13 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | No
     return np.where(has_wait, calls[np.maximum(position, 0)], ALWAYS)
 
 
-def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
-    """stream → its waits for other streams, those recorded in full."""
-    out: dict[int, list[StreamWait]] = {}
-    for sync in recorded_syncs(trace, STREAM_WAITS, streams):
-        stream, target = streams.get((sync.device, sync.stream)), streams.get((sync.device, sync.target))
-        if stream is not None and target is not None and sync.recorded is not None:
-            out.setdefault(stream, []).append(StreamWait(sync.time, target, sync.recorded))
-    return {
-        stream: sorted(waits, key=lambda w: (w.time, w.target, w.recorded)) for stream, waits in sorted(out.items())
-    }
+def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:
+    """stream → its waits for other streams in order of time, those recorded in full."""
+    out: dict[int, list[Sync]] = {}
+    for sync in sorted(recorded_syncs(trace, STREAM_WAITS, streams), key=lambda sync: sync.time):
+        if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS:
+            out.setdefault(sync.stream, []).append(sync)
+    return out
 
 
 def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int, int], int]) -> list[Sync]:
@@ -376,6 +348,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
         streams: those of the file's events, by (device, stream).
     """
     devices = {device for device, _ in streams}
+    only_device = next(iter(devices)) if len(devices) == 1 else None
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
@@ -396,15 +369,15 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     for row, correlation, device, stream, target, record in zip(
         rows.tolist(), *(column.tolist() for column in columns), strict=True
     ):
-        call, recording = calls.get(correlation, -1), calls.get(record) if record != MISSING else None
+        call, recording = calls.get(correlation, -1), calls.get(record, -1)
+        place = device if only_device is None else only_device
         out.append(
             Sync(
                 call=call,
                 time=int(trace.ts[call if call >= 0 else row]),
-                device=next(iter(devices)) if len(devices) == 1 else device,
-                stream=stream,
-                target=target,
-                recorded=None if recording is None else int(trace.ts[recording]),
+                stream=streams.get((place, stream), -1),
+                awaited=streams.get((place, stream if target == MISSING else target), -1),
+                recorded=int(trace.ts[recording]) if recording >= 0 else -ALWAYS,
             )
         )
     return out

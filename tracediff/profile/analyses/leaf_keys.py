@@ -71,9 +71,7 @@ class Sources(Struct, dict=True):
 
     def is_op(self, sources: Int64) -> NDArray[np.bool_]:
         """bool[m]: which of ``sources`` are operators and calls."""
-        out = sources < self.nothing
-        out[out] = self.context.calls.position[sources[out]] >= 0
-        return out
+        return self.context.calls.position[np.minimum(sources, self.nothing)] >= 0
 
     @cached_property
     def waits(self) -> NDArray[np.bool_]:

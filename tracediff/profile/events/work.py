@@ -49,7 +49,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     gpu, calls = context.gpu, context.calls
     shape = _launch_shapes(context.trace, gpu.rows, texts)
     in_step = gpu.step >= 0
-    launching = np.append(calls.node, -1)[_launched(context)]
+    launching = np.append(calls.node, -1)[calls.position[gpu.launch]]
     node = np.where(context.captured_node >= 0, context.captured_node, launching)
     node[~in_step] = -1
     keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
@@ -67,19 +67,10 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     return keys
 
 
-def _launched(context: Context) -> Int64:
-    """int64[g]: position of each GPU event's launch in the ops lane, −1 for none."""
-    return np.where(context.gpu.launch >= 0, context.calls.position[context.gpu.launch], -1)
-
-
 def _in_order(context: Context, events: Int64) -> Int64:
     """GPU ``events`` by device, stream and start."""
     gpu = context.gpu
-    return events[np.lexsort((gpu.start[events], _streams(context)[events], gpu.device[events]))]
-
-
-def _streams(context: Context) -> Int64:
-    return context.trace.integer_column(ARGUMENT.stream, *cat.GPU)[context.gpu.rows]
+    return events[np.lexsort((gpu.start[events], gpu.stream[events], gpu.device[events]))]
 
 
 def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
@@ -87,7 +78,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
     if not len(gpu.rows):
         return _no_work()
-    around = np.append(ops.parent, -1)[_launched(context)]
+    around = np.append(ops.parent, -1)[context.calls.position[gpu.launch]]
     records = np.where(trace.name_matches(is_communication, gpu.rows), np.append(ops.rows, -1)[around], -1)
     moved = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[gpu.rows]
     return _table(
@@ -95,7 +86,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
         keys,
         place=_in_order(context, np.arange(len(gpu.rows))),
         start=gpu.start,
-        lane=_streams(context),
+        lane=gpu.stream,
         ns=gpu.ns,
         moved=moved + message_bytes(trace, gpu.rows, records),
     )

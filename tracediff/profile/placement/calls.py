@@ -67,7 +67,7 @@ class Calls(Struct, frozen=True):
         table: the nodes and their rows per step.
         node: int32[n] by position in the ops lane: for an operator its own node; for a wrapper or a runtime call the
             node of the operator or scope around it.
-        position: int32[events of the trace] position in the ops lane, −1 for others.
+        position: int32[rows of the trace + 1] position in the ops lane, −1 for others; the last is of no row.
         operator: bool[n] by position: whether it is an operator other than a wrapper.
     """
 
@@ -111,7 +111,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     (s, c), (count, total, self_ns) = grouped(
         [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
     )
-    position = np.full(len(trace), -1, np.int32)
+    position = np.full(len(trace) + 1, -1, np.int32)
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
         CallTable(

@@ -26,7 +26,7 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
     Attributes:
         rows: int64[g] rows of the trace.
         start, end: int64[g] in ns.
-        device: int64[g], MISSING where not recorded.
+        device, stream: int64[g] numbers, MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
         step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch. All events are
             in the step of a file that counts as one.
@@ -36,6 +36,7 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
     start: Int64
     end: Int64
     device: Int64
+    stream: Int64
     launch: Int64
     step: Int64
 
@@ -68,9 +69,9 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
         launches = int(trace.name_matches(is_launch, calls).sum())
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
     notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
-    device = trace.integer_column(ARGUMENT.device, *cat.GPU)[rows]
+    device, stream = (trace.integer_column(number, *cat.GPU)[rows] for number in (ARGUMENT.device, ARGUMENT.stream))
     start, end = trace.spans(rows)
-    return GpuEvents(rows=rows, start=start, end=end, device=device, launch=launch, step=step)
+    return GpuEvents(rows=rows, start=start, end=end, device=device, stream=stream, launch=launch, step=step)
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, cut, distinct
+from tracediff.arrays import Int64, concatenated, cut, distinct
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -262,8 +262,7 @@ def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
     scopes = np.arange(len(lane.rows))
     if mask is not None:
         inner, scopes = inner[mask[lane.parent[inner]]], np.flatnonzero(mask)
-    before, after = _before(lane, inner), _after(lane, inner, scopes)
-    start, end, position = (np.concatenate(c) for c in zip(before, after, strict=True))
+    start, end, position = concatenated((_before(lane, inner), _after(lane, inner, scopes)))
     return start, end, position
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, cut, distinct, union
+from tracediff.arrays import Int64, concatenated, cut, distinct, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
@@ -65,7 +65,7 @@ def critical_rows(context: Context) -> TableRows:
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     labels = _labels(context.trace, context.gpu, texts)
     critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))
-    step, label, ns = (np.concatenate(c) for c in zip(*critical, *total, strict=True))
+    step, label, ns = concatenated([*critical, *total])
     on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
     keys = [(label // len(texts), KINDS), (label % len(texts), texts)]
     return summed(step, keys, [np.where(on_path, ns, 0), np.where(on_path, 0, ns)])
@@ -102,8 +102,8 @@ def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
         spans = np.flatnonzero(path.what == what)
         yield path.step[spans], label[path.owner[spans]], ns[spans]
     yield _unexplained(path, labels)
-    on_host = path.on_host(np.arange(len(path.what)))
-    yield path.step[on_host.span], labels.rows[on_host.row], on_host.ns
+    span, row, _, ns = path.on_host(np.arange(len(path.what)))
+    yield path.step[span], labels.rows[row], ns
 
 
 def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:

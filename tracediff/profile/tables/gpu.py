@@ -9,7 +9,18 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracediff.arrays import Int64, Intervals, busy_ns, combined, distinct, edges_of, numbered_texts, sums, union
+from tracediff.arrays import (
+    Int64,
+    Intervals,
+    busy_ns,
+    combined,
+    concatenated,
+    distinct,
+    edges_of,
+    numbered_texts,
+    sums,
+    union,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
@@ -77,15 +88,14 @@ STREAMS = TableSchema(
 def stream_rows(context: Context) -> TableRows:
     """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
-    stream = context.trace.integer_column(ARGUMENT.stream, *cat.GPU)[gpu.rows]
     launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
     gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
     for device, gpu_name in gpu_names(gpu).items():
         on_device = np.flatnonzero(gpu.device == device)
         running = union(gpu.start[on_device], gpu.end[on_device])
         each = {
-            str(s) if s != MISSING else "unknown": on_device[stream[on_device] == s]
-            for s in distinct(stream[on_device]).tolist()
+            str(s) if s != MISSING else "unknown": on_device[gpu.stream[on_device] == s]
+            for s in distinct(gpu.stream[on_device]).tolist()
         }
         for name, which in {ALL_STREAMS: on_device, **each}.items():
             gpus.append(gpu_name)
@@ -143,9 +153,7 @@ def gap_rows(context: Context) -> TableRows:
     gpus = gpu_names(context.gpu)
     parts = [_of_gpu(context, _only(context.gpu, device)) for device in gpus]
     place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
-    step, waits, state, length, gaps = (
-        (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (np.zeros(0, np.int64),) * 5
-    )
+    step, waits, state, length, gaps = concatenated([(context.gpu.step[:0],) * 5, *parts])
     return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
 
 

@@ -155,8 +155,12 @@ def rate_rows(context: Context) -> TableRows:
 def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
     gpu = context.gpu
-    position = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    return position, gpu.step, gpu.ns, context.trace.name[gpu.rows].astype(np.int64)
+    return (
+        context.calls.position[gpu.launch].astype(np.int64),
+        gpu.step,
+        gpu.ns,
+        context.trace.name[gpu.rows].astype(np.int64),
+    )
 
 
 def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
