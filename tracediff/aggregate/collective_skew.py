@@ -168,7 +168,7 @@ def _matched(operations: Operations) -> Int64:
             np.where(even, operations.size[some], -1),
         )
     )
-    cell, _ = combined(operations.kind[some], numbered.astype(np.int64), place, size)
+    cell, _ = combined(operations.kind[some], numbered, place, size)
     order = np.lexsort((operations.start[some], operations.rank[some]))
     ordinal = np.empty(len(some), np.int64)
     in_rank, _ = combined(cell, operations.rank[some])
@@ -326,11 +326,11 @@ def _add_notes(notes: Notes, operations: Operations, match: MatchedCollective) -
     notes.add(
         "unmatched-collectives",
         "collectives have no counterpart in the files of other ranks: their wait is unknown",
-        int(alone.sum()),
+        alone.sum(),
     )
     partial = operations.used & match.partial & (match.collective >= 0)
     notes.add(
         "partial-collectives",
         "collectives lack the file of a rank of their group: the last rank to arrive may be that one",
-        int(partial.sum()),
+        partial.sum(),
     )

@@ -84,8 +84,8 @@ def read_inputs(argument: str, column: Codes, texts: list[str], notes: Notes) ->
     is_present = column >= 0
     column[is_present] = moved[column[is_present]]
     texts += list(codes)[len(texts) :]
-    unusable = int((is_present & (column < 0)).sum())
-    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", unusable)
+    unusable = is_present & (column < 0)
+    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", unusable.sum())
 
 
 def _as_json(argument: str, text: str) -> str:

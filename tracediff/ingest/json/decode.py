@@ -251,13 +251,13 @@ class EventDecoder(Struct, dict=True):
         unended = complete & (base["dur"] == MISSING) & ~untimed
         negative = complete & (base["dur"] < 0) & ~unended & ~untimed
         endless = complete & (base["dur"] > LONGEST_US * 1000) & ~untimed
-        self.notes.add("no-time", "events without a start time were dropped", int(untimed.sum()))
-        self.notes.add("no-duration", "complete events without a duration count as 0 ns long", int(unended.sum()))
-        self.notes.add("negative-duration", "events with a negative duration count as 0 ns long", int(negative.sum()))
+        self.notes.add("no-time", "events without a start time were dropped", untimed.sum())
+        self.notes.add("no-duration", "complete events without a duration count as 0 ns long", unended.sum())
+        self.notes.add("negative-duration", "events with a negative duration count as 0 ns long", negative.sum())
         self.notes.add(
             "endless",
             f"events that last longer than {LONGEST_US // 86_400_000_000} days count as 0 ns long",
-            int(endless.sum()),
+            endless.sum(),
         )
         base["dur"][unended | negative | endless] = 0
         base["dur"][~complete] = MISSING

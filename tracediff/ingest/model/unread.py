@@ -52,8 +52,9 @@ def note_unread(notes: Notes, trace: Trace) -> None:
                 _add(notes, category if category != "unknown" else processes[pid] or "an unknown device", count)
     for phase in ("B", "E"):
         if phase in trace.phases:
-            count = int((trace.phase == trace.phases.index(phase)).sum())
-            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
+            such = trace.phase == trace.phases.index(phase)
+            message = "begin/end events (ph B and E) are not paired, so they have no duration"
+            notes.add("unread-phase", message, such.sum())
 
 
 def note_overhead(notes: Notes, durations: Int64) -> None:

@@ -165,7 +165,7 @@ def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
         bounded_texts[code] = bounded(bounded_texts[code])
     if long:
         message = f"names longer than {bounds.KEPT_NAME:,} characters were cut, and end in a digest of the whole name"
-        notes.add("long-name", message, int(np.isin(name, long).sum()))
+        notes.add("long-name", message, np.isin(name, long).sum())
     return bounded_texts
 
 

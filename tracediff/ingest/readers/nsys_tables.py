@@ -55,7 +55,7 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
     registered = database.texts(STRINGS, "id", "value", text_id)
     texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
     is_open = end == MISSING
-    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", int(is_open.sum()))
+    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
     parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
     rows = [parsed[text] for text in texts]
     is_op = np.array([row[1] for row in rows], bool) & (kind == PUSH_POP)

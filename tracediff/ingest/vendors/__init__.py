@@ -7,6 +7,8 @@ of categories and calls are in the vendor's record of `tracediff.runtimes`.
 
 from __future__ import annotations
 
+from typing import SupportsInt
+
 import numpy as np
 
 from tracediff.ingest.model import categories as cat
@@ -38,7 +40,7 @@ CODE = "device-marks"
 MARKS = "events that wait, mark, or are a part of a collective"
 
 
-def note_marks(notes: Notes, device: str, count: int, what: str = MARKS) -> None:
+def note_marks(notes: Notes, device: str, count: SupportsInt, what: str = MARKS) -> None:
     """Say how many events of ``device`` are kept and are not work, and ``what`` they are."""
     notes.add(CODE, f"{device} {what} are kept, and are not work", count)
 
@@ -63,7 +65,7 @@ def translate_mtia(trace: Trace, notes: Notes) -> None:
     set_integers(trace, ARGUMENT.device, rows[~is_mark], device[rows[~is_mark]])
     of_copies = [d for d, is_one in zip(directions, is_copy.tolist(), strict=True) if is_one]
     rename(trace, copies, [f"{COPY} ({direction})" if direction else COPY for direction in of_copies])
-    note_marks(notes, MTIA.name, int(is_mark.sum()))
+    note_marks(notes, MTIA.name, is_mark.sum())
 
 
 def _devices(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -70,7 +70,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     join_to_launches(trace, device_rows, calls, enqueues, dequeues, connection, queued)
     if not len(calls):
         notes.add("calls-not-recorded", f"{ASCEND.name}: calls of CANN are not recorded (level 0), nor waits in them")
-    note_marks(notes, ASCEND.name, int((category == category_code(trace, MARKS)).sum()))
+    note_marks(notes, ASCEND.name, np.count_nonzero(category == category_code(trace, MARKS)))
 
 
 def _of_tasks(trace: Trace, tasks: Int64, whole: Int64, mark: int) -> Codes:

@@ -61,7 +61,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     category[work] = cat.KERNEL
     category[wholes] = cat.GPU_ANNOTATION
     category[host] = np.where(is_call, cat.KNOWN.index(TPU.calls[0]), np.where(is_python, cat.PYTHON, cat.ANNOTATION))
-    marks = int((category[rows] == category_code(trace, MARKS)).sum()) - int(contains.sum())
+    marks = np.count_nonzero(category[rows] == category_code(trace, MARKS)) - contains.sum()
 
     outside, cut = _cut(trace, host[is_python], np.concatenate((work, wholes, host[~is_python])))
     category[outside] = category_code(trace, MARKS)
@@ -75,7 +75,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     _name_steps(trace, host[~is_call & ~is_python], step)
     _place(trace, np.sort(np.concatenate((work, wholes))), device)
     _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
-    note_marks(notes, TPU.name, int(contains.sum()), "instructions that contain others, such as loops,")
+    note_marks(notes, TPU.name, contains.sum(), "instructions that contain others, such as loops,")
     note_marks(notes, TPU.name, marks, f"events outside the threads {', '.join((OPS, *WHOLES))}")
     note_marks(notes, "Python", len(outside), "functions before the first and after the last event of XLA")
     message = "Python functions were cut to the time from the first to the last event of XLA"
@@ -124,7 +124,7 @@ def _cut(trace: Trace, functions: Int64, others: Int64) -> tuple[Int64, int]:
     trace.ts, trace.dur = trace.ts.copy(), trace.dur.copy()
     trace.ts[functions[cut]] = np.maximum(start[cut], first)
     trace.dur[functions[cut]] = np.minimum(end[cut], last) - trace.ts[functions[cut]]
-    return functions[outside], int(cut.sum())
+    return functions[outside], cut.sum()
 
 
 def _number(labels: list[str]) -> int:

@@ -22,7 +22,8 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of
-from tracediff.profile.placement.nesting import Lane, pieces
+from tracediff.profile.placement.nesting import Lane, nearest, pieces
+from tracediff.profile.placement.scopes import enclosing
 from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
 
 UNKNOWN = "unknown"
@@ -139,25 +140,20 @@ def size_labels(size: Int64) -> list[str]:
 
 
 def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
-    """int64[m] row of the latest scope of the lane with a name that ``matches`` accepts and that is open on the thread
+    """int64[m] row of the innermost scope of the lane whose name ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
-    out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.name_matches(matches, lane.rows))
-    with_scope = np.flatnonzero(rows >= 0)
-    thread, time = trace.thread(rows[with_scope]), trace.ts[rows[with_scope]]
-    for code in distinct(thread).tolist():
-        scopes, some = mine[lane.thread[mine] == code], thread == code
-        if len(scopes):
-            position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
-            open_ = (position >= 0) & (time[some] < lane.end[scopes][np.maximum(position, 0)])
-            out[with_scope[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
+    out = np.full(len(rows), -1)
+    launched = np.flatnonzero(rows >= 0)
+    innermost = enclosing(lane, trace.thread(rows[launched]), trace.ts[rows[launched]])
+    matching = nearest(lane, trace.name_matches(matches, lane.rows))
+    out[launched] = np.append(lane.rows, -1)[np.append(matching, -1)[innermost]]
     return out
 
 
 def _recorded(column: NDArray[Any], missing: int, rows: Int64, record: Int64) -> Int64:
     """int64[m] the value in ``column`` of each of ``rows``, else of the ``record`` around its launch; else MISSING."""
-    own = column[rows].astype(np.int64)
+    own = column[rows]
     return np.where(own != missing, own, np.append(column, missing)[record])
 
 
@@ -186,7 +182,7 @@ def _described(
         )
     ]
     annotated, types, dims = (
-        np.append(column, -1)[annotation].astype(np.int64)
+        np.append(column, -1)[annotation]
         for column in (
             trace.name,
             trace.text_column("Input type", cat.ANNOTATION),
@@ -194,7 +190,7 @@ def _described(
         )
     )
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
-    row, first = combined(*name_columns, annotated, trace.name[rows].astype(np.int64), types, ranks)
+    row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}
     kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
     only = _only_group(trace)

@@ -28,7 +28,7 @@ def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
     around = enclosing(runs, ops.thread, ops.start)
     parent_node = np.append(around, -1)[ops.parent]  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
-    same_name, _ = combined(around[own], trace.name[ops.rows[own]].astype(np.int64))
+    same_name, _ = combined(around[own], trace.name[ops.rows[own]])
     ordinal = ordinals(same_name)
     in_step = calls.table.kind[calls.node[own]] == OP
     own, ordinal = own[in_step], ordinal[in_step]

@@ -62,7 +62,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     notes.add(
         "long-kernels",
         "GPU events last longer than the period of the step that launched them: kept out of matching",
-        int(long.sum()),
+        long.sum(),
     )
     return keys
 
@@ -139,7 +139,7 @@ def _no_work() -> WorkTable:
 
 def _launch_shapes(trace: Trace, rows: Int64, texts: list[str]) -> Int64:
     """Code of grid and block, which are added to ``texts``; −1 where not recorded."""
-    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in (ARGUMENT.grid, ARGUMENT.block))
+    grid, block = (trace.text_column(a, cat.KERNEL)[rows] for a in (ARGUMENT.grid, ARGUMENT.block))
     kernels = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[kernels], block[kernels])
     out = np.full(len(rows), -1, np.int64)

@@ -158,7 +158,7 @@ def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
-    code, first = combined(scopes.phase.astype(np.int64), scopes.annotation, scopes.module)
+    code, first = combined(scopes.phase, scopes.annotation, scopes.module)
     nodes: Nodes = {name: [] for name in ("parent", "kind", "name", "shapes", "ordinal")}
     node_of_key: dict[tuple[int, int, int], int] = {}
 
@@ -207,12 +207,12 @@ def _number(
     node = scope.copy()
     name, shapes = label
     label_codes = np.full(len(ops.rows), -1, np.int32)
-    label_codes[counted] = combined(name[counted].astype(np.int64), shapes[counted].astype(np.int64))[0]
+    label_codes[counted] = combined(name[counted], shapes[counted])[0]
     level = np.flatnonzero(counted & (around < 0))
     reached = np.zeros(len(ops.rows), bool)
     while len(level):
         level = level[np.lexsort((level, ops.start[level]))]
-        root, label_of = around[level] < 0, label_codes[level].astype(np.int64)
+        root, label_of = around[level] < 0, label_codes[level]
         siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
         ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
         parent_node = np.where(root, scope[level], node[around[level]])

@@ -62,13 +62,13 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     notes.add(
         "spilled-kernels",
         "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
-        int((step == SPILLED).sum()),
+        np.count_nonzero(step == SPILLED),
     )
     if not len(rows):
         calls = trace.complete(cat.CALLS)
-        launches = int(trace.name_matches(is_launch, calls).sum())
+        launches = trace.name_matches(is_launch, calls).sum()
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
-    notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
+    notes.add("outside-steps", "GPU events were launched outside every step", np.count_nonzero(step == NO_STEP))
     device, stream = (trace.integer_column(number, *cat.GPU)[rows] for number in (ARGUMENT.device, ARGUMENT.stream))
     start, end = trace.spans(rows)
     return GpuEvents(rows=rows, start=start, end=end, device=device, stream=stream, launch=launch, step=step)

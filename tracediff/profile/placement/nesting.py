@@ -69,7 +69,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
         notes.add(
             "deep-scopes",
             f"scopes that are nested deeper than {bounds.SCOPES} count in the self time of the scope around them",
-            int((~is_included).sum()),
+            np.count_nonzero(~is_included),
         )
         place = np.cumsum(is_included) - 1
         parent = np.where(parent[is_included] >= 0, place[parent[is_included]], -1)
@@ -80,7 +80,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     notes.add(
         "overlapping-scopes",
         "scopes end after the scope around them; the time after its end counts in no self time",
-        int(cut.sum()),
+        cut.sum(),
     )
     self_ns, depth = end - start, depth.astype(np.int16)  # narrow numbers are sorted in linear time
     inner = parent >= 0

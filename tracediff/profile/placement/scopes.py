@@ -133,7 +133,7 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     node = np.full(len(lane.rows), -1, np.int64)
     parents: list[int] = []
     names: list[int] = []
-    name = trace.name[lane.rows].astype(np.int64)
+    name = trace.name[lane.rows]
     for positions in by_depth(lane):
         parent_node = np.append(node, -1)[lane.parent[positions]]
         code, first = combined(parent_node, name[positions])

@@ -88,7 +88,7 @@ def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     rows = np.flatnonzero(np.isin(trace.name, list(number_of_name)) & trace.is_of(host) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     number = np.array([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
-    notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", int((number < 0).sum()))
+    notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", np.count_nonzero(number < 0))
     rows, number = rows[number >= 0], number[number >= 0]
     _, first = np.unique(number, return_index=True)
     first.sort()

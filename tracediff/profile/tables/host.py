@@ -197,7 +197,7 @@ def _innermost_of(
     """(code of the innermost ``most`` scopes of ``lane`` around each of the ops at ``positions`` whose names match
     ``matches``, the texts that the codes index).
     """
-    name = np.append(trace.name[lane.rows].astype(np.int64), -1)
+    name = np.append(trace.name[lane.rows], -1)
     outer = np.append(lane.parent, -1)
     matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
     innermost = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
@@ -259,76 +259,55 @@ HOST_MODULES = TableSchema(
 )
 
 
-class HostPaths:
-    """Paths of modules, numbered: each a name (a code of the trace) below another path, −1 for none."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[int, int], int] = {}
-
-    def number_of(self, parent: int, name: int) -> int:
-        """The number of ``name`` below the path ``parent``."""
-        return self.numbers.setdefault((parent, name), len(self.numbers))
-
-
 def module_rows(context: Context) -> TableRows:
     """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
     the steps.
     """
-    ops, paths = context.lanes["ops"], HostPaths()
-    of_node = _modules_of(context.calls.table, paths)
-    lane = module_lane(context.trace)
-    nodes, recorded = paths_of(context.trace, lane)
-    of_call: list[int] = []
-    for parent, name in zip(recorded.parent, recorded.name, strict=True):
-        of_call.append(paths.number_of(of_call[parent] if parent >= 0 else -1, name))
+    ops, calls, lane = context.lanes["ops"], context.calls, module_lane(context.trace)
+    of_call, recorded = paths_of(context.trace, lane)
+    paths = {path: number for number, path in enumerate(zip(recorded.parent, recorded.name, strict=True))}
+    of_node = _modules_of(calls.table, paths)
     step = context.steps.positions_at(ops.start)
-    operator_columns = [
-        np.where(step >= 0, of_node[context.calls.node], -1),
-        ops.self_ns,
-        context.calls.operator.astype(np.int64),
-    ]
-    (at_step, module), (self_ns, operators) = grouped([step, operator_columns[0]], operator_columns[1:])
+    module = np.where(step >= 0, of_node[calls.node], -1)
+    (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator.astype(np.int64)])
     rows = [_row(at_step, module, self_ns, 0, operators, 0)]
-    parents = np.array([parent for parent, _ in paths.numbers], np.int64)
+    parents = np.array([parent for parent, _ in paths], np.int64)
     while len(at_step):
         rows.append(_row(at_step, module, 0, self_ns, 0, 0))
         inner = np.flatnonzero(module >= 0)
         inner = inner[parents[module[inner]] >= 0]
         at_step, module, self_ns = at_step[inner], parents[module[inner]], self_ns[inner]
-    rows.append(
-        _row(
-            context.steps.positions_at(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1
-        )
-    )
-    columns = np.concatenate(rows) if paths.numbers else np.zeros((0, 6), np.int64)
-    return summed(
-        columns[:, 0],
-        [(columns[:, 1] + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])],
-        list(columns[:, 2:].T),
-    )
+    rows.append(_row(context.steps.positions_at(lane.start), of_call, 0, 0, 0, 1))
+    step, module, *columns = np.concatenate(rows).T if paths else np.zeros((6, 0), np.int64)
+    return summed(step, [(module + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])], columns)
 
 
 def _row(step: Int64, module: Int64, *values: Int64 | int) -> Int64:
     return np.column_stack((step, module, *(np.broadcast_to(np.asarray(v, np.int64), len(step)) for v in values)))
 
 
-def _modules_of(calls: CallTable, paths: HostPaths) -> Int64:
-    """int64[nodes] path of the innermost module at or around each node of the calls, −1 for none."""
-    out = np.full(len(calls.parent), -1, np.int64)
-    for node, (parent, kind, name) in enumerate(
-        zip(calls.parent.tolist(), calls.kind.tolist(), calls.name.tolist(), strict=True)
-    ):
-        around = int(out[parent]) if parent >= 0 else -1
-        out[node] = paths.number_of(around, name) if kind == MODULE else around
-    return out
+ModulePaths = dict[tuple[int, int], int]
+"""Paths of modules, each a name (a code of the trace) below another path, −1 for none → their numbers."""
 
 
-def _module_texts(names: list[str], paths: HostPaths) -> list[str]:
+def _modules_of(calls: CallTable, paths: ModulePaths) -> Int64:
+    """int64[nodes] path of the innermost module at or around each node of the calls, −1 for none; graphs have modules
+    that no call recorded, which are added to ``paths``.
+    """
+    out = np.full(len(calls.parent) + 1, -1)
+    nodes = zip(calls.parent.tolist(), calls.kind.tolist(), calls.name.tolist(), strict=True)
+    for node, (parent, kind, name) in enumerate(nodes):
+        around = int(out[parent])  # the last is of roots, which nothing is around
+        out[node] = paths.setdefault((around, name), len(paths)) if kind == MODULE else around
+    return out[:-1]
+
+
+def _module_texts(names: list[str], paths: ModulePaths) -> list[str]:
     """The text of each path, labelled as in the other tables."""
-    labels = module_labels((path, parent, names[name]) for path, (parent, name) in enumerate(paths.numbers))
+    labels = module_labels((number, parent, names[name]) for (parent, name), number in paths.items())
     texts: list[str] = []
-    for path, (parent, _) in enumerate(paths.numbers):
-        texts.append(f"{texts[parent]}/{labels[path]}" if parent >= 0 else labels[path])
+    for (parent, _), number in paths.items():
+        texts.append(f"{texts[parent]}/{labels[number]}" if parent >= 0 else labels[number])
     return texts
 
 

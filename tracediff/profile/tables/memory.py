@@ -241,7 +241,7 @@ def counter_rows(context: Context) -> TableRows:
     rows, series, value, names = _samples(trace)
     order = np.lexsort((rows, trace.ts[rows], series, trace.pid[rows], trace.name[rows]))
     rows, series, value = rows[order], series[order], value[order]
-    track, _ = combined(trace.name[rows].astype(np.int64), trace.pid[rows].astype(np.int64), series)
+    track, _ = combined(trace.name[rows], trace.pid[rows], series)
     follows = np.flatnonzero(track[1:] == track[:-1])
     start, end = trace.ts[rows[follows]], trace.ts[rows[follows + 1]]
     fits = np.abs(value[follows]) < LARGEST / max(int(borders[-1] - borders[0]), 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracediff.arrays import Int64, combined, most
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.model.profile import TableRows
@@ -152,18 +152,18 @@ def rate_rows(context: Context) -> TableRows:
     return summed(step, keys, columns)
 
 
-def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
+def _gpu_items(context: Context) -> tuple[Codes, Int64, Int64, Codes]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
     gpu = context.gpu
     return (
-        context.calls.position[gpu.launch].astype(np.int64),
+        context.calls.position[gpu.launch],
         gpu.step,
         gpu.ns,
-        context.trace.name[gpu.rows].astype(np.int64),
+        context.trace.name[gpu.rows],
     )
 
 
-def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
+def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Codes]:
     """The same of the operators of a file without GPU events: their own positions and self times."""
     ops = context.lanes["ops"]
     position = np.flatnonzero(context.calls.operator)
@@ -171,7 +171,7 @@ def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
         position,
         context.steps.positions_at(ops.start[position]),
         ops.self_ns[position],
-        context.trace.name[ops.rows[position]].astype(np.int64),
+        context.trace.name[ops.rows[position]],
     )
 
 
@@ -206,10 +206,10 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     partial[partial] = trace.name_matches(lambda name: name == WHOLE, ops.rows[outer[partial]])
     described = np.where(partial, ops.rows[outer], rows)
     texts = [
-        trace.text_column(a, cat.CPU_OP)[described].astype(np.int64)
+        trace.text_column(a, cat.CPU_OP)[described]
         for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     ]
-    code, first = combined(trace.name[rows].astype(np.int64), *texts)
+    code, first = combined(trace.name[rows], *texts)
     read: list[tuple[str, Inputs]] = []
     for row, *codes in zip(rows[first].tolist(), *(t[first].tolist() for t in texts), strict=True):
         read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
@@ -228,7 +228,7 @@ def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[
     return first
 
 
-def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
+def _units(trace: Trace, name: Codes, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
