@@ -333,4 +333,4 @@ def _check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: It
     if empty:
         numbers = ranges(empty[0].step_numbers.tolist()) or "none"
         remedy = f"select others with --step or --skip-first; steps in this file: {numbers}"
-        raise TracediffError(str(empty[0].origin.file), "no step is left to compare", remedy)
+        raise TracediffError(empty[0].origin.file, "no step is left to compare", remedy)

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64
-from tracediff.ingest.json.arguments import FLOW_ID, ArgumentDecoder, int_column
+from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
 from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.model import categories as cat
@@ -179,32 +179,17 @@ class EventDecoder(Struct, dict=True):
         return ChunkPart(base, self._argument_parts(events, base["category"]))
 
     def _starts(self, events: list[Event]) -> Int64:
-        values = [e.ts for e in events]
         if self._times_as_text:
-            return from_text(values)
-        try:
-            return from_numbers(cast(Any, values))
-        except Inexact:
-            if None not in values:
-                raise
-            recorded_times = iter(from_numbers([v for v in values if v is not None]).tolist())
-            return np.array([MISSING if v is None else next(recorded_times) for v in values], np.int64)
+            return from_text([e.ts for e in events])
+        return from_numbers([MISSING if e.ts is None else e.ts for e in events])
 
     def _durations(self, events: list[Event]) -> Int64:
-        given_or_missing = [e.dur for e in events]
+        durations = [MISSING if e.dur is None else e.dur for e in events]
         try:
-            return from_numbers(cast(Any, given_or_missing))
-        except Inexact:
-            values = [None if v == MISSING else v for v in given_or_missing]
-        is_recorded = np.array([v is not None for v in values], bool)
-        out = np.full(len(events), MISSING, np.int64)
-        durations = [v for v in values if v is not None]
-        try:
-            out[is_recorded] = from_numbers(durations)
+            return from_numbers(durations)
         except Inexact:
             too_long = LONGEST_US + 1
-            out[is_recorded] = from_numbers([min(max(v, -too_long), too_long) for v in durations])
-        return out
+            return from_numbers([d if d == MISSING else min(max(d, -too_long), too_long) for d in durations])
 
     def _categories(
         self, stated: np.ndarray[Any, np.dtype[np.int32]], base: Columns
@@ -241,12 +226,6 @@ class EventDecoder(Struct, dict=True):
     def _timed(self, base: Columns) -> Bools:
         """bool[n]: which events of a part have a time; metadata events need none."""
         complete: Bools = base["phase"] == self.phases["X"]
-        if (
-            not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any()
-            and base["ts"].min(initial=0) != MISSING
-        ):
-            base["dur"][~complete] = MISSING
-            return np.ones(len(complete), bool)
         untimed: Bools = (base["ts"] == MISSING) & (base["category"] != cat.METADATA)
         unended = complete & (base["dur"] == MISSING) & ~untimed
         negative = complete & (base["dur"] < 0) & ~unended & ~untimed
@@ -301,7 +280,7 @@ class EventDecoder(Struct, dict=True):
         decoder.learn(self._plain_arguments.get(category, ()))
         out: dict[str, np.ndarray[Any, Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
-            if not self._keeps(category, name):
+            if not self._keeps(category, OTHER_SPELLINGS.get(name, name)):
                 continue
             kind = decoder.kind(name)
             if kind is int:
@@ -310,7 +289,7 @@ class EventDecoder(Struct, dict=True):
                 out[name] = np.fromiter(column, np.float64, len(column))
             else:
                 out[name] = self.texts.encode(list(map(bytes, column))) - np.int32(1)
-        return out
+        return respelled(out)
 
 
 def _is_wanted(only: frozenset[str] | None, argument: str) -> bool:
@@ -325,11 +304,6 @@ def _of_phase(phase: str) -> str:
 
 def _flow_ids(ids: list[int | str | None]) -> Int64:
     """The ids of flow events if they are 64-bit integers, else MISSING."""
-    if set(map(type, ids)) == {int}:
-        try:
-            return np.array(ids, np.int64)
-        except OverflowError:
-            pass
     return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from tracediff import bounds
 from tracediff.arrays import Int64
-from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text
+from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import ABSENT_OF, Codes
 from tracediff.runtimes import CALL_CATEGORIES
@@ -182,16 +182,4 @@ def argument_columns(
             column = np.full(len(rows[code]), ABSENT_OF[mine.dtype.type], mine.dtype)
             column[places[some]] = mine
             out[code][reader.names[number]] = column
-    return {code: _respelled(columns) for code, columns in out.items()}
-
-
-def _respelled(columns: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """``columns`` under their names of today."""
-    for old, new in OTHER_SPELLINGS.items():
-        if old in columns:
-            values = columns.pop(old)
-            if new in columns:
-                absent = columns[new] == ABSENT_OF[columns[new].dtype.type]
-                values = np.where(absent, values, columns[new])
-            columns[new] = values
-    return columns
+    return {code: respelled(columns) for code, columns in out.items()}

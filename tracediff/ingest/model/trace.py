@@ -2,6 +2,7 @@
 name.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -203,27 +204,18 @@ def category_code(trace: Trace, name: str) -> int:
 
 def refile(trace: Trace, category: Codes) -> None:
     """Give each event its new ``category`` (int32[n]), and its arguments to that one."""
-    moved = np.flatnonzero(category != trace.category)
-    touched = set(np.unique(trace.category[moved]).tolist()) | set(np.unique(category[moved]).tolist())
-    pieces: dict[int, list[Arguments]] = {code: [] for code in touched}
-    for code in touched & trace.arguments.keys():
-        arguments = trace.arguments.pop(code)
+    parts: dict[int, list[Arguments]] = defaultdict(list)
+    for arguments in trace.arguments.values():
         new = category[arguments.rows]
-        for to in np.unique(new).tolist():
-            pieces[to].append(_part(arguments, np.flatnonzero(new == to)))
+        for code in np.unique(new).tolist():
+            parts[code].append(_part(arguments, np.flatnonzero(new == code)))
     trace.category = category
-    for code, parts in pieces.items():
-        if parts:
-            trace.arguments[code] = joined(parts)
+    trace.arguments = {code: joined(parts[code]) for code in sorted(parts)}
 
 
 def _part(arguments: Arguments, places: Any) -> Arguments:
-    return Arguments(
-        arguments.rows[places],
-        {name: values[places] for name, values in arguments.ints.items()},
-        {name: values[places] for name, values in arguments.floats.items()},
-        {name: values[places] for name, values in arguments.texts.items()},
-    )
+    kinds = (arguments.ints, arguments.floats, arguments.texts)
+    return Arguments(arguments.rows[places], *({name: values[places] for name, values in k.items()} for k in kinds))
 
 
 def joined(parts: list[Arguments]) -> Arguments:
@@ -273,24 +265,12 @@ def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
     """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
     for code in np.unique(trace.category[rows]).tolist():
         mine = trace.category[rows] == code
-        addition = Arguments(rows[mine])
-        before = trace.arguments.get(code)
-        whole = (
-            joined([before, addition])
-            if before and not np.isin(addition.rows, before.rows).all()
-            else before or addition
-        )
-        whole = _first_of_each_row(whole)
-        column = whole.ints.get(argument)
-        column = np.full(len(whole.rows), MISSING, np.int64) if column is None else column.copy()
-        column[np.searchsorted(whole.rows, addition.rows)] = values[mine]
-        whole.ints[argument] = column
+        before = trace.arguments.get(code, Arguments(rows[:0]))
+        whole = joined([before, Arguments(rows[mine])])
+        whole = _part(whole, np.unique(whole.rows, return_index=True)[1])
+        column = whole.ints.setdefault(argument, np.full(len(whole.rows), MISSING))
+        column[np.searchsorted(whole.rows, rows[mine])] = values[mine]
         trace.arguments[code] = whole
-
-
-def _first_of_each_row(arguments: Arguments) -> Arguments:
-    _, first = np.unique(arguments.rows, return_index=True)
-    return arguments if len(first) == len(arguments.rows) else _part(arguments, first)
 
 
 def _whole(text: str) -> int:

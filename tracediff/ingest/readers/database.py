@@ -83,7 +83,7 @@ class Database:
             if self._work > WORK + WORK_PER_BYTE * self.size:
                 raise self._unbounded() from None
             reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise TracediffError(str(self.file), f"the database cannot be read ({reason})", REMEDY) from None
+            raise TracediffError(self.file, f"the database cannot be read ({reason})", REMEDY) from None
 
     def integers(self, table: str, columns: Sequence[str], where: str = "", values: Sequence[Any] = ()) -> list[Int64]:
         """Each of ``columns`` as int64[n] in order of rows, MISSING where a value, or the whole column, is absent.
@@ -126,7 +126,7 @@ class Database:
         try:
             cells = np.fromiter(numbers, np.int64)
         except OverflowError as error:
-            raise TracediffError(str(self.file), f"the database cannot be read ({error})", REMEDY) from None
+            raise TracediffError(self.file, f"the database cannot be read ({error})", REMEDY) from None
         return cells.reshape(len(texts), len(expressions)), texts
 
     def _without_text(self, rows: Iterator[tuple[Any, ...]], texts: list[str]) -> Iterator[Sequence[Any]]:
@@ -170,7 +170,7 @@ class Database:
         return tuple(text_of(row[1]) for row in self.rows(f"PRAGMA table_info({_quoted(table)})"))
 
     def _unbounded(self) -> TracediffError:
-        return TracediffError(str(self.file), f"the database has more rows than {self.size:,} bytes can hold", REMEDY)
+        return TracediffError(self.file, f"the database has more rows than {self.size:,} bytes can hold", REMEDY)
 
 
 def _quoted(name: str) -> str:
@@ -189,7 +189,7 @@ def database_path(file: TraceFile, unpacked: Unpacked) -> Iterator[Path]:
         companion = TraceFile(file.path, file.member + suffix) if file.member else TraceFile(_real(file.path) + suffix)
         if any(stored_sizes([companion])):
             reason = f"a part of the database lies in {companion.name}"
-            raise TracediffError(str(file), reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
+            raise TracediffError(file, reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
     if unpacked.is_stored:
         yield Path(file.path)
         return
@@ -218,7 +218,7 @@ def open_database(file: TraceFile, path: Path) -> Iterator[Database]:
                 connection.execute(setting)
             yield Database(file, connection, os.path.getsize(path))
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: SQLite's message quotes the file
-        raise TracediffError(str(file), f"the database cannot be read ({error})", REMEDY) from None
+        raise TracediffError(file, f"the database cannot be read ({error})", REMEDY) from None
 
 
 def _real(path: str) -> str:

@@ -73,13 +73,13 @@ def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
     """The error for a file without a single readable event."""
     if not notes.counts:
         return NotATrace(
-            str(file),
+            file,
             "contains no events",
             "check that the profiler ran: call p.step() once per step, for more steps than wait + warmup",
         )
     first = notes.list()[0]
     return NotATrace(
-        str(file),
+        file,
         f"contains no readable event ({first.message}: {first.count})",
         "copy it again, or record it again",
     )
@@ -112,7 +112,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
     columns, arguments = whole.base(), whole.arguments()
     if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
         raise TracediffError(
-            str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
+            file, "the event durations add up to more than a century", "the file is damaged; record it again"
         )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"], torch_functions, library_functions = _reduced_python_names(

@@ -19,12 +19,13 @@ from tracediff import bounds
 from tracediff.arrays import Int64
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.json.arguments import json_text
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
-from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct, json_text
+from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct
 from tracediff.ingest.readers.database import Database, open_database
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, CUDA, collective_of_scope
@@ -156,7 +157,7 @@ def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
         processes: list[int | None] = [*_processes(database)] or [None]
         ranks = [int(file.part.removeprefix("rank"))] if file.part else list(range(len(processes)))
         if ranks[-1] >= len(processes):
-            raise TracediffError(str(file), "no such rank in the database", "read it again: it has changed")
+            raise TracediffError(file, "no such rank in the database", "read it again: it has changed")
         for rank in ranks:
             part = f"rank{rank}" if len(processes) > 1 else ""
             yield _trace(database, replace(file, part=part), processes[rank]), rank == ranks[-1]
@@ -180,7 +181,7 @@ def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
 def _check(database: Database) -> None:
     if not {*OF_DEVICE, CALLS, RANGES} & database.columns.keys():
         reason = "an SQLite database, but no export of Nsight Systems"
-        raise NotATrace(str(database.file), reason, "export one: nsys export --type sqlite FILE.nsys-rep")
+        raise NotATrace(database.file, reason, "export one: nsys export --type sqlite FILE.nsys-rep")
 
 
 def _processes(database: Database) -> list[int]:
@@ -197,7 +198,7 @@ def _processes(database: Database) -> list[int]:
     most = min(bounds.DATABASE_RANKS, max(bounds.SMALL_DATABASE_RANKS, database.size // bounds.BYTES_PER_RANK))
     if len(first) > most:
         reason = f"{len(first):,} processes used a GPU, more than the {most} that {database.size:,} bytes may have"
-        raise TracediffError(str(database.file), reason, "record fewer processes, or export them one by one")
+        raise TracediffError(database.file, reason, "record fewer processes, or export them one by one")
     return sorted(first, key=lambda process: (first[process], process))
 
 

@@ -16,11 +16,10 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from itertools import count
-from typing import Any
 
 import numpy as np
 
-from tracediff.arrays import Int64
+from tracediff.arrays import Bools, Int64, last_equal
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -58,7 +57,8 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
     whole = collectives[trace.name_matches(WHOLE.match, collectives)]
     category[whole] = cat.KERNEL
-    category[tasks] = _of_tasks(trace, tasks, whole, category_code(trace, MARKS))
+    in_whole = np.isin(connection[tasks], connection[whole]) & (connection[tasks] != MISSING)
+    category[tasks] = _of_tasks(trace, tasks, in_whole, category_code(trace, MARKS))
     refile(trace, category)
     _to_thread_of_operators(trace, calls)
     work = tasks[np.isin(category[tasks], cat.GPU)]
@@ -73,35 +73,20 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     note_marks(notes, ASCEND.name, np.count_nonzero(category == category_code(trace, MARKS)))
 
 
-def _of_tasks(trace: Trace, tasks: Int64, whole: Int64, mark: int) -> Codes:
+def _of_tasks(trace: Trace, tasks: Int64, in_whole: Bools, mark: int) -> Codes:
     """int32[n] category of each task on a stream."""
     kinds = [f"{a} {b}" for a, b in zip(texts(trace, "Task Type", tasks), trace.names_of(tasks), strict=True)]
     out = np.full(len(tasks), cat.KERNEL, np.int32)
     out[[COPY.match(kind) is not None for kind in kinds]] = cat.MEMCPY
     out[[MARK.match(kind) is not None for kind in kinds]] = mark
-    out[(out == cat.MEMCPY) & _inside(trace, tasks, whole)] = mark
+    out[(out == cat.MEMCPY) & in_whole] = mark
     return out
-
-
-def _inside(trace: Trace, tasks: Int64, whole: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """bool[n]: which tasks have the connection of a collective, and so are a part of it."""
-    connection = integers(trace, ARGUMENT.correlation)
-    inside: np.ndarray[Any, np.dtype[np.bool_]] = np.isin(
-        connection[tasks], connection[whole][connection[whole] != MISSING]
-    )
-    return inside
 
 
 def _streams(of_whole: Int64, of_tasks: Int64, stream: Int64) -> Int64:
-    """int64[n] of each collective: the stream of a task with the same connection, MISSING without one."""
-    order = np.argsort(of_tasks, kind="stable")
-    place = np.searchsorted(of_tasks[order], of_whole)
-    has_stream = (
-        (place < len(order)) & (of_tasks[order[np.minimum(place, len(order) - 1)]] == of_whole) if len(order) else []
-    )
-    out = np.full(len(of_whole), MISSING, np.int64)
-    out[has_stream] = stream[order[place[has_stream]]]
-    return out
+    """int64[n] of each collective: the stream of the first task with the same connection, MISSING without one."""
+    order = len(of_tasks) - 1 - np.argsort(of_tasks[::-1], kind="stable")  # of equals the first is last
+    return np.append(stream[order], MISSING)[last_equal(of_tasks[order], of_whole)]
 
 
 def _to_thread_of_operators(trace: Trace, calls: Int64) -> None:
