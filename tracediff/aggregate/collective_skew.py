@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracediff.aggregate.averages import SetTable, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
-from tracediff.arrays import Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
+from tracediff.arrays import Bools, Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
 from tracediff.profile.model.profile import CollectiveKind, Collectives
@@ -60,14 +60,14 @@ class Operations(Collectives, frozen=True, kw_only=True):
 
     file: Int64
     rank: Int64
-    used: NDArray[np.bool_]
+    used: Bools
 
     @property
     def ns(self) -> Int64:
         """int64[m] durations in ns."""
         return self.end - self.start
 
-    def of_kinds(self, names: Collection[str]) -> NDArray[np.bool_]:
+    def of_kinds(self, names: Collection[str]) -> Bools:
         """bool[m]: which of them are called one of ``names``."""
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]
 
@@ -84,7 +84,7 @@ class MatchedCollective(Struct, frozen=True, kw_only=True):
     """
 
     collective: Int64
-    partial: NDArray[np.bool_]
+    partial: Bools
     ranks: Int64
     wait: Int64
     last: Int64

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Int64, combined
+from tracediff.arrays import Floats, Int64, combined
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -55,9 +54,9 @@ class SetLeaves(Struct):
     """
 
     keys: list[LeafKey]
-    path: NDArray[np.float64]
-    total: NDArray[np.float64]
-    count: NDArray[np.float64]
+    path: Floats
+    total: Floats
+    count: Floats
     steps: list[int]
     longest: dict[tuple[int, int], Longest] = field(default_factory=dict)
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, group_rows
+from tracediff.arrays import Bools, Int64, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
@@ -76,7 +75,7 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     )
 
 
-def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.bool_]:
+def _within(start: Int64, end: Int64, window: tuple[int, int]) -> Bools:
     return (start < window[1]) & (end > window[0])
 
 
@@ -127,7 +126,7 @@ def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     return _spans(row, gpu.start[which], gpu.end[which], kind, trace.name[rows], rows)
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], row: int) -> Spans:
+def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Spans:
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]

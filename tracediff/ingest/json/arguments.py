@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracediff import bounds
+from tracediff.arrays import Int64
 from tracediff.ingest.files.documents import NOT_JSON, repaired
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -312,7 +313,7 @@ def text_of(raw: bytes, notes: Notes) -> str:
         return str(msgspec.json.decode(fixed)[""]) if fixed and raw[:1] == b'"' else raw.decode(errors="replace")
 
 
-def int_column(values: Sequence[Any], notes: Notes) -> np.ndarray[Any, np.dtype[np.int64]]:
+def int_column(values: Sequence[Any], notes: Notes) -> Int64:
     """int64 of integers, ``None`` and MISSING; integers that need more than 64 bits become MISSING and are counted."""
     try:
         return np.fromiter(values, np.int64, len(values))

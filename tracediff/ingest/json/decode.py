@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64
@@ -42,12 +43,12 @@ class Codes(dict[Any, int]):
         self.new.append(value)
         return code
 
-    def encode(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def encode(self, values: Sequence[Any]) -> NDArray[np.int32]:
         """int32 codes of ``values``."""
         return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
 
 
-Columns = dict[str, np.ndarray[Any, Any]]
+Columns = dict[str, NDArray[Any]]
 
 
 class ChunkPart(Struct):
@@ -55,8 +56,8 @@ class ChunkPart(Struct):
     name).
     """
 
-    base: dict[str, np.ndarray[Any, Any]]
-    arguments: dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]
+    base: dict[str, NDArray[Any]]
+    arguments: dict[int, tuple[Int64, dict[str, NDArray[Any]]]]
 
 
 class EventDecoder(Struct, dict=True):
@@ -191,12 +192,10 @@ class EventDecoder(Struct, dict=True):
             too_long = LONGEST_US + 1
             return from_numbers([d if d == MISSING else min(max(d, -too_long), too_long) for d in durations])
 
-    def _categories(
-        self, stated: np.ndarray[Any, np.dtype[np.int32]], base: Columns
-    ) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _categories(self, stated: NDArray[np.int32], base: Columns) -> NDArray[np.int32]:
         for new in self._stated.new[len(self._canonical) :]:
             self._canonical.append(-1 if not new else self._category(cat.RENAMED.get(new, new)))
-        out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
+        out: NDArray[np.int32] = np.array(self._canonical, np.int32)[stated]
         unstated = np.flatnonzero(out < 0)
         if len(unstated):
             memory = base["name"][unstated] == self.names.get("[memory]", -1)
@@ -243,8 +242,8 @@ class EventDecoder(Struct, dict=True):
         return ~untimed
 
     def _argument_parts(
-        self, events: list[Event], category: np.ndarray[Any, np.dtype[np.int32]]
-    ) -> dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]:
+        self, events: list[Event], category: NDArray[np.int32]
+    ) -> dict[int, tuple[Int64, dict[str, NDArray[Any]]]]:
         out = {}
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
@@ -273,12 +272,12 @@ class EventDecoder(Struct, dict=True):
         is_read = self.only is None or FLOW_ID in self.only
         return category >= cat.INSTANT and (is_read or category in map(self.categories.get, FLOW_CATEGORIES))
 
-    def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
+    def _columns(self, category: int, objects: list[Any]) -> dict[str, NDArray[Any]]:
         decoder = self.argument_decoders.get(category)
         if decoder is None:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         decoder.learn(self._plain_arguments.get(category, ()))
-        out: dict[str, np.ndarray[Any, Any]] = {}
+        out: dict[str, NDArray[Any]] = {}
         for name, column in decoder.columns(objects, self.notes).items():
             if not self._keeps(category, OTHER_SPELLINGS.get(name, name)):
                 continue
@@ -307,7 +306,7 @@ def _flow_ids(ids: list[int | str | None]) -> Int64:
     return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
 
 
-def _spread(column: np.ndarray[Any, Any], has_arguments: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
+def _spread(column: NDArray[Any], has_arguments: Bools) -> NDArray[Any]:
     """``column`` with room for the events that carry no arguments."""
     out = np.full(len(has_arguments), ABSENT_OF[column.dtype.type], column.dtype)
     out[has_arguments] = column
@@ -320,7 +319,7 @@ class GrowingColumn(Struct):
     kind: Any
     data: bytearray = field(default_factory=bytearray)
 
-    def add(self, part: np.ndarray[Any, Any], rows: int) -> None:
+    def add(self, part: NDArray[Any], rows: int) -> None:
         """Append ``part``, after as many absent values as make the column end at ``rows``."""
         gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
         if gap:

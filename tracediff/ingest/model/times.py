@@ -12,6 +12,7 @@ from decimal import Decimal, DecimalException
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tracediff.arrays import Int64
 
@@ -45,7 +46,7 @@ def from_numbers(values: Sequence[int | float]) -> Int64:
     return out
 
 
-def _from_array(us: np.ndarray[Any, Any]) -> Int64:
+def _from_array(us: NDArray[Any]) -> Int64:
     if us.dtype == np.int64:
         if us.size and not -LARGEST_US < int(us.min()) <= int(us.max()) < LARGEST_US:
             raise Inexact

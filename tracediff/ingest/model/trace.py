@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64
+from tracediff.arrays import Bools, Floats, Int64
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
@@ -79,7 +79,7 @@ class Arguments(Struct):
 
     rows: Int64
     ints: dict[str, Int64] = field(default_factory=dict)
-    floats: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    floats: dict[str, Floats] = field(default_factory=dict)
     texts: dict[str, Codes] = field(default_factory=dict)
 
 
@@ -145,13 +145,13 @@ class Trace(Struct, kw_only=True):
         """(start, end) in ns of the complete events at ``rows``."""
         return self.ts[rows], self.ts[rows] + self.dur[rows]
 
-    def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> NDArray[np.bool_]:
+    def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> Bools:
         """bool[n]: whether each event is of one of ``categories``, or bool[m] for the m events at ``rows``."""
         is_selected = np.zeros(len(self.categories), bool)
         is_selected[list(categories)] = True
         return is_selected[self.category if rows is None else self.category[rows]]
 
-    def name_matches(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
+    def name_matches(self, matches: Callable[[str], object], rows: Int64 | None = None) -> Bools:
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
         called once per name, of events at ``rows`` for theirs only.
         """

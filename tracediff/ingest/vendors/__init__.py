@@ -11,6 +11,7 @@ from typing import SupportsInt
 
 import numpy as np
 
+from tracediff.arrays import Int64
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
@@ -68,7 +69,7 @@ def translate_mtia(trace: Trace, notes: Notes) -> None:
     note_marks(notes, MTIA.name, is_mark.sum())
 
 
-def _devices(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _devices(trace: Trace) -> Int64:
     """int64[n] number of each event's process, which is that of the device for its events."""
     numbers = [pid if isinstance(pid, int) and 0 <= pid < 2**31 else MISSING for pid in trace.ids]
     return np.array([*numbers, MISSING], np.int64)[trace.pid]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, Intervals, combined, distinct, union
+from tracediff.arrays import Bools, Int64, Intervals, combined, distinct, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -107,9 +107,7 @@ def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
     )
 
 
-def bus_traffic(
-    kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64
-) -> tuple[Int64, NDArray[np.bool_]]:
+def bus_traffic(kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64) -> tuple[Int64, Bools]:
     """(`bus_bytes` of k operations, whether they are known).
 
     Args:

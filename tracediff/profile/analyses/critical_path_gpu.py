@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, combined, concatenated, distinct, group_rows
+from tracediff.arrays import Bools, Int64, combined, concatenated, distinct, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -82,13 +81,13 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
     launch: Int64
     launched: Int64
     returned: Int64
-    own_wait: NDArray[np.bool_]
-    full: NDArray[np.bool_]
+    own_wait: Bools
+    full: Bools
     before: Int64
     cause: Int64
-    crossed: NDArray[np.bool_]
+    crossed: Bools
     wait_call: Int64 | None
-    shared: NDArray[np.bool_]
+    shared: Bools
     lasting: Int64
     lasting_end: Int64
     waits: dict[int, list[Sync]]
@@ -228,7 +227,7 @@ def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64
     return order
 
 
-def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
+def _waits(trace: Trace, ops: Lane, launch: Int64) -> Bools:
     """bool[g]: whether the calls at ``launch`` (positions, −1 for none) are ones in which the host always waits."""
     with_launch = np.flatnonzero(launch >= 0)
     rows = ops.rows[launch[with_launch]]
@@ -294,9 +293,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     return out
 
 
-def _finds_full_queue(
-    start: Int64, launch: Int64, launched: Int64, stream: Int64, shared: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int64, shared: Bools) -> Bools:
     """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
     full = np.zeros(len(start), bool)
     with_launch = np.flatnonzero(launch >= 0)

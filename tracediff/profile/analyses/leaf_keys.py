@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, union
+from tracediff.arrays import Bools, Int64, combined, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -69,17 +69,17 @@ class Sources(Struct, dict=True):
         """After the last of all."""
         return self.scope + len(self.scopes[1])
 
-    def is_op(self, sources: Int64) -> NDArray[np.bool_]:
+    def is_op(self, sources: Int64) -> Bools:
         """bool[m]: which of ``sources`` are operators and calls."""
         return self.context.calls.position[np.minimum(sources, self.nothing)] >= 0
 
     @cached_property
-    def waits(self) -> NDArray[np.bool_]:
+    def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
         trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        waits: NDArray[np.bool_] = trace.name_matches(may_wait, rows) & (
-            trace.category[rows] != cat.CPU_OP
-        ) | trace.name_matches(reads_number, rows)
+        waits: Bools = trace.name_matches(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.name_matches(
+            reads_number, rows
+        )
         waits[self.blocked] = True
         return waits
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined, concatenated, cut, distinct, least, most, return_freed, sums
+from tracediff.arrays import Bools, Int64, combined, concatenated, cut, distinct, least, most, return_freed, sums
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, START, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
@@ -60,9 +60,7 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
     return (step, source, begin, ns, instance), totals
 
 
-def _on_host(
-    sources: Sources, path: CriticalPath, spans: Int64
-) -> tuple[Int64, Int64, Int64, Int64, Int64, NDArray[np.bool_]]:
+def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
     """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
     context, scopes = sources.context, sources.scopes[0]
     span, row, begin, ns = path.on_host(spans)

@@ -13,10 +13,9 @@ from functools import lru_cache, partial
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined, grouped, ordinals
+from tracediff.arrays import Bools, Int64, combined, grouped, ordinals
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
@@ -74,7 +73,7 @@ class Calls(Struct, frozen=True):
     table: CallTable
     node: Codes
     position: Codes
-    operator: NDArray[np.bool_]
+    operator: Bools
 
 
 def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes) -> Calls:
@@ -150,7 +149,7 @@ def _add(nodes: Nodes, **columns: list[int]) -> int:
     return first
 
 
-def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int64]:
+def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
     """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
     inner = nearest(ops, operator)
     return inner, nearest(ops, operator & (np.append(inner, -1)[ops.parent] < 0))
@@ -191,7 +190,7 @@ def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: 
 
 def _number(
     ops: Lane,
-    counted: NDArray[np.bool_],
+    counted: Bools,
     *,
     around: Int64,
     scope: Int64,

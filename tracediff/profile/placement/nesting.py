@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, concatenated, cut, distinct
+from tracediff.arrays import Bools, Int64, concatenated, cut, distinct
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -105,7 +105,7 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     return Lane(**columns, parent=np.where(parent >= 0, place[parent], -1))
 
 
-def nearest(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
+def nearest(lane: Lane, mask: Bools) -> Int64:
     """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is or is in, −1 for none."""
     place = np.where(mask, np.arange(len(mask)), lane.parent)
     while True:  # each round looks twice as far
@@ -115,7 +115,7 @@ def nearest(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
         place = further
 
 
-def nearest_around(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
+def nearest_around(lane: Lane, mask: Bools) -> Int64:
     """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is in, −1 for none."""
     return np.append(nearest(lane, mask), -1)[lane.parent]
 
@@ -252,7 +252,7 @@ class Painting(Struct, frozen=True):
 NOTHING = Painting(np.array([ALWAYS], np.int64), np.array([-1], np.int64))
 
 
-def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
+def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:
     """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
     of its children: per scope they add up to its self time.
     """

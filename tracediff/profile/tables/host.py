@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Int64, Intervals, combined, cut, grouped
+from tracediff.arrays import Bools, Int64, Intervals, combined, cut, grouped
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -31,7 +31,7 @@ from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
 
-RowMask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+RowMask = Bools
 IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
 
 IDLE = TableSchema(

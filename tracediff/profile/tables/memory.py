@@ -8,9 +8,8 @@ import math
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, cut
+from tracediff.arrays import Floats, Int64, combined, cut
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -261,13 +260,13 @@ def counter_rows(context: Context) -> TableRows:
     return summed(step, [(trace.name[rows[sample]], trace.names), (series[sample], names)], columns)
 
 
-def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:
+def _samples(trace: Trace) -> tuple[Int64, Int64, Floats, list[str]]:
     """(row, series code and value (or NaN) of each sample, series names)."""
     counters = trace.arguments.get(cat.COUNTER)
     if counters is None:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []
     numbers = np.array([*map(_number, trace.texts), math.nan])
-    columns: dict[str, NDArray[np.float64]] = dict(counters.floats)
+    columns: dict[str, Floats] = dict(counters.floats)
     columns |= {
         name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in counters.ints.items()
     }

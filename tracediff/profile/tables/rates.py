@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, most
+from tracediff.arrays import Bools, Int64, combined, most
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
@@ -175,7 +174,7 @@ def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Codes]:
     )
 
 
-def _charged(context: Context) -> NDArray[np.bool_]:
+def _charged(context: Context) -> Bools:
     """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
     same one inside.
     """
@@ -186,7 +185,7 @@ def _charged(context: Context) -> NDArray[np.bool_]:
     base = np.array([code_of_base.setdefault(base_of(name), len(code_of_base)) for name in trace.names], np.int64)[
         trace.name[ops.rows]
     ]
-    out: NDArray[np.bool_] = heavy | light
+    out: Bools = heavy | light
     for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
         inner = np.flatnonzero(kind)
         around = nearest_around(ops, kind)[inner]
@@ -218,7 +217,7 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [OperatorWork(""), *works]
 
 
-def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[np.bool_]:
+def _first_of(owner: Int64, charged: Bools, step: Int64) -> Bools:
     """bool[m]: the item of each owner that its call and work count at; items of none (−1) are their own. It is one that
     is charged with the work, if any is, whether or not the operator copied first.
     """
