@@ -5,7 +5,7 @@ memory that no array needs any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,6 +207,11 @@ def last_equal(ordered: Int64, values: Int64) -> Int64:
     if len(ordered):
         position[ordered[position] != values] = -1
     return position
+
+
+def tuples(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``columns`` as tuples of Python's own numbers."""
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
-from tracediff.arrays import distinct, grouped
+from tracediff.arrays import distinct, grouped, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import GPU_STATES, STATES
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
@@ -129,9 +129,7 @@ def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterat
     foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
     own = set(used)
     owned = profile.owned
-    for step, state, owner, ns in zip(
-        *(c.tolist() for c in (owned.step, owned.state, owned.owner, owned.ns)), strict=True
-    ):
+    for step, state, owner, ns in tuples(owned.step, owned.state, owned.owner, owned.ns):
         if owner not in own:
             foreign[step][STATES[state]] += ns
     periods = profile.periods
@@ -231,7 +229,7 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
         table = group.table
         rows = np.isin(table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
-        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
+        for key, *values in tuples(keys, *columns):
             average.add(table.keys[key], values, group.weight)
     return average
 

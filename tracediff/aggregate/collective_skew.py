@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tracediff.aggregate.averages import SetTable, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
-from tracediff.arrays import Bools, Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
+from tracediff.arrays import Bools, Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals, tuples
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
 from tracediff.profile.model.profile import CollectiveKind, Collectives
@@ -256,7 +256,7 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
     ]
     label, labels = numbered_texts(size_labels(size))
     keys, sums = grouped([kind, label, operations.file[some]], columns)
-    for k, s, f, *values in zip(*(c.tolist() for c in (*keys, *sums)), strict=True):
+    for k, s, f, *values in tuples(*keys, *sums):
         of_kind = operations.kinds[k]
         waits.add((of_kind.collective, of_kind.group, of_kind.dtype, labels[s]), values, weights[f])
 
@@ -310,7 +310,7 @@ def _arrivals(operations: Operations, match: MatchedCollective) -> list[tuple[in
     order = some[np.lexsort((operations.rank[some], match.collective[some]))]
     first = order[np.searchsorted(match.collective[order], collective)]
     columns = (operations.step[first], match.last[first], operations.rank[first], waits, match.late[first])
-    return list(zip(*(c.tolist() for c in columns), strict=True))
+    return list(tuples(*columns))
 
 
 def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:

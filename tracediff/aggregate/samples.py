@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Floats, Int64, combined, distinct, sums
+from tracediff.arrays import Floats, Int64, combined, distinct, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
@@ -91,7 +91,7 @@ class _Keys:
         if same not in self._known:
             a, b = codes()
             code, first = combined(a, b)
-            keys = [key(x, y) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
+            keys = [key(x, y) for x, y in tuples(a[first], b[first])]
             numbers = [self.numbers.setdefault(k, len(self.numbers)) for k in keys]
             self._known[same] = np.array(numbers, np.int64)[code]
         return self._known[same]

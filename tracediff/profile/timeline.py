@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, group_rows
+from tracediff.arrays import Bools, Int64, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
@@ -95,9 +95,7 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
     busy: dict[int, int] = {}
     for _, lane, inside in lanes:
         roots = inside[lane.parent[inside] < 0]
-        for code, start, end in zip(
-            lane.thread[roots].tolist(), lane.start[roots].tolist(), lane.end[roots].tolist(), strict=True
-        ):
+        for code, start, end in tuples(lane.thread[roots], lane.start[roots], lane.end[roots]):
             busy[code] = busy.get(code, 0) + min(end, window[1]) - max(start, window[0])
     return sorted(busy, key=lambda code: (-busy[code], code))
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracediff import bounds
+from tracediff.arrays import tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.patterns import late
@@ -99,7 +100,7 @@ def process_labels(trace: Trace) -> list[list[str]]:
         if argument in metadata.texts and event in trace.names:
             ours = (trace.name[metadata.rows] == trace.names.index(event)) & (metadata.texts[argument] >= 0)
             pids, values = trace.pid[metadata.rows[ours]], metadata.texts[argument][ours]
-            for pid, value in zip(pids.tolist(), values.tolist(), strict=True):
+            for pid, value in tuples(pids, values):
                 labels[pid].append(trace.texts[value])
     return labels
 
@@ -111,5 +112,5 @@ def thread_names(trace: Trace) -> dict[tuple[int, int], str]:
         return {}
     is_thread_name = (trace.name[metadata.rows] == trace.names.index(THREAD_NAME)) & (metadata.texts["name"] >= 0)
     rows, texts = metadata.rows[is_thread_name], metadata.texts["name"][is_thread_name]
-    places = zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), strict=True)
+    places = tuples(trace.pid[rows], trace.tid[rows])
     return dict(zip(places, (trace.texts[code] for code in texts.tolist()), strict=True))

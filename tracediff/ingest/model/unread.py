@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import Bools, Int64, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.ingest.model.names import process_labels
@@ -79,7 +79,7 @@ def _on_devices(
     unique_places, counts = np.unique(
         process[is_device[process] | (is_unknown[process] & _placed(rows, arguments))], return_counts=True
     )
-    return list(zip(unique_places.tolist(), counts.tolist(), strict=True))
+    return list(tuples(unique_places, counts))
 
 
 def _placed(rows: Int64, arguments: Arguments | None) -> Bools:

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64
+from tracediff.arrays import Int64, tuples
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
@@ -193,7 +193,7 @@ def _processes(database: Database) -> list[int]:
         unique_processes, place = np.unique(processes[is_known], return_inverse=True)
         lowest = np.full(len(unique_processes), TIMES[1])
         np.minimum.at(lowest, place, devices[is_known])
-        for process, device in zip(unique_processes.tolist(), lowest.tolist(), strict=True):
+        for process, device in tuples(unique_processes, lowest):
             first[process] = min(device, first.get(process, device))
     most = min(bounds.DATABASE_RANKS, max(bounds.SMALL_DATABASE_RANKS, database.size // bounds.BYTES_PER_RANK))
     if len(first) > most:

@@ -19,7 +19,7 @@ from itertools import count
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64, last_equal
+from tracediff.arrays import Bools, Int64, last_equal, tuples
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -115,19 +115,19 @@ def join_to_launches(
     from_calls, from_operators = (_arrows(trace, work, category) for category in ASCEND.flows)
     hosts = np.array([*linked_calls.tolist(), *from_calls.values()], np.int64)
     launch_of = _enqueued_behind(trace, hosts, enqueues, dequeues, queued)
-    numbers = dict(zip(linked_calls.tolist(), connection[linked_calls].tolist(), strict=True))
+    numbers = dict(tuples(linked_calls, connection[linked_calls]))
     by_number = dict.fromkeys(numbers.values(), -1)  # a call without a queue has the connection already
     by_number |= {numbers[call]: launch_of[call] for call in linked_calls.tolist() if call in launch_of}
     by_task = _enqueued_in(trace, from_operators, enqueues)
     by_task |= {task: launch_of[start] for task, start in from_calls.items() if start in launch_of}
-    tasks = zip(work.tolist(), connection[work].tolist(), strict=True)
+    tasks = tuples(work, connection[work])
     launch = [by_number[number] if number in by_number else by_task.get(task, -1) for task, number in tasks]
     _correlate(trace, work, np.array(launch, np.int64), set(connection.tolist()))
 
 
 def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Launches:
     """Row of ``hosts`` → row of the ``Enqueue`` of what its thread had dequeued when it began."""
-    enqueue_of = dict(zip(queued[enqueues].tolist(), enqueues.tolist(), strict=True))
+    enqueue_of = dict(tuples(queued[enqueues], enqueues))
     latest = zip(hosts.tolist(), _last_by(trace, dequeues, hosts, trace.ts[hosts]), strict=True)
     numbers = {
         host: int(queued[dequeue])
@@ -155,9 +155,9 @@ def _enqueued_in(trace: Trace, arrows: Launches, enqueues: Int64) -> Launches:
 def _last_by(trace: Trace, scopes: Int64, events: Int64, times: Int64) -> list[int]:
     """For each event the row of the last of ``scopes`` on its thread that had begun by its time (ns), −1 for none."""
     order = scopes[np.lexsort((trace.ts[scopes], trace.tid[scopes]))]
-    begins = list(zip(trace.tid[order].tolist(), trace.ts[order].tolist(), strict=True))
+    begins = list(tuples(trace.tid[order], trace.ts[order]))
     out = []
-    for point in zip(trace.tid[events].tolist(), times.tolist(), strict=True):
+    for point in tuples(trace.tid[events], times):
         place = bisect_right(begins, point) - 1
         out.append(int(order[place]) if place >= 0 and begins[place][0] == point[0] else -1)
     return out
@@ -172,7 +172,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Launches:
         return {}
     rows = np.flatnonzero(trace.category == trace.categories.index(category))
     task_at = dict(zip(_points(trace, work), work.tolist(), strict=True))
-    arrows = list(zip(trace.name[rows].tolist(), integers(trace, FLOW_ID)[rows].tolist(), strict=True))
+    arrows = list(tuples(trace.name[rows], integers(trace, FLOW_ID)[rows]))
     phases = [trace.phases[code] for code in trace.phase[rows].tolist()]
     starts = [(arrow, row) for arrow, phase, row in zip(arrows, phases, rows.tolist(), strict=True) if phase == "s"]
     alike = Counter(arrow for arrow, _ in starts)
@@ -183,7 +183,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Launches:
 
 def _points(trace: Trace, rows: Int64) -> list[tuple[int, int, int]]:
     """(process, thread, ns) where each of ``rows`` begins."""
-    return list(zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), trace.ts[rows].tolist(), strict=True))
+    return list(tuples(trace.pid[rows], trace.tid[rows], trace.ts[rows]))
 
 
 def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: set[int]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import Int64, distinct, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -60,7 +60,7 @@ class Allocations(Struct, frozen=True, kw_only=True):
         """int64[s] level of the peak of allocated memory within each step, the earliest of equals."""
         low, high = self.levels(steps)
         return np.array(
-            [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in zip(low.tolist(), high.tolist(), strict=True)],
+            [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in tuples(low, high)],
             np.int64,
         )
 

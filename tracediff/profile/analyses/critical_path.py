@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Int64, Intervals, concatenated, distinct, union
+from tracediff.arrays import Int64, Intervals, concatenated, distinct, tuples, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
@@ -338,11 +338,11 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
         some = some[np.isin(trace.spans(some)[1], steps.end)]
         if len(some):
             threads, counts = np.unique(trace.thread(some), return_counts=True)
-            time_of_thread = dict(zip(threads.tolist(), counts.tolist(), strict=True))
+            time_of_thread = dict(tuples(threads, counts))
             return int(min(time_of_thread, key=lambda t: (-time_of_thread[t], rank[t])))
     roots = np.flatnonzero(ops.depth == 0)
     busy: dict[int, int] = {}
-    for thread, ns in zip(ops.thread[roots].tolist(), (ops.end - ops.start)[roots].tolist(), strict=True):
+    for thread, ns in tuples(ops.thread[roots], (ops.end - ops.start)[roots]):
         busy[thread] = busy.get(thread, 0) + ns
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1
 
@@ -365,7 +365,7 @@ def _awaited_own(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
     own = np.flatnonzero(device.own_wait & (device.start < device.end))
     own = own[device.start[own] < ops.end[device.launch[own]]]
     call = device.launch[own]
-    return zip(np.minimum(device.end[own], ops.end[call]).tolist(), own.tolist(), call.tolist(), strict=True)
+    return tuples(np.minimum(device.end[own], ops.end[call]), own, call)
 
 
 def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> Iterator[Wait]:

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.arrays import Bools, Int64, combined, concatenated, distinct, group_rows
+from tracediff.arrays import Bools, Int64, combined, concatenated, distinct, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -259,7 +259,7 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
     is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
     copies = np.flatnonzero(trace.category[device.rows] == cat.MEMCPY)
     operators = np.append(nearest(ops, is_copying), -1)[device.launch[copies]]
-    return [(k, around) for k, around in zip(copies.tolist(), operators.tolist(), strict=True) if around >= 0]
+    return [(k, around) for k, around in tuples(copies, operators) if around >= 0]
 
 
 def _records_waits(trace: Trace, ops: Lane) -> bool:
@@ -361,11 +361,9 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     columns = [trace.integer_column(argument, *categories)[rows] for argument in arguments]
     numbers = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)
     named_calls = np.flatnonzero((numbers != MISSING) & np.isin(numbers, (columns[0], columns[-1])))
-    calls = dict(zip(numbers[named_calls].tolist(), named_calls.tolist(), strict=True))
+    calls = dict(tuples(numbers[named_calls], named_calls))
     out = []
-    for row, correlation, device, stream, target, record in zip(
-        rows.tolist(), *(column.tolist() for column in columns), strict=True
-    ):
+    for row, correlation, device, stream, target, record in tuples(rows, *columns):
         call, recording = calls.get(correlation, -1), calls.get(record, -1)
         place = device if only_device is None else only_device
         out.append(

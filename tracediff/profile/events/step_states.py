@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import BARE, Int64, distinct, edges_of, grouped, numbered_texts, paint
+from tracediff.arrays import BARE, Int64, distinct, edges_of, grouped, numbered_texts, paint, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -183,7 +183,7 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     starts = annotations[np.isin(trace.ts[annotations], steps.start)]
     step_threads = trace.thread(starts)
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
-    firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
+    firsts = dict(tuples(ops.thread[first], ops.rows[first]))
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
         tid = trace.ids[trace.tid[firsts[thread]]]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, combined, least, ordinals, sums
+from tracediff.arrays import Int64, combined, least, ordinals, sums, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -145,6 +145,6 @@ def _launch_shapes(trace: Trace, rows: Int64, texts: list[str]) -> Int64:
     out = np.full(len(rows), -1, np.int64)
     out[kernels] = code + len(texts)
     text = ["?", *trace.texts]
-    for g, b in zip(grid[kernels][first].tolist(), block[kernels][first].tolist(), strict=True):
+    for g, b in tuples(grid[kernels][first], block[kernels][first]):
         texts.append(f"{text[g + 1]} × {text[b + 1]}")
     return out

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, group_rows
+from tracediff.arrays import Int64, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -80,11 +80,7 @@ def _captured_paths(
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
-        paths |= {
-            event: capture.paths[place]
-            for event, place in zip(events.tolist(), places.tolist(), strict=True)
-            if place >= 0
-        }
+        paths |= {event: capture.paths[place] for event, place in tuples(events, places) if place >= 0}
     for message, count in counts_of_methods.items():
         notes.add(CODE, f"{KERNELS} {message}", count)
     return paths

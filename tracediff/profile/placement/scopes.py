@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, distinct, last_equal
+from tracediff.arrays import Int64, combined, distinct, last_equal, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
@@ -107,7 +107,7 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
         if len(lane.rows)
         else np.zeros(1, np.int64)
     )
-    for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
+    for first, last in tuples(borders[:-1], borders[1:]):
         mine = np.flatnonzero(thread == lane.thread[first])
         position = first - 1 + np.searchsorted(lane.start[first:last], time[mine], side="right")
         position[position < first] = -1

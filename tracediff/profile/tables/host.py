@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Intervals, combined, cut, grouped
+from tracediff.arrays import Bools, Int64, Intervals, combined, cut, grouped, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -31,7 +31,6 @@ from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
 
-RowMask = Bools
 IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
 
 IDLE = TableSchema(
@@ -73,7 +72,7 @@ def idle_rows(context: Context) -> TableRows:
     return summed(step, keys, [high - low])
 
 
-def _on_thread(context: Context, thread: int) -> RowMask:
+def _on_thread(context: Context, thread: int) -> Bools:
     """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
     is_on_thread = np.zeros(len(context.trace) + 1, bool)
     for lane in (context.lanes["ops"], context.lanes["python"]):
@@ -98,7 +97,7 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     return overlaid(host, _innermost_in(annotations, pieces(annotations), is_annotation)), functions, own
 
 
-def _innermost_in(lane: Lane, of_lane: Pieces, mask: RowMask) -> Painting:
+def _innermost_in(lane: Lane, of_lane: Pieces, mask: Bools) -> Painting:
     """The innermost of the scopes of ``mask`` in ``lane``, which are of one thread; ``of_lane`` are its pieces."""
     begin, end, position = of_lane
     some = np.flatnonzero(mask[position])
@@ -295,7 +294,7 @@ def _modules_of(calls: CallTable, paths: ModulePaths) -> Int64:
     that no call recorded, which are added to ``paths``.
     """
     out = np.full(len(calls.parent) + 1, -1)
-    nodes = zip(calls.parent.tolist(), calls.kind.tolist(), calls.name.tolist(), strict=True)
+    nodes = tuples(calls.parent, calls.kind, calls.name)
     for node, (parent, kind, name) in enumerate(nodes):
         around = int(out[parent])  # the last is of roots, which nothing is around
         out[node] = paths.setdefault((around, name), len(paths)) if kind == MODULE else around

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import Floats, Int64, combined, cut
+from tracediff.arrays import Floats, Int64, combined, cut, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -61,7 +61,7 @@ def memory_rows(context: Context) -> TableRows:
 def _values(device: Allocations, steps: Steps) -> Int64:
     """int64[s, columns]: the values of one device."""
     low, high = device.levels(steps)
-    reserved = [device.reserved[a : b + 1].max() for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    reserved = [device.reserved[a : b + 1].max() for a, b in tuples(low, high)]
     born, died = np.maximum(device.change, 0), np.maximum(-device.change, 0)
     sums = [
         np.diff(np.append(0, np.cumsum(c))[np.stack((low, high))], axis=0)[0] for c in (born, died, born > 0, died > 0)
@@ -162,7 +162,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     scopes = _scopes(context, set(node[first].tolist()))
     number: dict[Place, int] = {}
     of_code = []
-    for scope_node, name_code in zip(node[first].tolist(), name[first].tolist(), strict=True):
+    for scope_node, name_code in tuples(node[first], name[first]):
         phase, module = scopes[scope_node]
         of_code.append(number.setdefault((phase, names[name_code] if name_code >= 0 else NOWHERE, module), len(number)))
     return np.array(of_code, np.int64)[code], list(number)
