@@ -201,6 +201,12 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[new]
 
 
+def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:
+    """int64[m]: the value at each of ``places``, −1 where that is −1."""
+    out: Int64 = np.append(values, -1)[places]
+    return out
+
+
 def last_equal(ordered: Int64, values: Int64) -> Int64:
     """int64[m]: position of the last one in ``ordered``, which ascends, that equals each of ``values``, −1 for none."""
     position = np.searchsorted(ordered, values, side="right") - 1

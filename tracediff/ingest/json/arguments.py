@@ -176,7 +176,11 @@ def kind_of(name: str) -> type:
     return int if name in INTS else float if name in FLOATS else str
 
 
-def respelled(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+Columns = dict[str, NDArray[Any]]
+"""Name → column, of arguments or of what every event has."""
+
+
+def respelled(columns: Columns) -> Columns:
     """``columns`` of arguments under their names of today."""
     for old, new in OTHER_SPELLINGS.items():
         if old in columns:

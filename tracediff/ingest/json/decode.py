@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64
-from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, int_column, respelled
+from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, Columns, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
 from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.model import categories as cat
@@ -48,16 +48,13 @@ class Codes(dict[Any, int]):
         return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
 
 
-Columns = dict[str, NDArray[Any]]
-
-
 class ChunkPart(Struct):
     """Columns of one chunk: base columns by name, and per category code (rows in the part, argument columns by
     name).
     """
 
-    base: dict[str, NDArray[Any]]
-    arguments: dict[int, tuple[Int64, dict[str, NDArray[Any]]]]
+    base: Columns
+    arguments: dict[int, tuple[Int64, Columns]]
 
 
 class EventDecoder(Struct, dict=True):
@@ -241,9 +238,7 @@ class EventDecoder(Struct, dict=True):
         base["dur"][~complete] = MISSING
         return ~untimed
 
-    def _argument_parts(
-        self, events: list[Event], category: NDArray[np.int32]
-    ) -> dict[int, tuple[Int64, dict[str, NDArray[Any]]]]:
+    def _argument_parts(self, events: list[Event], category: NDArray[np.int32]) -> dict[int, tuple[Int64, Columns]]:
         out = {}
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
@@ -272,12 +267,12 @@ class EventDecoder(Struct, dict=True):
         is_read = self.only is None or FLOW_ID in self.only
         return category >= cat.INSTANT and (is_read or category in map(self.categories.get, FLOW_CATEGORIES))
 
-    def _columns(self, category: int, objects: list[Any]) -> dict[str, NDArray[Any]]:
+    def _columns(self, category: int, objects: list[Any]) -> Columns:
         decoder = self.argument_decoders.get(category)
         if decoder is None:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         decoder.learn(self._plain_arguments.get(category, ()))
-        out: dict[str, NDArray[Any]] = {}
+        out: Columns = {}
         for name, column in decoder.columns(objects, self.notes).items():
             if not self._keeps(category, OTHER_SPELLINGS.get(name, name)):
                 continue

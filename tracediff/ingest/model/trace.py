@@ -265,9 +265,9 @@ def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
     """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
     for code in np.unique(trace.category[rows]).tolist():
         mine = trace.category[rows] == code
-        before = trace.arguments.get(code, Arguments(rows[:0]))
-        whole = joined([before, Arguments(rows[mine])])
-        whole = _part(whole, np.unique(whole.rows, return_index=True)[1])
+        whole = trace.arguments.get(code, Arguments(rows[:0]))
+        if len(new := np.setdiff1d(rows[mine], whole.rows)):
+            whole = joined([whole, Arguments(new)])
         column = whole.ints.setdefault(argument, np.full(len(whole.rows), MISSING))
         column[np.searchsorted(whole.rows, rows[mine])] = values[mine]
         trace.arguments[code] = whole

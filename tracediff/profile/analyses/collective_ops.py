@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Intervals, combined, distinct, union
+from tracediff.arrays import Bools, Int64, Intervals, combined, distinct, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -145,7 +145,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     launched = np.flatnonzero(rows >= 0)
     innermost = enclosing(lane, trace.thread(rows[launched]), trace.ts[rows[launched]])
     matching = nearest(lane, trace.name_matches(matches, lane.rows))
-    out[launched] = np.append(lane.rows, -1)[np.append(matching, -1)[innermost]]
+    out[launched] = values_at(lane.rows, values_at(matching, innermost))
     return out
 
 
@@ -180,7 +180,7 @@ def _described(
         )
     ]
     annotated, types, dims = (
-        np.append(column, -1)[annotation]
+        values_at(column, annotation)
         for column in (
             trace.name,
             trace.text_column("Input type", cat.ANNOTATION),

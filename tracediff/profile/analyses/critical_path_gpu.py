@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.arrays import Bools, Int64, combined, concatenated, distinct, group_rows, tuples
+from tracediff.arrays import Bools, Int64, combined, concatenated, distinct, group_rows, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -258,7 +258,7 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
     is_copying = np.zeros(len(ops.rows), bool)
     is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
     copies = np.flatnonzero(trace.category[device.rows] == cat.MEMCPY)
-    operators = np.append(nearest(ops, is_copying), -1)[device.launch[copies]]
+    operators = values_at(nearest(ops, is_copying), device.launch[copies])
     return [(k, around) for k, around in tuples(copies, operators) if around >= 0]
 
 
@@ -285,7 +285,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
         by_start = lasting[np.argsort(start[lasting], kind="stable")]
         ended_last = np.searchsorted(end[lasting], start[mine], side="right") - 1
         began_last = np.searchsorted(start[by_start], start[mine], side="left") - 1
-        before = np.where(ended_last >= 0, lasting[ended_last], -1) if len(lasting) else np.full(len(mine), -1)
+        before = values_at(lasting, ended_last)
         running = np.flatnonzero(began_last >= 0)
         running = running[end[by_start[began_last[running]]] > start[mine[running]]]
         before[running] = by_start[began_last[running]]

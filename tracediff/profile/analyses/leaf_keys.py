@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Bools, Int64, combined, union
+from tracediff.arrays import Bools, Int64, combined, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -190,7 +190,7 @@ class Sources(Struct, dict=True):
             first = np.where(is_named[scopes] & (caller[python.rows[scopes]] >= 0), scopes, -1)
             callee[scopes] = np.where(is_own[scopes], -1, np.where(around >= 0, around, first))
         rows = np.full(len(trace) + 1, -1, np.int64)
-        rows[python.rows] = np.append(python.rows, -1)[callee[:-1]]
+        rows[python.rows] = values_at(python.rows, callee[:-1])
         return caller, rows
 
 

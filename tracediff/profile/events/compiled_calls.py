@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, combined, ordinals
+from tracediff.arrays import Int64, combined, ordinals, values_at
 from tracediff.ingest.model.health import Notes
 from tracediff.patterns import late
 from tracediff.profile.events.context import Context
@@ -26,7 +26,7 @@ def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
     if not len(runs.rows):
         return no_compiled_calls()
     around = enclosing(runs, ops.thread, ops.start)
-    parent_node = np.append(around, -1)[ops.parent]  # the last is of those without a parent
+    parent_node = values_at(around, ops.parent)  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
     same_name, _ = combined(around[own], trace.name[ops.rows[own]])
     ordinal = ordinals(same_name)

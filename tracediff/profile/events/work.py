@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, combined, least, ordinals, sums, tuples
+from tracediff.arrays import Int64, combined, least, ordinals, sums, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -49,7 +49,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     gpu, calls = context.gpu, context.calls
     shape = _launch_shapes(context.trace, gpu.rows, texts)
     in_step = gpu.step >= 0
-    launching = np.append(calls.node, -1)[calls.position[gpu.launch]]
+    launching = values_at(calls.node, calls.position[gpu.launch])
     node = np.where(context.captured_node >= 0, context.captured_node, launching)
     node[~in_step] = -1
     keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
@@ -78,8 +78,8 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
     if not len(gpu.rows):
         return _no_work()
-    around = np.append(ops.parent, -1)[context.calls.position[gpu.launch]]
-    records = np.where(trace.name_matches(is_communication, gpu.rows), np.append(ops.rows, -1)[around], -1)
+    around = values_at(ops.parent, context.calls.position[gpu.launch])
+    records = np.where(trace.name_matches(is_communication, gpu.rows), values_at(ops.rows, around), -1)
     moved = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[gpu.rows]
     return _table(
         gpu.step,

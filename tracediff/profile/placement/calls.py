@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, combined, grouped, ordinals
+from tracediff.arrays import Bools, Int64, combined, grouped, ordinals, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
@@ -152,7 +152,7 @@ def _add(nodes: Nodes, **columns: list[int]) -> int:
 def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
     """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
     inner = nearest(ops, operator)
-    return inner, nearest(ops, operator & (np.append(inner, -1)[ops.parent] < 0))
+    return inner, nearest(ops, operator & (values_at(inner, ops.parent) < 0))
 
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct, last_equal
+from tracediff.arrays import Int64, distinct, last_equal, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -85,4 +85,4 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     correlations, gpu_correlations = correlation[calls], correlation[gpu_rows]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], gpu_correlations)
     notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", twins.sum())
-    return np.append(calls, -1)[last_equal(correlations, gpu_correlations)]
+    return values_at(calls, last_equal(correlations, gpu_correlations))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, concatenated, cut, distinct
+from tracediff.arrays import Bools, Int64, concatenated, cut, distinct, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
@@ -72,7 +72,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
             np.count_nonzero(~is_included),
         )
         place = np.cumsum(is_included) - 1
-        parent = np.where(parent[is_included] >= 0, place[parent[is_included]], -1)
+        parent = values_at(place, parent[is_included])
         rows, thread, start, recorded, end, depth = (
             x[is_included] for x in (rows, thread, start, recorded, end, depth)
         )
@@ -102,14 +102,14 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     place = np.cumsum(is_open) - 1
     columns = {name: getattr(lane, name)[is_open] for name in Lane.__struct_fields__}
     parent = columns.pop("parent")
-    return Lane(**columns, parent=np.where(parent >= 0, place[parent], -1))
+    return Lane(**columns, parent=values_at(place, parent))
 
 
 def nearest(lane: Lane, mask: Bools) -> Int64:
     """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is or is in, −1 for none."""
     place = np.where(mask, np.arange(len(mask)), lane.parent)
     while True:  # each round looks twice as far
-        further = np.append(place, -1)[place]
+        further = values_at(place, place)
         if np.array_equal(further, place):
             return place
         place = further
@@ -117,7 +117,7 @@ def nearest(lane: Lane, mask: Bools) -> Int64:
 
 def nearest_around(lane: Lane, mask: Bools) -> Int64:
     """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is in, −1 for none."""
-    return np.append(nearest(lane, mask), -1)[lane.parent]
+    return values_at(nearest(lane, mask), lane.parent)
 
 
 def by_depth(lane: Lane) -> list[Int64]:

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import Floats, Int64, combined, cut, tuples
+from tracediff.arrays import Floats, Int64, combined, cut, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
@@ -177,7 +177,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
     is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match, ops.rows)
-    position = np.append(nearest(ops, is_caller), -1)[innermost]
+    position = values_at(nearest(ops, is_caller), innermost)
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Bools, Int64, combined, most
+from tracediff.arrays import Bools, Int64, combined, most, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
@@ -110,11 +110,11 @@ def rate_rows(context: Context) -> TableRows:
     trace, ops = context.trace, context.lanes["ops"]
     on_gpu = len(context.gpu.rows) > 0
     position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
-    charged = np.append(nearest(ops, _charged(context)), -1)[position]
+    charged = values_at(nearest(ops, _charged(context)), position)
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
         charged[copied[trace.name_matches(has_traffic, ops.rows[charged[copied]])]] = -1
-    operator = np.append(nearest(ops, context.calls.operator), -1)[position]
+    operator = values_at(nearest(ops, context.calls.operator), position)
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
