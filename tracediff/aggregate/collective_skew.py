@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.aggregate.averages import SetTable, weighted_files
+from tracediff.aggregate.averages import SetTable, files_of_ranks, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
 from tracediff.arrays import Bools, Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals, tuples
@@ -120,7 +120,7 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
         )
         match = _waited(operations, _possible(operations, collective, clock), clock, run)
         matches.append((run, operations, match))
-        _add_waits(waits, operations, match, [weight_of[id(p)] for fs in run.ranks.values() for p in fs])
+        _add_waits(waits, operations, match, [weight_of[id(p)] for p in run.profiles])
         if (match.collective >= 0).any():
             _add_clocks(clocks, run, clock)
         if len(ranks) > 1:
@@ -266,10 +266,7 @@ def _stragglers(traces: TraceSet, matches: list[RunMatch]) -> SetTable:
     rank there.
     """
     runs_of = Counter(rank for run in traces.runs for rank in run.ranks)
-    shares = {}
-    for run in traces.runs:
-        for rank, files in run.ranks.items():
-            shares[run.name, rank] = runs_of[rank] * sum(int(traces.selection.used(p).sum()) for p in files)
+    shares = {(run.name, rank): runs_of[rank] * steps for run, rank, _, steps in files_of_ranks(traces)}
     table = SetTable(STRAGGLERS, lcm(*shares.values()))
     for run, operations, match in matches:
         ranks = list(run.ranks)

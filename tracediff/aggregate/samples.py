@@ -6,7 +6,7 @@ Of several ranks it is the mean of their medians.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 from msgspec import Struct, field
@@ -152,15 +152,11 @@ def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
     it.
     """
 
-    def rows(profile: Profile) -> tuple[Int64, Int64, Int64]:
+    def rows(profile: Profile, _file: int) -> tuple[Int64, Int64, Int64]:
         table, which = profile.ops, _rows_of(profile, category, name)
         return table.step[which], table.count[which], table.self_ns[which]
 
-    return [
-        step_sum
-        for run, rank, profile in _files(traces)
-        for step_sum in _step_sums(traces, run, rank, profile, rows(profile))
-    ]
+    return _step_sums(traces, rows)
 
 
 def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[Work]) -> list[StepSum]:
@@ -171,31 +167,29 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
             work.
     """
     keys = {work.key for work in works}
-    out: list[StepSum] = []
-    for (run, rank, profile), places in zip(_files(traces), tree.places, strict=True):
+
+    def rows(profile: Profile, file: int) -> tuple[Int64, Int64, Int64]:
         table = profile.kernels if gpu else profile.host_work
         columns = [getattr(table, name) for name in KEY]
         code, first = combined(*columns)
-        mine = np.array([key in keys for key in work_keys(profile, places, [c[first] for c in columns])], bool)
-        which = np.flatnonzero(mine[code] & (table.step >= 0))
-        rows = table.step[which], table.count[which], table.total_ns[which]
-        out += _step_sums(traces, run, rank, profile, rows)
+        own_keys = work_keys(profile, tree.places[file], [c[first] for c in columns])
+        which = np.array([key in keys for key in own_keys], bool)[code] & (table.step >= 0)
+        return table.step[which], table.count[which], table.total_ns[which]
+
+    return _step_sums(traces, rows)
+
+
+def _step_sums(traces: TraceSet, rows: Callable[[Profile, int], tuple[Int64, Int64, Int64]]) -> list[StepSum]:
+    """The sums of ``rows`` (of a profile and the position of its file: step, count, ns) in each used step."""
+    out = []
+    files = ((run, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
+    for file, (run, rank, profile) in enumerate(files):
+        step, *amounts = rows(profile, file)
+        counts, times = (sums(step, amount, len(profile.step_numbers)) for amount in amounts)
+        for position in np.flatnonzero(traces.selection.used(profile)).tolist():
+            number = int(profile.step_numbers[position])
+            out.append(StepSum(run.name, rank, number, int(counts[position]), int(times[position])))
     return out
-
-
-def _files(traces: TraceSet) -> Iterator[tuple[str, int, Profile]]:
-    """(run, rank, profile) of every file, in the set's order."""
-    return ((run.name, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
-
-
-def _step_sums(
-    traces: TraceSet, run: str, rank: int, profile: Profile, rows: tuple[Int64, Int64, Int64]
-) -> Iterator[StepSum]:
-    """The sums of ``rows`` (step, count, ns) in each used step of a file."""
-    step, count, ns = rows
-    counts, times = (sums(step, values, len(profile.step_numbers)) for values in (count, ns))
-    for position in np.flatnonzero(traces.selection.used(profile)).tolist():
-        yield StepSum(run, rank, int(profile.step_numbers[position]), int(counts[position]), int(times[position]))
 
 
 def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:

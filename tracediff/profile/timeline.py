@@ -19,7 +19,8 @@ from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model.profile import Marks, Memory, Timeline
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
-from tracediff.runtimes import is_communication, is_synchronising
+from tracediff.profile.placement.scopes import LOADER_SCOPE
+from tracediff.runtimes import is_synchronising
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
@@ -116,12 +117,7 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = trace.name_matches(is_communication, rows)
-    kernel = trace.category[rows] == cat.KERNEL
-    kind = np.where(
-        kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
-    )
-    return _spans(row, gpu.start[which], gpu.end[which], kind, trace.name[rows], rows)
+    return _spans(row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows)
 
 
 def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Spans:
@@ -130,7 +126,7 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) ->
     category = trace.category[rows]
     waits = np.isin(category, cat.CALLS) & trace.name_matches(is_synchronising, rows)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & trace.name_matches(lambda name: "DataLoader" in name, rows)
+    loads = scope & trace.name_matches(LOADER_SCOPE.search, rows)
     cases = [launching[rows], waits, loads, scope]
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
@@ -165,8 +161,6 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
     new = np.ones(len(order), bool)
     new[1:] = (row[1:] != row[:-1]) | (cell[1:] != cell[:-1])
     first = np.flatnonzero(new)
-    if not len(first):
-        return Marks(row=row, start=start, end=end, kind=kind, name=(), count=row, busy=row, event=event)
     start, end = np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)

@@ -22,9 +22,10 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
 from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of
+from tracediff.profile.placement.gpu_events import COMMUNICATES, COMPUTES
 from tracediff.profile.placement.nesting import Lane, nearest, pieces
 from tracediff.profile.placement.scopes import enclosing
-from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
+from tracediff.runtimes import collective_of_scope, is_host_collective
 
 UNKNOWN = "unknown"
 KNOWN_AS = tuple(
@@ -58,7 +59,7 @@ def collectives(context: Context) -> Collectives:
     On the host it is an annotation of gloo, MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
-    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.name_matches(is_communication, gpu.rows))
+    kernels = np.flatnonzero(gpu.state == COMMUNICATES)
     host = trace.complete((cat.ANNOTATION,))
     host = host[trace.name_matches(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
@@ -311,8 +312,8 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 
 def _computing(context: Context, device: int | None) -> Intervals:
     """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
-    trace, gpu = context.trace, context.gpu
-    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.name_matches(is_communication, gpu.rows)
+    gpu = context.gpu
+    computes = gpu.state == COMPUTES
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))
     return union(gpu.start[mine], gpu.end[mine])
 

@@ -32,11 +32,11 @@ from tracediff.profile.placement.nesting import (
     NOTHING,
     Lane,
     Painting,
+    id_order,
     overlaid,
     painted,
     part_of,
     pieces,
-    thread_number,
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
@@ -290,9 +290,7 @@ def _thread_rank(context: Context) -> dict[int, int]:
     codes = {code for lane in lanes for code in lane.thread[np.diff(lane.thread, append=-1) != 0].tolist()}
 
     def place(code: int) -> list[tuple[bool, int, str]]:
-        ids = trace.ids[code // size], trace.ids[code % size]
-        numbers = [thread_number(raw) for raw in ids]
-        return [(n is None, n or 0, str(raw)) for n, raw in zip(numbers, ids, strict=True)]
+        return [id_order(trace.ids[part]) for part in divmod(code, size)]
 
     return {code: i for i, code in enumerate(sorted(codes, key=place))}
 

@@ -17,7 +17,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
-from tracediff.profile.placement.scopes import outside_torch
+from tracediff.profile.placement.scopes import LOADER_SCOPE, outside_torch
 from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
 KINDS = (
@@ -27,8 +27,8 @@ KINDS = (
 GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN, ANNOTATED, START = range(len(KINDS))
 COLUMNS = ("kind", *KEY, "op", "root")
 
-LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
-"""In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
+COMPILER, CAPTURE = "(dynamo_timed)", "CUDAGraphNode.record"
+"""In the names of scopes: of a part of compilation, and of the capture of a CUDA graph within one."""
 
 CALLEE = late(
     r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
@@ -195,13 +195,13 @@ class Sources(Struct, dict=True):
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
-    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER in name))
+    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER_SCOPE.search(name)))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
     if not len(rows):
         return NOTHING, rows, rows
     compiles = trace.name_matches(lambda name: COMPILER in name, rows)
     captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
-    loads = trace.name_matches(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
+    loads = trace.name_matches(LOADER_SCOPE.search, rows) & (trace.category[rows] == cat.ANNOTATION)
     painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]

@@ -13,9 +13,10 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, pieces, thread_number
+from tracediff.profile.placement.nesting import Lane, id_order, pieces
+from tracediff.profile.placement.scopes import LOADER_SCOPE
 from tracediff.profile.placement.steps import Steps
-from tracediff.runtimes import is_communication, is_synchronising
+from tracediff.runtimes import is_synchronising
 
 STATES = (
     "gpu_compute",
@@ -131,16 +132,15 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    communicates = trace.name_matches(is_communication, gpu.rows)
-    kernel = trace.category[gpu.rows] == cat.KERNEL
     launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
-    for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
+    for state in range(len(BUSY_STATES)):
+        which = gpu.state == state
         yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
     yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.name_matches(lambda name: "DataLoader" in name, annotations.rows)
+    loading = trace.name_matches(LOADER_SCOPE.search, annotations.rows)
     calls = trace.complete(cat.CALLS)
     waits = trace.name_matches(is_synchronising, calls)
     launching = calls[np.isin(calls, gpu.launch)]
@@ -186,9 +186,7 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     firsts = dict(tuples(ops.thread[first], ops.rows[first]))
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
-        tid = trace.ids[trace.tid[firsts[thread]]]
-        number = thread_number(tid)
-        return thread not in step_threads, number is None, number or 0, str(tid)
+        return thread not in step_threads, *id_order(trace.ids[trace.tid[firsts[thread]]])
 
     return sorted(firsts, key=place)
 

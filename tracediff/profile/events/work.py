@@ -14,7 +14,8 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import WorkTable
 from tracediff.profile.perf_model.recorded_sizes import message_bytes
 from tracediff.profile.placement.calls import OP
-from tracediff.runtimes import ARGUMENT, is_communication
+from tracediff.profile.placement.gpu_events import COMMUNICATES
+from tracediff.runtimes import ARGUMENT
 
 UNMATCHED = -1
 """Ordinal of work that is kept out of matching."""
@@ -79,7 +80,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     if not len(gpu.rows):
         return _no_work()
     around = values_at(ops.parent, context.calls.position[gpu.launch])
-    records = np.where(trace.name_matches(is_communication, gpu.rows), values_at(ops.rows, around), -1)
+    records = np.where(gpu.state == COMMUNICATES, values_at(ops.rows, around), -1)
     moved = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[gpu.rows]
     return _table(
         gpu.step,

@@ -18,7 +18,7 @@ from tracediff.arrays import Int64, distinct
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import MISSING
-from tracediff.ingest.model.trace import Trace, texts
+from tracediff.ingest.model.trace import Codes, Trace, texts
 from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, build_calls
@@ -62,13 +62,12 @@ def captures_of(trace: Trace) -> list[Capture]:
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
     names, shapes = _names(trace, launches), launch_shapes(trace, launches)
-    paths = _Paths(trace, calls.table)
-    nodes = [paths.of(int(calls.node[calls.position[row]])) for row in launches.tolist()]
+    paths = _paths(trace, calls.table, calls.node[calls.position[launches]])
     captures = []
     for number in distinct(graph).tolist():
         mine = np.flatnonzero(graph == number).tolist()
         captures.append(
-            Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(nodes[i] for i in mine))
+            Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(paths[i] for i in mine))
         )
     return captures
 
@@ -103,33 +102,26 @@ def launch_shapes(trace: Trace, rows: Int64) -> list[str]:
     return ["".join(f"{grid}×{block}".split()) if grid and block else "" for grid, block in shapes]
 
 
-class _Paths:
-    """Nodes of a capture's tree → their `CallPath`; each node's is made once."""
+def _paths(trace: Trace, table: CallTable, nodes: Codes) -> list[CallPath]:
+    """The path of each of ``nodes`` of a capture's tree; each node's is made once."""
+    recorded_texts = (*trace.texts, "")  # the last is of no code
+    paths: dict[int, CallPath] = {-1: ()}
 
-    def __init__(self, trace: Trace, table: CallTable) -> None:
-        self._trace, self._table = trace, table
-        self._known: dict[int, CallPath] = {-1: ()}
-
-    def of(self, node: int) -> CallPath:
-        """The path of ``node``."""
-        todo = []
-        while node not in self._known:
-            todo.append(node)
-            node = int(self._table.parent[node])
-        for new in reversed(todo):
-            self._known[new] = self._below(self._known[node], new)
-            node = new
-        return self._known[node]
-
-    def _below(self, path: CallPath, node: int) -> CallPath:
-        table, trace = self._table, self._trace
+    def below(path: CallPath, node: int) -> CallPath:
         kind = int(table.kind[node])
         if kind == PHASE:  # the replay has its own
             return path
-        codes = (column[node] for column in (table.shapes, table.types, table.strides, table.line))
-        shapes, types, strides, line = (trace.texts[c] if c >= 0 else "" for c in codes)
-        own = (kind, trace.names[table.name[node]], shapes, types, strides, line, int(table.ordinal[node]))
-        return *path, own
+        recorded = (recorded_texts[column[node]] for column in (table.shapes, table.types, table.strides, table.line))
+        return *path, (kind, trace.names[table.name[node]], *recorded, int(table.ordinal[node]))
+
+    for node in nodes.tolist():
+        new = []
+        while node not in paths:
+            new.append(node)
+            node = int(table.parent[node])
+        for inner in reversed(new):
+            paths[inner] = below(paths[int(table.parent[inner])], inner)
+    return [paths[node] for node in nodes.tolist()]
 
 
 TEXTS = ("name", "str", "annotation")

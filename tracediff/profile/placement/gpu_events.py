@@ -12,10 +12,11 @@ from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
-from tracediff.runtimes import ARGUMENT, is_launch
+from tracediff.runtimes import ARGUMENT, is_communication, is_launch
 
 NOT_RECORDED = "gpu-not-recorded"
 """Code of the health note on a file whose launches have no GPU event."""
+COMPUTES, COMMUNICATES, COPIES = range(3)
 SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
@@ -28,6 +29,7 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
         start, end: int64[g] in ns.
         device, stream: int64[g] numbers, MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
+        state: int64[g] whether it COMPUTES, COMMUNICATES or COPIES; positions in `step_states.STATES`.
         step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch. All events are
             in the step of a file that counts as one.
     """
@@ -38,6 +40,7 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
     device: Int64
     stream: Int64
     launch: Int64
+    state: Int64
     step: Int64
 
     @property
@@ -71,7 +74,11 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     notes.add("outside-steps", "GPU events were launched outside every step", np.count_nonzero(step == NO_STEP))
     device, stream = (trace.integer_column(number, *cat.GPU)[rows] for number in (ARGUMENT.device, ARGUMENT.stream))
     start, end = trace.spans(rows)
-    return GpuEvents(rows=rows, start=start, end=end, device=device, stream=stream, launch=launch, step=step)
+    state = np.where(trace.name_matches(is_communication, rows), COMMUNICATES, COMPUTES)
+    state[trace.category[rows] != cat.KERNEL] = COPIES
+    return GpuEvents(
+        rows=rows, start=start, end=end, device=device, stream=stream, launch=launch, state=state, step=step
+    )
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:

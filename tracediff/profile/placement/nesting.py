@@ -45,11 +45,12 @@ class Lane(Struct, frozen=True, kw_only=True):
 EMPTY = Lane(**{name: np.zeros(0, np.int64) for name in Lane.__struct_fields__})
 
 
-def thread_number(identity: int | str | None) -> int | None:
-    """The number that the id of a process or thread is or spells; None for any other."""
+def id_order(identity: int | str | None) -> tuple[bool, int, str]:
+    """The place of the id of a process or thread in order: ids that are or spell a number by that, then others."""
+    number = identity
     if isinstance(identity, str):
-        return int(identity) if identity.isdecimal() and len(identity) <= 18 else None
-    return identity
+        number = int(identity) if identity.isdecimal() and len(identity) <= 18 else None
+    return number is None, int(number or 0), str(identity)
 
 
 def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:

@@ -17,10 +17,10 @@ from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Pieces, pieces
 from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
-from tracediff.runtimes import ARGUMENT, is_communication
+from tracediff.runtimes import ARGUMENT
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
-COMPUTE, COMM, COPY, QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(len(KINDS))
+QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(KINDS.index("queue"), len(KINDS))
 NOT_IN_FILE, NOT_RECORDED = "launch not in the file", "nothing recorded"
 
 CRITICAL = TableSchema(
@@ -74,24 +74,17 @@ def critical_rows(context: Context) -> TableRows:
 def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
     size, code = len(texts), {text: k for k, text in enumerate(texts)}
     name = np.array([code[match_name(n)] for n in trace.names], np.int64)[trace.name]
-    rows = np.append(_kinds(trace) * size + name, PYTHON * size + code[NOT_RECORDED])
+    rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + code[NOT_RECORDED])
     launch_label = np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
     return Labels(rows[gpu.rows], QUEUE * size + launch_label, rows, UNEXPLAINED * size + code[NOT_IN_FILE])
 
 
-def _kinds(trace: Trace) -> Int64:
+def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
     """int64[n] index into KINDS of each event; events other than operators, calls and GPU events count as Python."""
     kind = np.full(len(trace.categories), PYTHON, np.int64)
-    for category, code in (
-        (cat.CPU_OP, OP),
-        *((calls, CALL) for calls in cat.CALLS),
-        (cat.KERNEL, COMPUTE),
-        (cat.MEMCPY, COPY),
-        (cat.MEMSET, COPY),
-    ):
-        kind[category] = code
+    kind[cat.CPU_OP], kind[list(cat.CALLS)] = OP, CALL
     kinds = kind[trace.category]
-    kinds[(trace.category == cat.KERNEL) & trace.name_matches(is_communication)] = COMM
+    kinds[gpu.rows] = gpu.state
     return kinds
 
 

@@ -27,9 +27,9 @@ from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, 
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, step_account
 from tracediff.profile.model.profile import TableRows
-from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
+from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
 from tracediff.profile.tables.schema import Amounts, Column, FileTable, Rate, TableSchema, summed
-from tracediff.runtimes import ARGUMENT, copy_direction, is_communication, is_host_collective, is_memset
+from tracediff.runtimes import ARGUMENT, copy_direction, is_host_collective, is_memset
 
 LAUNCHES = TableSchema(
     "launches",
@@ -194,11 +194,10 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     lasting = np.flatnonzero(gpu.end > gpu.start)
     lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
     start, launch = gpu.start[lasting], gpu.launch[lasting]
-    speaks = np.flatnonzero(context.trace.name_matches(is_communication, gpu.rows[lasting]) & (launch >= 0))
-    idle_since = np.maximum.accumulate(gpu.end[lasting])[np.searchsorted(start, start[speaks], side="left") - 1]
-    idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
-    launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
-    return union(np.maximum(launched, idle_since), start[speaks])
+    speaks = np.flatnonzero((gpu.state[lasting] == COMMUNICATES) & (launch >= 0))
+    earlier = np.searchsorted(start, start[speaks], side="left")
+    idle_since = np.append(context.completions[0], np.maximum.accumulate(gpu.end[lasting]))[earlier]
+    return union(np.maximum(context.trace.spans(launch[speaks])[1], idle_since), start[speaks])
 
 
 def _on_host(context: Context) -> Intervals:

@@ -26,7 +26,7 @@ from tracediff.profile.placement.nesting import (
     painted,
     pieces,
 )
-from tracediff.profile.placement.scopes import enclosing, module_lane, outside_torch, paths_of
+from tracediff.profile.placement.scopes import LOADER_SCOPE, enclosing, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
@@ -128,7 +128,7 @@ def loading_rows(context: Context) -> TableRows:
     in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane, account = context.trace, context.lanes["annotations"], context.account
-    loaders = np.flatnonzero(trace.name_matches(lambda name: "DataLoader" in name, lane.rows))
+    loaders = np.flatnonzero(trace.name_matches(LOADER_SCOPE.search, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
     start, end = trace.spans(rows)
     previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
