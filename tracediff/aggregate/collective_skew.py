@@ -237,22 +237,22 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
     some = np.flatnonzero(operations.used)
     kind, size, duration = operations.kind[some], operations.size[some], operations.ns[some]
     matched, has_size = match.collective[some] >= 0, size >= 0
-    wait = np.where(matched, match.wait[some], 0)
-    transfer = np.where(matched, duration - wait, 0)
+    wait = match.wait[some]
+    transfer = (duration - wait) * matched
     bus, has_bus = bus_traffic(operations.kinds, kind, match.ranks[some], np.where(matched, size, -1))
     columns = [
         duration,
         wait,
         transfer,
-        np.where(matched, 0, duration),
+        duration * ~matched,
         operations.exposed[some],
         duration - operations.exposed[some],
         np.ones(len(some), np.int64),
         (matched & match.partial[some]).astype(np.int64),
-        np.where(matched & has_size, size, 0),
-        np.where(has_size, transfer, 0),
+        size * (matched & has_size),
+        transfer * has_size,
         bus,
-        np.where(has_bus, transfer, 0),
+        transfer * has_bus,
     ]
     label, labels = numbered_texts(size_labels(size))
     keys, sums = grouped([kind, label, operations.file[some]], columns)

@@ -243,16 +243,13 @@ class EventDecoder(Struct, dict=True):
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
         for code in np.flatnonzero(np.bincount(category)).tolist():
-            members = np.flatnonzero(category == code)
-            rows = members[has[members]]
-            columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
+            rows, ids = np.flatnonzero(category == code), Columns()
             if self._keeps_ids(code):
-                ids = _flow_ids([events[i].id for i in members.tolist()])
-                if (ids != MISSING).any():
-                    columns = {name: _spread(column, has[members]) for name, column in columns.items()} | {FLOW_ID: ids}
-                    rows = members
+                ids[FLOW_ID] = _flow_ids([events[i].id for i in rows.tolist()])
+            if not ids or (ids[FLOW_ID] == MISSING).all():
+                rows, ids = rows[has[rows]], Columns()
             if len(rows):
-                out[code] = rows, columns
+                out[code] = rows, self._columns(code, [raw[i] or b"{}" for i in rows.tolist()]) | ids
         return out
 
     def _keeps(self, category: int, argument: str) -> bool:
@@ -299,13 +296,6 @@ def _of_phase(phase: str) -> str:
 def _flow_ids(ids: list[int | str | None]) -> Int64:
     """The ids of flow events if they are 64-bit integers, else MISSING."""
     return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
-
-
-def _spread(column: NDArray[Any], has_arguments: Bools) -> NDArray[Any]:
-    """``column`` with room for the events that carry no arguments."""
-    out = np.full(len(has_arguments), ABSENT_OF[column.dtype.type], column.dtype)
-    out[has_arguments] = column
-    return out
 
 
 class GrowingColumn(Struct):

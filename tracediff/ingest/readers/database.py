@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cached_property
 from itertools import chain, islice
 from operator import index
 from pathlib import Path
@@ -42,6 +43,10 @@ SETTINGS = (
 REMEDY = "export it again: nsys export --type sqlite"
 
 
+STRINGS = "StringIds"
+"""The table of the texts that others name by their number."""
+
+
 class Database:
     """The tables of an SQLite file. Errors of SQLite become one line.
 
@@ -55,7 +60,6 @@ class Database:
         self.size = size
         self._connection = connection
         self._work = 0
-        self._texts: dict[tuple[str, str, str], dict[int, bytes]] = {}
         connection.set_progress_handler(self._is_too_much, CHECKED)
         self.columns = {
             text_of(name): self._columns_of(text_of(name))
@@ -142,19 +146,17 @@ class Database:
                     raise self._unbounded()
             yield numbers
 
-    def texts(self, table: str, key: str, value: str, keys: Int64) -> dict[int, str]:
-        """The text ``value`` of each of ``keys``; without those that the table lacks."""
-        if not {key, value} <= set(self.columns.get(table, ())):
-            return {}
-        if (table, key, value) not in self._texts:
-            self._texts[table, key, value] = self._all_texts(table, key, value)
-        text_of_key = self._texts[table, key, value]
-        return {k: text_of(text_of_key[k]) for k in np.unique(keys).tolist() if k in text_of_key}
+    def strings(self, keys: Int64) -> dict[int, str]:
+        """The text of each of ``keys`` in the table `STRINGS`; without those that the table lacks."""
+        return {k: text_of(self._strings[k]) for k in np.unique(keys).tolist() if k in self._strings}
 
-    def _all_texts(self, table: str, key: str, value: str) -> dict[int, bytes]:
+    @cached_property
+    def _strings(self) -> dict[int, bytes]:
+        if not {"id", "value"} <= set(self.columns.get(STRINGS, ())):
+            return {}
         text_of_key: dict[int, bytes] = {}
         remaining = self.size
-        for number, text in self.rows(f"SELECT {_quoted(key)}, {_quoted(value)} FROM {_quoted(table)} NOT INDEXED"):
+        for number, text in self.rows(f"SELECT id, value FROM {STRINGS} NOT INDEXED"):
             if isinstance(number, int):
                 text_of_key[number] = text if isinstance(text, bytes) else str(text).encode()
                 remaining -= len(text_of_key[number])

@@ -6,7 +6,6 @@ import gc
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -85,11 +84,6 @@ def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
     )
 
 
-@cache
-def _meta_fields() -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(TraceMeta)
-
-
 def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
     raw_values: dict[str, Any] = {}
     for text in (stream.head, stream.tail):
@@ -102,7 +96,11 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
             notes.add("odd-metadata", f"metadata in an unexpected form was dropped: {key}")
             return None
 
-    fields = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name not in ("versions", "flags")}
+    fields = {
+        f.name: value(f.encode_name, f.type)
+        for f in msgspec.structs.fields(TraceMeta)
+        if f.name not in ("versions", "flags")
+    }
     fields["flags"] = tuple(flag for flag in FLAGS if value(flag, Number | bool | None))
     fields["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
     return TraceMeta(**{name: value for name, value in fields.items() if value is not None})

@@ -26,11 +26,11 @@ from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
 from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct
-from tracediff.ingest.readers.database import Database, open_database
+from tracediff.ingest.readers.database import STRINGS, Database, open_database
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, CUDA, collective_of_scope
 
-RANGES, STRINGS = "NVTX_EVENTS", "StringIds"
+RANGES = "NVTX_EVENTS"
 PUSH_POP, START_END = 59, 60
 """Types of events that are ranges; the others name domains, threads and categories, or mark an instant."""
 OP_ID, SEQUENCE, SIZES, INPUTS = ", op_id = ", ", seq = ", ", sizes = ", ", input_op_ids = "
@@ -53,7 +53,7 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
     (start, end, thread, text_id, kind), texts = database.integers_and_text(
         RANGES, columns, "text", f"{types} AND {where}" if where else types, values
     )
-    registered = database.texts(STRINGS, "id", "value", text_id)
+    registered = database.strings(text_id)
     texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
     is_open = end == MISSING
     notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
@@ -234,7 +234,7 @@ def _add_kernels(builder: TraceBuilder, database: Database, process: int | None)
         "start end deviceId streamId correlationId demangledName gridX gridY gridZ blockX blockY blockZ graphNodeId "
         "registersPerThread",
     )
-    texts = database.texts(STRINGS, "id", "value", columns["demangledName"])
+    texts = database.strings(columns["demangledName"])
     builder.add(
         cat.KERNEL,
         by_key(columns["demangledName"], texts, "an unnamed kernel"),
@@ -292,7 +292,7 @@ def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
 
 def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
     columns = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
-    texts = database.texts(STRINGS, "id", "value", columns["nameId"])
+    texts = database.strings(columns["nameId"])
     names, place = by_key(columns["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
     runtime, driver = map(cat.KNOWN.index, CUDA.calls)
     is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
@@ -317,7 +317,7 @@ def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -
 
 def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
     columns = _columns(database, OVERHEAD, process, "start end globalTid nameId")
-    texts = database.texts(STRINGS, "id", "value", columns["nameId"])
+    texts = database.strings(columns["nameId"])
     names = by_key(columns["nameId"], texts, "unnamed work")
     is_timed = (columns["start"] > 0) & (columns["end"] > columns["start"])
     note_overhead(notes, (columns["end"] - columns["start"])[is_timed])

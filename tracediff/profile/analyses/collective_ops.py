@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
-from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of
+from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of, read_list
 from tracediff.profile.placement.gpu_events import COMMUNICATES, COMPUTES
 from tracediff.profile.placement.nesting import Lane, nearest, pieces
 from tracediff.profile.placement.scopes import enclosing
@@ -202,7 +201,9 @@ def _described(
             or (collective_of_scope(trace.names[annotated[sample]]) if annotated[sample] >= 0 else "")
             or trace.names[trace.name[rows[sample]]]
         )
-        dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
+        dtype, width[i] = _dtype(
+            dtype or str(next(iter(read_list(trace.texts[types[sample]] if types[sample] >= 0 else None)), ""))
+        )
         label, members, n = (group, members, int(ranks[sample])) if group else only
         described = CollectiveKind(_canonical(operation), _group(label, about if group else "", n), dtype, members, n)
         kind_of_sample[i] = kinds.setdefault(described, len(kinds))
@@ -247,16 +248,10 @@ def _only_group(trace: Trace) -> tuple[str, str, int]:
     )
 
 
-def _first_type(types: str) -> str:
-    """The first type of recorded inputs, such as ``["float"]``."""
-    listed = _parsed(types)
-    return str(listed[0]) if isinstance(listed, list) and listed else ""
-
-
 def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
     """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
     codes, inverse = np.unique(dims, return_inverse=True)
-    elements = np.array([_elements(_parsed(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
+    elements = np.array([_elements(read_list(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
         inverse
     ]
     gathers = np.array([k.collective in ("all_gather", "gather") for k in kinds], bool)[kind]
@@ -264,13 +259,6 @@ def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[Col
     return np.where(
         gathers, np.where((ranks > 0) & (elements < LARGEST // np.maximum(ranks, 1)), elements * ranks, -1), elements
     )
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
 
 
 def _elements(dims: Any) -> int:

@@ -167,15 +167,16 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
         rank: thread → its place in an order that does not depend on that of the file.
     """
     trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
-    launch, number = context.calls.position[gpu.launch].astype(np.int64), gpu.stream
-    order = _order(trace, gpu, ops, launch, number, rank)
+    launch = context.calls.position[gpu.launch].astype(np.int64)
+    order = _order(trace, gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
     has_launch = launch >= 0
     launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
     launched[has_launch] = ops.start[launch[has_launch]]
-    codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order])]
+    codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], gpu.stream[order])]
     stream, first = combined(*codes)
-    streams = {(int(gpu.device[order[i]]), int(number[order[i]])): code for code, i in enumerate(first.tolist())}
+    places = tuples(gpu.device[order[first]], gpu.stream[order[first]])
+    streams = {place: code for code, place in enumerate(places)}
     before = _before(start, end, stream)
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
@@ -212,8 +213,8 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     )
 
 
-def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64, rank: dict[int, int]) -> Int64:
-    """int64[g]: the positions of GPU events in the order of `Device`; ``number`` is that of the stream."""
+def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[int, int]) -> Int64:
+    """int64[g]: the positions of GPU events in the order of `DeviceEvents`."""
     order = np.argsort(gpu.end, kind="stable")
     same = np.diff(gpu.end[order]) == 0
     ties = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
@@ -222,7 +223,7 @@ def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64
         by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows[some]]]
         place = launch[some].copy()
         place[place >= 0] = [rank[thread] for thread in ops.thread[place[place >= 0]].tolist()]
-        keys = (launch[some], place, by_name, number[some], gpu.device[some], gpu.start[some], gpu.end[some])
+        keys = (launch[some], place, by_name, gpu.stream[some], gpu.device[some], gpu.start[some], gpu.end[some])
         order[ties] = some[np.lexsort(keys)]
     return order
 

@@ -93,9 +93,11 @@ def step_account(
     without a GPU.
     """
     names, ops = list(STATES), lanes["ops"]
-    layers = list(_gpu_layers(trace, gpu))
-    layers += _host_layers(trace, gpu, lanes["annotations"])
-    layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
+    layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes["annotations"])]
+    if len(gpu.rows):
+        layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
+    else:
+        layers += _op_layers(trace, steps, ops, names, families)
     return _summed(names, completions, *_painted(layers, completions))
 
 
@@ -153,10 +155,6 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
     return Layer(STATES.index(state), *trace.spans(rows))
-
-
-def _covered_by(trace: Trace, ops: Lane) -> Layer:
-    return _layer("op", trace, ops.rows[ops.parent < 0])
 
 
 def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_families: Families) -> Iterator[Layer]:

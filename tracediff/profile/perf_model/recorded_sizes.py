@@ -82,7 +82,7 @@ class Inputs(Struct, frozen=True):
 
     def numbers(self, position: int) -> Dims | None:
         """A list of integers such as ``[2, 2]``; None where it was not recorded."""
-        numbers = _list(self.value(position))
+        numbers = read_list(self.value(position))
         return tuple(numbers) if numbers and all(isinstance(n, int) for n in numbers) else None
 
     def flags(self, position: int) -> tuple[bool, ...] | None:
@@ -95,16 +95,17 @@ def read_inputs(dims: str | None, types: str | None, strides: str | None = None,
     """The arguments from the texts of ``Input Dims``, ``Input type``, ``Input Strides`` and ``Concrete Inputs``; what
     is not a list is not recorded.
     """
-    type_names, steps = _list(types), _list(strides)
+    type_names, steps = read_list(types), read_list(strides)
     tensors = []
-    for position, sizes in enumerate(_list(dims)):
+    for position, sizes in enumerate(read_list(dims)):
         name = type_names[position] if position < len(type_names) else ""
         step = steps[position] if position < len(steps) else None
         tensors.append(_tensor(sizes, name if isinstance(name, str) else "", step))
-    return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in _list(values)))
+    return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in read_list(values)))
 
 
-def _list(text: str | None) -> list[Any]:
+def read_list(text: str | None) -> list[Any]:
+    """The JSON list that ``text`` is; empty if it is none."""
     try:
         decoded = msgspec.json.decode(text or "[]")
     except (msgspec.DecodeError, RecursionError):

@@ -68,7 +68,7 @@ def critical_rows(context: Context) -> TableRows:
     step, label, ns = concatenated([*critical, *total])
     on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
     keys = [(label // len(texts), KINDS), (label % len(texts), texts)]
-    return summed(step, keys, [np.where(on_path, ns, 0), np.where(on_path, 0, ns)])
+    return summed(step, keys, [ns * on_path, ns * ~on_path])
 
 
 def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
@@ -128,4 +128,4 @@ def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Part
     return step, label[which], high - low
 
 
-TABLES: dict[str, FileTable] = {CRITICAL.name: (CRITICAL, critical_rows)}
+TABLES: tuple[FileTable, ...] = ((CRITICAL, critical_rows),)

@@ -62,7 +62,7 @@ def launch_rows(context: Context) -> TableRows:
     first[np.unique(launch, return_index=True)[1]] = True
     took, ran = trace.dur[launch], gpu.ns[launched]
     waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
-    columns = [np.where(first, took, 0), first, waited, ran, 1, ran < took]
+    columns = [took * first, first, waited, ran, 1, ran < took]
     return summed(gpu.step[launched], [(trace.name[launch], trace.names)], columns)
 
 
@@ -330,19 +330,19 @@ def collective_rows(context: Context) -> TableRows:
         operations.exposed,
         took - operations.exposed,
         1,
-        np.where(has_size, operations.size, 0),
-        np.where(has_size, took, 0),
+        operations.size * has_size,
+        took * has_size,
         bus,
-        np.where(has_bus, took, 0),
+        took * has_bus,
     ]
     return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
 
 
-TABLES: dict[str, FileTable] = {
-    LAUNCHES.name: (LAUNCHES, launch_rows),
-    STREAMS.name: (STREAMS, stream_rows),
-    GAPS.name: (GAPS, gap_rows),
-    KERNEL_SIZES.name: (KERNEL_SIZES, kernel_size_rows),
-    COPIES.name: (COPIES, copy_rows),
-    COLLECTIVES.name: (COLLECTIVES, collective_rows),
-}
+TABLES: tuple[FileTable, ...] = (
+    (LAUNCHES, launch_rows),
+    (STREAMS, stream_rows),
+    (GAPS, gap_rows),
+    (KERNEL_SIZES, kernel_size_rows),
+    (COPIES, copy_rows),
+    (COLLECTIVES, collective_rows),
+)

@@ -141,7 +141,7 @@ def loading_rows(context: Context) -> TableRows:
     return summed(
         np.concatenate((context.steps.positions_at(start), period)),
         [(trace.name[rows[which]], matched(trace.names))],
-        [exposed, np.where(whole, trace.dur[rows[which]], 0), whole],
+        [exposed, trace.dur[rows[which]] * whole, whole],
     )
 
 
@@ -310,10 +310,10 @@ def _module_texts(names: list[str], paths: ModulePaths) -> list[str]:
     return texts
 
 
-TABLES: dict[str, FileTable] = {
-    IDLE.name: (IDLE, idle_rows),
-    LOADING.name: (LOADING, loading_rows),
-    SYNCHRONISATIONS.name: (SYNCHRONISATIONS, synchronisation_rows),
-    PYTHON.name: (PYTHON, python_rows),
-    HOST_MODULES.name: (HOST_MODULES, module_rows),
-}
+TABLES: tuple[FileTable, ...] = (
+    (IDLE, idle_rows),
+    (LOADING, loading_rows),
+    (SYNCHRONISATIONS, synchronisation_rows),
+    (PYTHON, python_rows),
+    (HOST_MODULES, module_rows),
+)

@@ -286,8 +286,8 @@ def _number(text: str) -> float:
         return math.nan
 
 
-TABLES: dict[str, FileTable] = {
-    MEMORY.name: (MEMORY, memory_rows),
-    MEMORY_HOLDERS.name: (MEMORY_HOLDERS, holder_rows),
-    COUNTERS.name: (COUNTERS, counter_rows),
-}
+TABLES: tuple[FileTable, ...] = (
+    (MEMORY, memory_rows),
+    (MEMORY_HOLDERS, holder_rows),
+    (COUNTERS, counter_rows),
+)

@@ -126,12 +126,12 @@ def rate_rows(context: Context) -> TableRows:
     columns = [
         ns,
         first,
-        np.where(first & has_flop, flop, 0),
-        np.where(has_flop, ns, 0),
-        np.where(first & moved, size, 0),
-        np.where(moved, ns, 0),
-        np.where(has_flop & (units == MATRIX), ns, 0),
-        np.where(has_flop & (units == VECTOR), ns, 0),
+        flop * (first & has_flop),
+        ns * has_flop,
+        size * (first & moved),
+        ns * moved,
+        ns * (has_flop & (units == MATRIX)),
+        ns * (has_flop & (units == VECTOR)),
     ]
     operator_name = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
     kinds, names = len(works), len(trace.names)
@@ -234,4 +234,4 @@ def _units(trace: Trace, name: Codes, charged: Int64) -> Int64:
     return most(owner, unit, len(owners))[owner]
 
 
-TABLES: dict[str, FileTable] = {RATES.name: (RATES, rate_rows)}
+TABLES: tuple[FileTable, ...] = ((RATES, rate_rows),)
