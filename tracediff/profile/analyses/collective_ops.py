@@ -191,19 +191,16 @@ def _described(
     row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}
     kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    only = _only_group(trace)
+    only, recorded_texts = _only_group(trace), (*trace.texts, "")  # the last text is of no code
     for i, sample in enumerate(first.tolist()):
-        operation, group, about, members, dtype = (
-            trace.texts[c] if c >= 0 else "" for c in (column[sample] for column in name_columns)
-        )
+        operation, group, about, members, dtype = (recorded_texts[column[sample]] for column in name_columns)
         operation = (
             operation
             or (collective_of_scope(trace.names[annotated[sample]]) if annotated[sample] >= 0 else "")
             or trace.names[trace.name[rows[sample]]]
         )
-        dtype, width[i] = _dtype(
-            dtype or str(next(iter(read_list(trace.texts[types[sample]] if types[sample] >= 0 else None)), ""))
-        )
+        of_inputs = read_list(recorded_texts[types[sample]])
+        dtype, width[i] = _dtype(dtype or (str(of_inputs[0]) if of_inputs else ""))
         label, members, n = (group, members, int(ranks[sample])) if group else only
         described = CollectiveKind(_canonical(operation), _group(label, about if group else "", n), dtype, members, n)
         kind_of_sample[i] = kinds.setdefault(described, len(kinds))

@@ -143,11 +143,9 @@ def rate_rows(context: Context) -> TableRows:
         label = trace.names[(code - kinds) % names]
         return label if code < kinds + names else f"no operator: {context.families.of_kernel(label, None)}", "", ""
 
-    keys: list[Key] = [
-        (label, lambda code: key(code)[0]),
-        (label, lambda code: key(code)[1]),
-        (label, lambda code: key(code)[2]),
-    ]
+    codes, place = np.unique(label, return_inverse=True)
+    texts = [key(code) for code in codes.tolist()]
+    keys: list[Key] = [(place, [text[part] for text in texts]) for part in range(len(RATES.keys))]
     return summed(step, keys, columns)
 
 
