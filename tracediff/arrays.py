@@ -17,6 +17,10 @@ from tracediff import bounds
 Int64 = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+
+MISSING = np.iinfo(np.int64).min
+"""Marks a time, or an integer argument, that an event does not carry."""
 
 
 class Intervals(Struct, frozen=True):

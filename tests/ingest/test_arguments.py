@@ -13,8 +13,8 @@ from build_trace import document, event, flow, kernel, op, text
 from traces import FILES, NAMES, needs_traces
 
 from tracediff import bounds
+from tracediff.arrays import MISSING
 from tracediff.ingest.json.arguments import FLOW_ID
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.ingest.read import read_trace
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from build_trace import MAIN, document, event, kernel, op, python, rows, step, text
 
+from tracediff.arrays import MISSING
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 
 
 @pytest.mark.parametrize(

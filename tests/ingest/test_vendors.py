@@ -9,10 +9,10 @@ import pytest
 from build_trace import MAIN, PROCESS, call, document, kernel, op, process_name, step, write
 from formats import FOLDER, needs_formats
 
+from tracediff.arrays import MISSING
 from tracediff.engine import load_sets
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import refile, set_integers
 from tracediff.ingest.read import read_trace
 from tracediff.profile.build import ARGUMENTS

@@ -15,9 +15,9 @@ from formats import FOLDER, needs_formats
 
 import tracediff
 from tracediff.analysis import analyze_set
+from tracediff.arrays import MISSING
 from tracediff.errors import TracediffError
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
 from tracediff.ingest.vendors.xla import MARKS

@@ -14,11 +14,10 @@ from math import lcm
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
-from tracediff.arrays import distinct, grouped, tuples
+from tracediff.arrays import Int64, distinct, grouped, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import GPU_STATES, STATES
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
@@ -164,7 +163,7 @@ def step_average(traces: TraceSet) -> StepAverage:
     return StepAverage(denominator, period, foreign, draining, states, runs)
 
 
-def files_of_ranks(traces: TraceSet) -> Iterator[tuple[Run, int, list[tuple[Profile, NDArray[np.intp]]], int]]:
+def files_of_ranks(traces: TraceSet) -> Iterator[tuple[Run, int, list[tuple[Profile, Int64]], int]]:
     """(run, rank, its files with the positions of their used steps, the number of these) of each rank of each run."""
     for run in traces.runs:
         for rank, profiles in run.ranks.items():
@@ -253,7 +252,7 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
     return means if any(means.values()) else {}
 
 
-def _communication_ns(profile: Profile, used: NDArray[np.intp]) -> int:
+def _communication_ns(profile: Profile, used: Int64) -> int:
     """Time of the communication kernels, or of the host's collectives, in ``used`` steps."""
     table: WorkTable | OpTable = profile.kernels if profile.has_gpu else profile.ops
     category, communicates = (KERNEL, is_communication) if profile.has_gpu else (ANNOTATION, is_host_collective)

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike
-from tracediff.arrays import Int64, combined, least, sums, tuples
-from tracediff.ingest.model.times import MISSING
+from tracediff.arrays import MISSING, Int64, combined, least, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import CallTable, Profile, WorkTable

@@ -7,16 +7,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from math import lcm
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff.aggregate.averages import SetTable, files_of_ranks, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
-from tracediff.arrays import Bools, Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals, tuples
+from tracediff.arrays import (
+    AnyArray,
+    Bools,
+    Int64,
+    combined,
+    distinct,
+    grouped,
+    least,
+    most,
+    numbered_texts,
+    ordinals,
+    tuples,
+)
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
 from tracediff.profile.model.profile import CollectiveKind, Collectives
@@ -131,7 +141,7 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
 def _operations(traces: TraceSet, run: Run) -> Operations:
     """All of ``run``."""
     kinds: dict[CollectiveKind, int] = {}
-    parts: list[dict[str, NDArray[Any]]] = [{name: np.zeros(0, np.int64) for name in COLUMNS}]
+    parts: list[dict[str, AnyArray]] = [{name: np.zeros(0, np.int64) for name in COLUMNS}]
     files = [(position, profile) for position, rank in enumerate(run.ranks) for profile in run.ranks[rank]]
     for number, (position, profile) in enumerate(files):
         operations = profile.collectives

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import TraceSet
@@ -118,7 +117,7 @@ def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: _Keys) -> 
     )
 
 
-def _by_step(files: list[Rows], used: list[NDArray[np.intp]], size: int) -> tuple[Floats, Floats]:
+def _by_step(files: list[Rows], used: list[Int64], size: int) -> tuple[Floats, Floats]:
     """(counts, ns), each float64[keys, steps], exact below 2⁵³, of one rank's files in their ``used`` steps."""
     steps, before = sum(map(len, used)), 0
     cells, counts, times = [], [], []
@@ -192,7 +191,7 @@ def _step_sums(traces: TraceSet, rows: Callable[[Profile, int], tuple[Int64, Int
     return out
 
 
-def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:
+def _rows_of(profile: Profile, category: str, name: str) -> Int64:
     """The rows of its operator table of one (category, table name) that are inside steps."""
     if category not in profile.categories:
         return np.zeros(0, np.intp)

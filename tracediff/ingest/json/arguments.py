@@ -15,14 +15,12 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, AnyArray, Int64
 from tracediff.ingest.files.documents import NOT_JSON, repaired
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import ABSENT_OF, Codes
 from tracediff.patterns import late
 from tracediff.runtimes import ARGUMENT, RENAMED_ARGUMENTS, TEXT_ARGUMENTS
@@ -176,7 +174,7 @@ def kind_of(name: str) -> type:
     return int if name in INTS else float if name in FLOATS else str
 
 
-Columns = dict[str, NDArray[Any]]
+Columns = dict[str, AnyArray]
 """Name → column, of arguments or of what every event has."""
 
 

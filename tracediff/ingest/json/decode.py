@@ -11,14 +11,14 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64
 from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, Columns, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
 from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import PROCESS_LABELS
-from tracediff.ingest.model.times import LONGEST_US, MISSING, Inexact, from_numbers, from_text
+from tracediff.ingest.model.times import LONGEST_US, Inexact, from_numbers, from_text
 from tracediff.ingest.model.trace import ABSENT_OF, Arguments
 from tracediff.patterns import late
 from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
@@ -304,7 +304,7 @@ class GrowingColumn(Struct):
     kind: Any
     data: bytearray = field(default_factory=bytearray)
 
-    def add(self, part: NDArray[Any], rows: int) -> None:
+    def add(self, part: AnyArray, rows: int) -> None:
         """Append ``part``, after as many absent values as make the column end at ``rows``."""
         gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
         if gap:

@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import AnyArray, Bools, Int64
 from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, Columns, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import ABSENT_OF, Codes
@@ -63,7 +62,7 @@ class Plain(Struct):
     phase: Codes
     category: Codes
     has: Bools
-    arguments: dict[int, tuple[Codes, NDArray[Any]]]
+    arguments: dict[int, tuple[Codes, AnyArray]]
 
 
 class PlainReader(Struct, dict=True):
@@ -97,7 +96,7 @@ class PlainReader(Struct, dict=True):
         columns += [np.frombuffer(has, np.bool_), {k: self._argument(k, *pair) for k, pair in arguments.items()}]
         return Plain(*columns), position, end
 
-    def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, NDArray[Any]]:
+    def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, AnyArray]:
         kind = _kind(self.names[number])
         dtype = {INTEGER: np.int64, DECIMAL: np.float64}.get(kind, np.int32)
         return np.frombuffer(rows, np.int32), np.frombuffer(values, dtype)

@@ -11,11 +11,11 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import Bools, Floats, Int64
+from tracediff.arrays import MISSING, Bools, Floats, Int64
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
-from tracediff.ingest.model.times import LARGEST_US, MISSING
+from tracediff.ingest.model.times import LARGEST_US
 
 Codes = NDArray[np.int32]
 ABSENT_OF: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}

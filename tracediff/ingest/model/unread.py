@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, tuples
+from tracediff.arrays import MISSING, Bools, Int64, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.runtimes import PLACES, READ_CATEGORIES, UNREAD_CATEGORIES, device_of_process
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
 from tracediff.ingest.json.decode import ChunkPart, Codes, Whole
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import LONGEST_US, MISSING
+from tracediff.ingest.model.times import LONGEST_US
 from tracediff.ingest.model.trace import Trace, TraceMeta
 
 THREAD_BITS = 24

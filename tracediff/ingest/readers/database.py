@@ -17,11 +17,10 @@ from urllib.parse import quote
 
 import numpy as np
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, Unpacked, stored_sizes
 from tracediff.ingest.model.names import bounded
-from tracediff.ingest.model.times import MISSING
 from tracediff.process.temporary import temporary_folder
 
 COPIED = 1 << 22

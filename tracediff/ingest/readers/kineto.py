@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from tracediff import bounds
+from tracediff.arrays import MISSING
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.files.source import TraceFile, Unpacked
@@ -22,7 +23,6 @@ from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, is_of_library, is_of_torch
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_unread
 from tracediff.ingest.readers import Reader

@@ -16,13 +16,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, tuples
+from tracediff.arrays import MISSING, Int64, tuples
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
 from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct

@@ -11,11 +11,10 @@ from typing import SupportsInt
 
 import numpy as np
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, rename, set_integers, texts
 from tracediff.runtimes import ARGUMENT, ASCEND, MTIA, TPU, device_of_process
 

@@ -19,12 +19,11 @@ from itertools import count
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64, last_equal, tuples
+from tracediff.arrays import MISSING, Bools, Int64, last_equal, tuples
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, set_integers, texts
 from tracediff.ingest.vendors import note_marks
 from tracediff.runtimes import ARGUMENT, ASCEND

@@ -17,11 +17,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import MISSING, Bools, Int64
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
 from tracediff.ingest.vendors import id_numbers, note_marks
 from tracediff.patterns import NAMES_KEPT

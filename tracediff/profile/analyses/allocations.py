@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct, tuples
+from tracediff.arrays import MISSING, Int64, distinct, tuples
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CPU, DEVICE_NAMES

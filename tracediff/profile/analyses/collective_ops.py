@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Intervals, combined, distinct, union, values_at
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Intervals, combined, distinct, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -149,7 +147,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     return out
 
 
-def _recorded(column: NDArray[Any], missing: int, rows: Int64, record: Int64) -> Int64:
+def _recorded(column: AnyArray, missing: int, rows: Int64, record: Int64) -> Int64:
     """int64[m] the value in ``column`` of each of ``rows``, else of the ``record`` around its launch; else MISSING."""
     own = column[rows]
     return np.where(own != missing, own, np.append(column, missing)[record])

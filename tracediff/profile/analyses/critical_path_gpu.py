@@ -11,9 +11,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.arrays import Bools, Int64, combined, concatenated, distinct, group_rows, tuples, values_at
+from tracediff.arrays import MISSING, Bools, Int64, combined, concatenated, distinct, group_rows, tuples, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents

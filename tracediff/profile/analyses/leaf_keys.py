@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.arrays import Bools, Int64, combined, union, values_at
+from tracediff.arrays import AnyArray, Bools, Int64, combined, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -90,7 +89,7 @@ class Sources(Struct, dict=True):
         """
         return _scopes(self.context.trace, self.scope)
 
-    def keys(self, others: Int64, work: WorkKeys) -> tuple[NDArray[Any], dict[str, Int64]]:
+    def keys(self, others: Int64, work: WorkKeys) -> tuple[AnyArray, dict[str, Int64]]:
         """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
 
         Args:
@@ -104,7 +103,7 @@ class Sources(Struct, dict=True):
             (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
-        leaf_of: NDArray[Any] = np.zeros(self.end, np.int32)
+        leaf_of: AnyArray = np.zeros(self.end, np.int32)
         leaf_count, columns = 0, []
         for sources, own in kinds:
             if len(sources):

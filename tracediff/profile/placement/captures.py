@@ -14,10 +14,9 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import MISSING, Int64, distinct
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Codes, Trace, texts
 from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable

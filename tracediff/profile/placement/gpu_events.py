@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct, last_equal, values_at
+from tracediff.arrays import MISSING, Int64, distinct, last_equal, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps

@@ -4,17 +4,13 @@ scope at each instant, on one thread or on several taken as one.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, concatenated, cut, distinct, values_at
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, concatenated, cut, distinct, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 
 LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON,)}
@@ -38,7 +34,7 @@ class Lane(Struct, frozen=True, kw_only=True):
     start: Int64
     end: Int64
     parent: Int64
-    depth: NDArray[Any]
+    depth: AnyArray
     self_ns: Int64
 
 

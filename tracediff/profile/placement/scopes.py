@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, distinct, last_equal, tuples, values_at
+from tracediff.arrays import MISSING, Int64, combined, distinct, last_equal, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
 from tracediff.profile.placement.nesting import Lane, by_depth, lane_of, nearest

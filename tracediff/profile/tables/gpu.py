@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from tracediff.arrays import (
+    MISSING,
     Int64,
     Intervals,
     busy_ns,
@@ -22,7 +23,6 @@ from tracediff.arrays import (
     union,
 )
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, step_account

@@ -9,9 +9,8 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import Floats, Int64, combined, cut, tuples, values_at
+from tracediff.arrays import MISSING, Floats, Int64, combined, cut, tuples, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
 from tracediff.profile.events.context import Context
