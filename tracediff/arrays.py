@@ -229,7 +229,7 @@ def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def group_rows(key: Int64, rows: Int64) -> list[Int64]:
+def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
     """``rows`` in groups of equal ``key``, which is sorted."""
     if not len(rows):
         return []

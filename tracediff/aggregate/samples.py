@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Floats, Int64, combined, distinct, sums, tuples
+from tracediff.arrays import Floats, Int64, combined, concatenated, distinct, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
@@ -117,23 +117,17 @@ def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: _Keys) -> 
     )
 
 
-def _by_step(files: list[Rows], used: list[Int64], size: int) -> tuple[Floats, Floats]:
-    """(counts, ns), each float64[keys, steps], exact below 2⁵³, of one rank's files in their ``used`` steps."""
+def _by_step(files: list[Rows], used: list[Int64], size: int) -> list[Int64]:
+    """[counts, ns], each int64[keys, steps], of one rank's files in their ``used`` steps."""
     steps, before = sum(map(len, used)), 0
-    cells, counts, times = [], [], []
+    parts = []
     for (step, key, count, ns), positions in zip(files, used, strict=True):
         rows = np.flatnonzero(np.isin(step, positions))
-        cells.append(key[rows] * steps + before + np.searchsorted(positions, step[rows]))
-        counts.append(count[rows])
-        times.append(ns[rows])
+        cell = key[rows] * steps + before + np.searchsorted(positions, step[rows])
+        parts.append((cell, count[rows], ns[rows]))
         before += len(positions)
-    cell = np.concatenate(cells)
-    return _summed(cell, counts, (size, steps)), _summed(cell, times, (size, steps))
-
-
-def _summed(cell: Int64, values: list[Int64], shape: tuple[int, int]) -> Floats:
-    sums: Floats = np.bincount(cell, np.concatenate(values), shape[0] * shape[1]).astype(np.float64, copy=False)
-    return sums.reshape(shape)
+    cell, *amounts = concatenated(parts)
+    return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
 
 class StepSum(Struct, frozen=True):

@@ -84,7 +84,7 @@ def _streams(gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]
     """(name, positions of the events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
     streams = []
-    for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], gpu.stream[some], strict=True)}:
+    for device, number in set(tuples(gpu.device[some], gpu.stream[some])):
         which = some[(gpu.device[some] == device) & (gpu.stream[some] == number)]
         streams.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
     streams.sort(key=lambda f: f[:3])

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, distinct
+from tracediff.arrays import MISSING, Int64, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace, texts
@@ -63,8 +63,8 @@ def captures_of(trace: Trace) -> list[Capture]:
     names, shapes = _names(trace, launches), launch_shapes(trace, launches)
     paths = _paths(trace, calls.table, calls.node[calls.position[launches]])
     captures = []
-    for number in distinct(graph).tolist():
-        mine = np.flatnonzero(graph == number).tolist()
+    for group in group_rows(graph, np.arange(len(graph))):
+        mine = group.tolist()
         captures.append(
             Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(paths[i] for i in mine))
         )

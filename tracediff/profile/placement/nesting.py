@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, concatenated, cut, distinct, values_at
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, concatenated, cut, distinct, group_rows, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -120,7 +120,7 @@ def nearest_around(lane: Lane, mask: Bools) -> Int64:
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
     order = np.argsort(lane.depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(lane.depth[order])) + 1) if len(order) else []
+    return group_rows(lane.depth[order], order)
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, Int64, combined, distinct, last_equal, tuples, values_at
+from tracediff.arrays import MISSING, Int64, combined, distinct, group_rows, last_equal, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
@@ -101,15 +101,9 @@ def module_lane(trace: Trace) -> Lane:
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
     """int64[m]: position in ``lane`` of the innermost scope of the thread that is open at each time, −1 for none."""
     out = np.full(len(time), -1, np.int64)
-    borders = (
-        np.concatenate(([0], np.flatnonzero(np.diff(lane.thread)) + 1, [len(lane.rows)]))
-        if len(lane.rows)
-        else np.zeros(1, np.int64)
-    )
-    for first, last in tuples(borders[:-1], borders[1:]):
-        mine = np.flatnonzero(thread == lane.thread[first])
-        position = first - 1 + np.searchsorted(lane.start[first:last], time[mine], side="right")
-        position[position < first] = -1
+    for scopes in group_rows(lane.thread, np.arange(len(lane.rows))):
+        mine = np.flatnonzero(thread == lane.thread[scopes[0]])
+        position = np.append(-1, scopes)[np.searchsorted(lane.start[scopes], time[mine], side="right")]
         while True:
             over = (position >= 0) & (lane.end[position] <= time[mine])
             if not over.any():
