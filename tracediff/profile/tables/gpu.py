@@ -118,12 +118,9 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
     )  # since when nothing of the stream runs
     waits_from = np.minimum(np.maximum(launched[which], free), start)
     queued_ns = running.length_before(start) - running.length_before(waits_from)
-    out = np.zeros((steps, 4), np.int64)
-    out[:, 0] = busy_ns(start, end, step, steps)
-    in_step = step >= 0
-    for column, values in ((1, end - start), (2, queued_ns), (3, np.ones(len(which), np.int64))):
-        np.add.at(out[:, column], step[in_step], values[in_step])
-    return out
+    in_step = np.flatnonzero(step >= 0)
+    amounts = (values[in_step] for values in (end - start, queued_ns, np.ones_like(step)))
+    return np.stack((busy_ns(start, end, step, steps), *(sums(step[in_step], a, steps) for a in amounts)), axis=1)
 
 
 WAITS = ("busy", "launch", "data", "host", "peer")

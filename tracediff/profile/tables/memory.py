@@ -11,7 +11,7 @@ import numpy as np
 
 from tracediff.arrays import MISSING, Floats, Int64, combined, cut, tuples, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
@@ -261,9 +261,7 @@ def counter_rows(context: Context) -> TableRows:
 
 def _samples(trace: Trace) -> tuple[Int64, Int64, Floats, list[str]]:
     """(row, series code and value (or NaN) of each sample, series names)."""
-    counters = trace.arguments.get(cat.COUNTER)
-    if counters is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []
+    counters = trace.arguments.get(cat.COUNTER, Arguments(np.zeros(0, np.int64)))
     numbers = np.array([*map(_number, trace.texts), math.nan])
     columns: dict[str, Floats] = dict(counters.floats)
     columns |= {
@@ -271,11 +269,9 @@ def _samples(trace: Trace) -> tuple[Int64, Int64, Floats, list[str]]:
     }
     columns |= {name: numbers[column] for name, column in counters.texts.items()}
     names = sorted(columns)
-    is_recorded = {name: ~np.isnan(columns[name]) for name in names}
-    rows = np.concatenate([counters.rows[is_recorded[name]] for name in names] or [counters.rows[:0]])
-    value = np.concatenate([columns[name][is_recorded[name]] for name in names] or [np.zeros(0)])
-    series = np.repeat(np.arange(len(names)), [int(is_recorded[name].sum()) for name in names]).astype(np.int64)
-    return rows, series, value, names
+    values = np.array([columns[name] for name in names]).reshape(len(names), len(counters.rows))
+    series, place = np.nonzero(~np.isnan(values))
+    return counters.rows[place], series, values[series, place], names
 
 
 def _number(text: str) -> float:
