@@ -46,8 +46,8 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
     lanes = [
-        (what, context.lanes[what], np.flatnonzero(_within(context.lanes[what].start, context.lanes[what].end, window)))
-        for what in ("annotations", "ops")
+        (what, lane, np.flatnonzero(_within(lane.start, lane.end, window)))
+        for what, lane in (("annotations", context.lanes.annotations), ("ops", context.lanes.ops))
     ]
     threads = _threads(lanes, window)
     launching = np.zeros(len(trace), bool)
@@ -222,7 +222,7 @@ def follow(context: Context, event: int) -> list[Linked]:
     """The launch chain of the event at row ``event``: GPU events, their launch, and the operators around it, innermost
     first.
     """
-    gpu, lane = context.gpu, context.lanes["ops"]
+    gpu, lane = context.gpu, context.lanes.ops
     on_gpu = np.flatnonzero(gpu.rows == event)
     launch = int(gpu.launch[on_gpu[0]]) if len(on_gpu) else event
     if len(on_gpu) and launch < 0:

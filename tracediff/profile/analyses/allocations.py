@@ -81,10 +81,9 @@ def allocations(trace: Trace) -> list[Allocations]:
 
 
 def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) -> Allocations:
-    columns = ("Ev Idx", "Bytes", "Total Allocated", "Total Reserved", "Addr")
-    order, change, total, reserved, address = (trace.integer_column(name, cat.MEMORY)[rows] for name in columns)
-    by_time = np.lexsort((order, trace.ts[rows]))
-    rows, change, total, reserved, address = (column[by_time] for column in (rows, change, total, reserved, address))
+    rows = rows[np.lexsort((trace.integer_column("Ev Idx", cat.MEMORY)[rows], trace.ts[rows]))]
+    columns = ("Bytes", "Total Allocated", "Total Reserved", "Addr")
+    change, total, reserved, address = (trace.integer_column(name, cat.MEMORY)[rows] for name in columns)
     has_totals = bool((total != MISSING).all())
     allocated = (
         np.concatenate((total[:1] - change[:1], total))

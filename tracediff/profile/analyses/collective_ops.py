@@ -61,10 +61,10 @@ def collectives(context: Context) -> Collectives:
     host = host[trace.name_matches(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
-    around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[kernels])
+    around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
     record = np.concatenate(
-        (_around(trace, context.lanes["ops"], "record_param_comms".__eq__, gpu.launch[kernels]), np.full(len(host), -1))
+        (_around(trace, context.lanes.ops, "record_param_comms".__eq__, gpu.launch[kernels]), np.full(len(host), -1))
     )
     kinds, kind, size = _described(trace, rows, annotation, record)
     exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
@@ -282,7 +282,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     """int64[m]: how long each of the annotations ``rows`` is open while no thread is in an operator other than
     communication and no compute kernel runs.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     if not len(rows):
         return np.zeros(0, np.int64)
     speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)

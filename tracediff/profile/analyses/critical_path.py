@@ -31,6 +31,7 @@ from tracediff.profile.placement.nesting import (
     ALWAYS,
     NOTHING,
     Lane,
+    Lanes,
     Painting,
     id_order,
     overlaid,
@@ -100,7 +101,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
             call of the thread waited for).
     """
 
-    lanes: dict[str, Lane]
+    lanes: Lanes
     layers: list[int]
     root: Int64
     waited: Int64
@@ -109,7 +110,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def outermost(self) -> dict[int, Int64]:
         """Thread of `layers` → positions of its outermost operators and calls that have a duration."""
-        ops = self.lanes["ops"]
+        ops = self.lanes.ops
         some = np.flatnonzero((ops.depth == 0) & (ops.end > ops.start))
         return {thread: some[ops.thread[some] == thread] for thread in self.layers}
 
@@ -127,7 +128,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """
         out = np.full(len(times), -1, np.int64)
         for thread in reversed(self.layers):
-            start, end = (getattr(self.lanes["ops"], name)[self.outermost[thread]] for name in ("start", "end"))
+            start, end = (getattr(self.lanes.ops, name)[self.outermost[thread]] for name in ("start", "end"))
             position = np.searchsorted(start, times, side="left") - 1
             inside = np.flatnonzero(position >= 0)
             out[inside[end[position[inside]] >= times[inside]]] = thread
@@ -135,12 +136,12 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
 
     def outside_ops(self) -> Painting:
         """See `CriticalPath`."""
-        ops = self.lanes["ops"]
+        ops = self.lanes.ops
         return _layered([*(_outlines(ops, self.outermost[thread]) for thread in self.layers), self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
-        ops = part_of(self.lanes["ops"], during.start, during.end)
+        ops = part_of(self.lanes.ops, during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
         beneath = self._beneath.within(during.start[0], during.end[-1])
@@ -149,7 +150,9 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _beneath(self) -> Painting:
         """Python on the thread of the steps, and where it is nothing its annotations."""
-        python, annotations = (_of_thread(self.lanes[name], self.layers[-1]) for name in ("python", "annotations"))
+        python, annotations = (
+            _of_thread(lane, self.layers[-1]) for lane in (self.lanes.python, self.lanes.annotations)
+        )
         return overlaid(python, annotations)
 
 
@@ -206,7 +209,7 @@ def _walk(
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
     jumped = -1  # when the walk came from the host to a GPU event
     start, end, cause, crossed = columns
-    threads, append = host.lanes["ops"].thread, path.events.append
+    threads, append = host.lanes.ops.thread, path.events.append
     while time > low:
         if k < 0:
             thread, until = WHOLE, low
@@ -285,7 +288,7 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
 
 def _thread_rank(context: Context) -> dict[int, int]:
     """Code of a thread → its place in order of process and thread ids; numbers first."""
-    trace, lanes = context.trace, context.lanes.values()
+    trace, lanes = context.trace, context.lanes
     size = len(trace.ids) + 1
     codes = {code for lane in lanes for code in lane.thread[np.diff(lane.thread, append=-1) != 0].tolist()}
 
@@ -296,7 +299,7 @@ def _thread_rank(context: Context) -> dict[int, int]:
 
 
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
     engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
@@ -330,7 +333,7 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
     """The thread that runs the step annotations, else the one with most time in operators and calls without autograd's
     threads; −1 if there is none.
     """
-    trace, steps, ops = context.trace, context.steps, context.lanes["ops"]
+    trace, steps, ops = context.trace, context.steps, context.lanes.ops
     if not steps.whole_file:
         some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
         some = some[np.isin(trace.spans(some)[1], steps.end)]

@@ -165,7 +165,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     Args:
         rank: thread → its place in an order that does not depend on that of the file.
     """
-    trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
+    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
     launch = context.calls.position[gpu.launch].astype(np.int64)
     order = _order(trace, gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]

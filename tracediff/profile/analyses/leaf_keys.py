@@ -75,7 +75,7 @@ class Sources(Struct, dict=True):
     @cached_property
     def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
-        trace, rows = self.context.trace, self.context.lanes["ops"].rows
+        trace, rows = self.context.trace, self.context.lanes.ops.rows
         waits: Bools = trace.name_matches(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.name_matches(
             reads_number, rows
         )
@@ -96,7 +96,7 @@ class Sources(Struct, dict=True):
             others: sources beside operators, calls and GPU events. work: of the GPU events or, without a GPU, of the
                 operators by their position in the lane.
         """
-        gpu, ops = self.context.gpu, self.context.lanes["ops"]
+        gpu, ops = self.context.gpu, self.context.lanes.ops
         events = np.arange(len(gpu.rows))
         kinds = [
             (ops.rows, self._of_operators(work)),
@@ -120,7 +120,7 @@ class Sources(Struct, dict=True):
 
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
-        trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
+        trace, ops, operator = self.context.trace, self.context.lanes.ops, self.context.calls.operator
         name = trace.name[ops.rows]
         kind = np.full(len(ops.rows), OP, np.int8)
         kind[trace.is_of(cat.CALLS, ops.rows)] = CALL
@@ -138,7 +138,7 @@ class Sources(Struct, dict=True):
     def _annotations(self) -> Int64:
         """Rows of the annotations but those of steps."""
         trace, steps = self.context.trace, self.context.steps
-        rows = self.context.lanes["annotations"].rows
+        rows = self.context.lanes.annotations.rows
         start, end = trace.spans(rows)
         step = np.minimum(np.searchsorted(steps.start, start), len(steps) - 1)
         is_step = (start == steps.start[step]) & (end == steps.end[step])
@@ -151,10 +151,10 @@ class Sources(Struct, dict=True):
         kind = np.full(len(sources), PYTHON)
         name, callee = np.full((2, len(sources)), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
-        if len(rows) and len(context.lanes["python"].rows):
+        if len(rows) and len(context.lanes.python.rows):
             row = sources[rows]
             caller, function = (rows_of[row] for rows_of in self._calls_of_program)
-            caller = np.where(caller < 0, outside_torch(trace, context.lanes["python"])[row], caller)
+            caller = np.where(caller < 0, outside_torch(trace, context.lanes.python)[row], caller)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
@@ -179,7 +179,7 @@ class Sources(Struct, dict=True):
         """(int64[rows of the trace + 1]: of a Python function the innermost of the program's own that is or encloses
         it; what that calls, of nested ones the outermost whose name says so), −1 for none.
         """
-        trace, python = self.context.trace, self.context.lanes["python"]
+        trace, python = self.context.trace, self.context.lanes.python
         caller = outside_torch(trace, python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
         is_named = trace.name_matches(lambda name: CALLEE.match(name) is not None, python.rows)

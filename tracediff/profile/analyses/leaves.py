@@ -64,7 +64,7 @@ def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64,
     """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
     context, scopes = sources.context, sources.scopes[0]
     span, row, begin, ns = path.on_host(spans)
-    ops, step, source = context.lanes["ops"], path.step[span], np.where(row >= 0, row, sources.nothing)
+    ops, step, source = context.lanes.ops, path.step[span], np.where(row >= 0, row, sources.nothing)
     if len(scopes.times) > 1:
         part, scope, begin, end = scopes.cut(begin, begin + ns)
         step, ns = step[part], end - begin
@@ -110,7 +110,7 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
     """Of operators and calls outside of `scopes`, where they begin; at last of those that a border of a step or scope
     divides.
     """
-    ops, scopes = sources.context.lanes["ops"], sources.scopes[0]
+    ops, scopes = sources.context.lanes.ops, sources.scopes[0]
     borders = np.concatenate(([ALWAYS], distinct(np.concatenate((edges, scopes.times[1:])))))
     step = np.searchsorted(edges, borders, side="right") - 1
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
@@ -218,7 +218,7 @@ def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
     """The spans of the path in blocks of whole steps: what all are cut into may take as much as the trace."""
     steps = len(context.steps)
-    number = min(1 + len(context.lanes["ops"].rows) // bounds.OPERATORS_AT_ONCE, steps)
+    number = min(1 + len(context.lanes.ops.rows) // bounds.OPERATORS_AT_ONCE, steps)
     block = path.step * number // steps
     yield from (np.flatnonzero(block == k) for k in range(number))
 
@@ -229,8 +229,8 @@ def _others(sources: Sources, path: CriticalPath) -> Int64:
     waiting = ((QUEUED, sources.queue), (BETWEEN, sources.between))
     return np.concatenate(
         (
-            lanes["python"].rows,
-            lanes["annotations"].rows,
+            lanes.python.rows,
+            lanes.annotations.rows,
             [sources.nothing, sources.unknown, sources.start],
             *(first + path.owner[path.what == what] for what, first in waiting),
             np.arange(sources.scope, sources.end),
@@ -259,7 +259,7 @@ def _path_cells(cell: Int64, begin: Int64, ns: Int64, instance: Int64) -> tuple[
 
 def _following(context: Context, instance: Int64) -> Int64:
     """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
-    ops = context.lanes["ops"]
+    ops = context.lanes.ops
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[np.argsort(ops.start[roots], kind="stable")]
     gap = -1 - instance

@@ -21,7 +21,7 @@ def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
     """Those operators. The keys of the graphs, which their ``graph`` refers to, are added to ``texts``. A node that is
     not the same call of the same graph in every step is none of them.
     """
-    trace, calls, ops, annotations = context.trace, context.calls, context.lanes["ops"], context.lanes["annotations"]
+    trace, calls, ops, annotations = context.trace, context.calls, context.lanes.ops, context.lanes.annotations
     runs = lane_of(trace, annotations.rows[trace.name_matches(CALL_OF_GRAPH.match, annotations.rows)], Notes())
     if not len(runs.rows):
         return no_compiled_calls()

@@ -13,7 +13,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, id_order, pieces
+from tracediff.profile.placement.nesting import Lane, Lanes, id_order, pieces
 from tracediff.profile.placement.scopes import LOADER_SCOPE
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
@@ -86,14 +86,14 @@ def step_account(
     steps: Steps,
     completions: Int64,
     gpu: GpuEvents,
-    lanes: dict[str, Lane],
+    lanes: Lanes,
     families: Families = DEFAULT,
 ) -> StepAccount:
     """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
     without a GPU.
     """
-    names, ops = list(STATES), lanes["ops"]
-    layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes["annotations"])]
+    names, ops = list(STATES), lanes.ops
+    layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes.annotations)]
     if len(gpu.rows):
         layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
     else:

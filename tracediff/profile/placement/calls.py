@@ -22,7 +22,7 @@ from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.profile import CallTable
-from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
+from tracediff.profile.placement.nesting import Lane, Lanes, nearest, nearest_around
 from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 
@@ -76,14 +76,14 @@ class Calls(Struct, frozen=True):
     operator: Bools
 
 
-def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes) -> Calls:
+def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
     """The call tree of the steps of ``trace``."""
-    ops = lanes["ops"]
+    ops = lanes.ops
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper, ops.rows)
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
     around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below
-    scopes = scopes_of(trace, ops, lanes["annotations"])
+    scopes = scopes_of(trace, ops, lanes.annotations)
     scope, tree = _scope_nodes(ops, scopes)
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     number = partial(_number, ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree)
@@ -95,7 +95,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
             len(nodes["name"]),
         )
         node, nodes = number(apart=False)
-    line = source_lines(trace, ops, lanes["python"])
+    line = source_lines(trace, ops, lanes.python)
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
         is_caller = line == line[nearest(ops, ops.parent < 0)]

@@ -21,7 +21,7 @@ from tracediff.ingest.model.trace import Codes, Trace, texts
 from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, build_calls
-from tracediff.profile.placement.nesting import LANES, build_lane
+from tracediff.profile.placement.nesting import build_lanes
 from tracediff.profile.placement.steps import whole_file
 from tracediff.runtimes import ARGUMENT, is_capture_begin, is_captured_copy, is_launch
 
@@ -54,9 +54,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
     notes = Notes()
     steps = whole_file(trace)
-    calls = build_calls(
-        trace, steps, {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}, notes
-    )
+    calls = build_calls(trace, steps, build_lanes(trace, notes), notes)
     begins = _begins(trace)
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")

@@ -4,6 +4,8 @@ scope at each instant, on one thread or on several taken as one.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from msgspec import Struct
 
@@ -13,7 +15,6 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 
-LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON,)}
 BLOCK = 1 << 16
 
 
@@ -38,6 +39,14 @@ class Lane(Struct, frozen=True, kw_only=True):
     self_ns: Int64
 
 
+class Lanes(NamedTuple):
+    """The lanes of one file: operators and calls, annotations, Python functions."""
+
+    ops: Lane
+    annotations: Lane
+    python: Lane
+
+
 EMPTY = Lane(**{name: np.zeros(0, np.int64) for name in Lane.__struct_fields__})
 
 
@@ -49,9 +58,10 @@ def id_order(identity: int | str | None) -> tuple[bool, int, str]:
     return number is None, int(number or 0), str(identity)
 
 
-def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
-    """The lane made of the complete events of ``categories``."""
-    return lane_of(trace, trace.complete(categories), notes)
+def build_lanes(trace: Trace, notes: Notes) -> Lanes:
+    """The lanes of the complete events of ``trace``."""
+    lanes = (lane_of(trace, trace.complete(kind), notes) for kind in (cat.OPS, (cat.ANNOTATION,), (cat.PYTHON,)))
+    return Lanes(*lanes)
 
 
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:

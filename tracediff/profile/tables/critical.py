@@ -60,7 +60,7 @@ class Labels(Struct, frozen=True):
 
 def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
-    of_ops = pieces(context.lanes["ops"])
+    of_ops = pieces(context.lanes.ops)
     path = critical_path(context)
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     labels = _labels(context.trace, context.gpu, texts)
@@ -103,7 +103,7 @@ def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Lab
     """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
     operators and calls on every thread; Python time of the host taken as one thread.
     """
-    gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
+    gpu, ops, edges = context.gpu, context.lanes.ops, context.completions
     whole = path.outside_ops
     idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
     start, end, position = of_ops

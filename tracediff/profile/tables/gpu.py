@@ -199,7 +199,7 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
 
 def _on_host(context: Context) -> Intervals:
     """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
-    trace, rows = context.trace, context.lanes["annotations"].rows
+    trace, rows = context.trace, context.lanes.annotations.rows
     some = rows[trace.name_matches(is_host_collective, rows)]
     return union(*trace.spans(some))
 

@@ -58,7 +58,7 @@ def idle_rows(context: Context) -> TableRows:
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
     caller = np.where(
         _on_thread(context, own)[row],
-        outside_torch(context.trace, context.lanes["python"])[python.rows_at(low)],
+        outside_torch(context.trace, context.lanes.python)[python.rows_at(low)],
         -1,
     )
     caller[caller == row] = -1
@@ -75,7 +75,7 @@ def idle_rows(context: Context) -> TableRows:
 def _on_thread(context: Context, thread: int) -> Bools:
     """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
     is_on_thread = np.zeros(len(context.trace) + 1, bool)
-    for lane in (context.lanes["ops"], context.lanes["python"]):
+    for lane in (context.lanes.ops, context.lanes.python):
         is_on_thread[lane.rows[lane.thread == thread]] = True
     return is_on_thread
 
@@ -84,7 +84,7 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     """The row that says best what the host does at each instant, the Python function on the thread of the steps, and
     that thread.
     """
-    ops, python, annotations = (context.lanes[name] for name in ("ops", "python", "annotations"))
+    ops, annotations, python = context.lanes
     threads = thread_order(context.trace, context.steps, ops)
     is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
     own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
@@ -106,8 +106,8 @@ def _innermost_in(lane: Lane, of_lane: Pieces, mask: Bools) -> Painting:
 
 def _idle_kind(context: Context, row: Int64) -> Int64:
     kinds = np.full(len(context.trace) + 1, IDLE_KINDS.index("nothing recorded"), np.int64)
-    for kind, lane in zip(IDLE_KINDS, ("ops", "python", "annotations"), strict=False):
-        kinds[context.lanes[lane].rows] = IDLE_KINDS.index(kind)
+    for kind, lane in zip(("operator", "annotation", "Python"), context.lanes, strict=True):
+        kinds[lane.rows] = IDLE_KINDS.index(kind)
     kinds[:-1][context.trace.is_of(cat.CALLS)] = IDLE_KINDS.index("runtime call")
     return kinds[np.where(row >= 0, row, len(context.trace))]
 
@@ -127,7 +127,7 @@ def loading_rows(context: Context) -> TableRows:
     """Rows by annotation. Time and calls count in the step in which the annotation begins, exposed time in the period
     in which it lies; where several annotations are open, it counts for the first.
     """
-    trace, lane, account = context.trace, context.lanes["annotations"], context.account
+    trace, lane, account = context.trace, context.lanes.annotations, context.account
     loaders = np.flatnonzero(trace.name_matches(LOADER_SCOPE.search, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
     start, end = trace.spans(rows)
@@ -163,7 +163,7 @@ SYNCHRONISATIONS = TableSchema(
 
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising, ops.rows)
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
@@ -172,7 +172,7 @@ def synchronisation_rows(context: Context) -> TableRows:
         (np.where(step >= 0, context.calls.node[waiting], -1), lambda node: _path(trace, context.calls, node)),
         _innermost_of(
             trace,
-            context.lanes["python"],
+            context.lanes.python,
             matches=SOURCE_LINE.search,
             ops=ops,
             positions=waiting,
@@ -180,7 +180,7 @@ def synchronisation_rows(context: Context) -> TableRows:
         ),
         _innermost_of(
             trace,
-            context.lanes["annotations"],
+            context.lanes.annotations,
             matches=lambda name: not PROFILER_STEP.match(name),
             ops=ops,
             positions=waiting,
@@ -229,7 +229,7 @@ PYTHON = TableSchema(
 
 def python_rows(context: Context) -> TableRows:
     """Rows by function, without addresses of objects; a call counts in the step in which it begins."""
-    names, lane = context.trace.names, context.lanes["python"]
+    names, lane = context.trace.names, context.lanes.python
     name = context.trace.name[lane.rows]
     keys: list[Key] = [(name, matched(names)), (name, lambda code: _kind(names[code]))]
     return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.end - lane.start, 1])
@@ -262,7 +262,7 @@ def module_rows(context: Context) -> TableRows:
     """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
     the steps.
     """
-    ops, calls, lane = context.lanes["ops"], context.calls, module_lane(context.trace)
+    ops, calls, lane = context.lanes.ops, context.calls, module_lane(context.trace)
     of_call, recorded = paths_of(context.trace, lane)
     paths = {path: number for number, path in enumerate(zip(recorded.parent, recorded.name, strict=True))}
     of_node = _modules_of(calls.table, paths)

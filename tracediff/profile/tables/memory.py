@@ -156,7 +156,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
     with_operator = position >= 0
     node[with_operator] = context.calls.node[position[with_operator]]
-    name[with_operator] = context.trace.name[context.lanes["ops"].rows[position[with_operator]]]
+    name[with_operator] = context.trace.name[context.lanes.ops.rows[position[with_operator]]]
     code, first = combined(node, name)
     scopes = _scopes(context, set(node[first].tolist()))
     number: dict[Place, int] = {}
@@ -171,7 +171,7 @@ def _operators(context: Context, device: Allocations) -> Int64:
     """int64[m] position in the ops lane of the operator that each allocation is attributed to, −1 for none: the
     innermost operator that does more than allocate, else the innermost.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     if not len(ops.rows):
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
@@ -185,7 +185,7 @@ def _threads(context: Context, device: Allocations) -> Int64:
     """int64[m] thread code of each event in the ops lane's numbering: old profilers write the id of one thread both as
     text and as a number.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     base = len(trace.ids) + 1
 
     def text(code: int) -> tuple[str, str]:

@@ -107,7 +107,7 @@ def rate_rows(context: Context) -> TableRows:
     """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
     or without a GPU to the operators' self times.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     on_gpu = len(context.gpu.rows) > 0
     position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
     charged = values_at(nearest(ops, _charged(context)), position)
@@ -162,7 +162,7 @@ def _gpu_items(context: Context) -> tuple[Codes, Int64, Int64, Codes]:
 
 def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Codes]:
     """The same of the operators of a file without GPU events: their own positions and self times."""
-    ops = context.lanes["ops"]
+    ops = context.lanes.ops
     position = np.flatnonzero(context.calls.operator)
     return (
         position,
@@ -176,7 +176,7 @@ def _charged(context: Context) -> Bools:
     """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
     same one inside.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
     heavy, light = (cpu_op & trace.name_matches(has_formula, ops.rows) for has_formula in (has_flop, has_traffic))
     code_of_base: dict[str, int] = {}
