@@ -318,13 +318,11 @@ def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int6
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
     """See `Device.wait_call`."""
     rows = np.flatnonzero(trace.is_of(cat.CALLS))
-    calls = np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]])
-    if not len(calls):
+    calls = np.append(ALWAYS, np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]]))
+    if len(calls) == 1:
         return None
-    position = np.searchsorted(calls, launched, side="left") - 1
-    since = np.where(before >= 0, launched[before], ALWAYS)
-    has_wait = (position >= 0) & (calls[np.maximum(position, 0)] >= since)
-    return np.where(has_wait, calls[np.maximum(position, 0)], ALWAYS)
+    latest = calls[np.maximum(np.searchsorted(calls, launched, side="left") - 1, 0)]
+    return np.where(latest >= np.where(before >= 0, launched[before], ALWAYS), latest, ALWAYS)
 
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:

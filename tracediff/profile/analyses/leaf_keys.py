@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import AnyArray, Bools, Int64, combined, union, values_at
+from tracediff.arrays import AnyArray, Bools, Int64, combined, concatenated, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -196,18 +196,16 @@ class Sources(Struct, dict=True):
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
     rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER_SCOPE.search(name)))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
-    if not len(rows):
-        return NOTHING, rows, rows
     compiles = trace.name_matches(lambda name: COMPILER in name, rows)
     captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
     loads = trace.name_matches(LOADER_SCOPE.search, rows) & (trace.category[rows] == cat.ANNOTATION)
-    painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    painting, parts = NOTHING, [(rows[:0], rows[:0])]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]
         spans = union(*trace.spans(some))
         outermost = some[np.searchsorted(trace.ts[some], spans.start, side="left")]
-        number = first + sum(map(len, names)) + np.arange(len(outermost))
+        number = first + sum(len(kinds) for kinds, _ in parts) + np.arange(len(outermost))
         painting = overlaid(painting, painted(spans.start, spans.end, number))
-        kinds.append(np.full(len(outermost), kind))
-        names.append(trace.name[outermost].astype(np.int64) if kind == COMPILING else np.full(len(outermost), -1))
-    return painting, np.concatenate(kinds), np.concatenate(names).astype(np.int64)
+        parts.append((np.full(len(outermost), kind), np.where(kind == COMPILING, trace.name[outermost], -1)))
+    kinds, names = concatenated(parts)
+    return painting, kinds, names
