@@ -143,7 +143,7 @@ def _fault(file: TraceFile, error: Exception) -> TracediffError:
     if isinstance(error, MemoryError):
         return TracediffError(file, "does not fit into memory", "record fewer steps, or use more memory")
     if isinstance(error, OSError) and error.errno is not None:
-        return unreadable(str(file), error)
+        return unreadable(file, error)
     if isinstance(error, TimeoutError) or type(error).__module__.startswith(OF_NETWORK):
         return TracediffError(file, f"the connection failed ({one_line(error)})", "try again, or copy the file here")
     if isinstance(error, EOFError):
@@ -152,10 +152,10 @@ def _fault(file: TraceFile, error: Exception) -> TracediffError:
     return TracediffError(file, f"the compressed data is damaged ({error})", "copy or record it again")
 
 
-def unreadable(subject: str, error: OSError) -> TracediffError:
+def unreadable(place: TraceFile | str, error: OSError) -> TracediffError:
     """The one-line form of an operating system error."""
     reason = (error.strerror or str(error)).lower()
-    return TracediffError(subject, f"cannot be read ({reason})", "check the path and its permissions")
+    return TracediffError(display_path(str(place)), f"cannot be read ({reason})", "check the path and its permissions")
 
 
 @contextmanager
@@ -242,7 +242,7 @@ def open_file(path: str) -> io.BufferedReader:
     try:
         return io.BufferedReader(RegularFile(path), 1 << 20)
     except OSError as error:
-        raise unreadable(display_path(path), error) from None
+        raise unreadable(path, error) from None
     except ValueError as error:  # a NUL in the path
         raise TracediffError(display_path(path), f"cannot be opened ({error})", "check the path") from None
 

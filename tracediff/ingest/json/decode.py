@@ -304,10 +304,12 @@ class GrowingColumn(Struct):
     kind: Any
     data: bytearray = field(default_factory=bytearray)
 
+    def __len__(self) -> int:
+        return len(self.data) // int(np.dtype(self.kind).itemsize)
+
     def add(self, part: AnyArray, rows: int) -> None:
         """Append ``part``, after as many absent values as make the column end at ``rows``."""
-        gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
-        if gap:
+        if gap := rows - len(part) - len(self):
             self.data += np.full(gap, ABSENT_OF[self.kind], self.kind).data
         self.data += part.data
 
@@ -326,7 +328,6 @@ class Whole(Struct):
 
     length: int = 0
     _base: dict[str, GrowingColumn] = field(default_factory=dict)
-    _counts: dict[int, int] = field(default_factory=dict)
     _rows: dict[int, GrowingColumn] = field(default_factory=dict)
     _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
 
@@ -336,11 +337,11 @@ class Whole(Struct):
         for name, values in part.base.items():
             self._base.setdefault(name, GrowingColumn(values.dtype.type)).add(values, self.length)
         for code, (rows, columns) in part.arguments.items():
-            count = self._counts[code] = self._counts.get(code, 0) + len(rows)
-            self._rows.setdefault(code, GrowingColumn(np.int64)).add(rows + start, count)
+            whole = self._rows.setdefault(code, GrowingColumn(np.int64))
+            whole.add(rows + start, len(whole) + len(rows))
             mine = self._arguments.setdefault(code, {})
             for name, values in columns.items():
-                mine.setdefault(name, GrowingColumn(values.dtype.type)).add(values, count)
+                mine.setdefault(name, GrowingColumn(values.dtype.type)).add(values, len(whole))
 
     def base(self) -> dict[str, Any]:
         """The base columns by name."""
@@ -350,12 +351,13 @@ class Whole(Struct):
         """The arguments by category code."""
         out = {}
         for code in sorted(self._rows):
-            category = out[code] = Arguments(self._rows[code].array(self._counts[code]))
+            count = len(self._rows[code])
+            category = out[code] = Arguments(self._rows[code].array(count))
             columns_of_kind: dict[Any, Any] = {
                 np.int64: category.ints,
                 np.float64: category.floats,
                 np.int32: category.texts,
             }
             for name, column in sorted(self._arguments[code].items()):
-                columns_of_kind[column.kind][name] = column.array(self._counts[code])
+                columns_of_kind[column.kind][name] = column.array(count)
         return out
