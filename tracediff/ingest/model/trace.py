@@ -250,9 +250,12 @@ def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
 
 def integers(trace: Trace, argument: str) -> Int64:
     """int64[n] of an argument of any category that may be spelled as a text, MISSING where an event has none."""
-    codes, place = np.unique(trace.text_column(argument, *trace.arguments), return_inverse=True)
-    numbers = np.array([_whole(trace.texts[code]) if code >= 0 else MISSING for code in codes.tolist()], np.int64)
-    return np.maximum(trace.integer_column(argument, *trace.arguments), numbers[place])
+    codes = trace.text_column(argument, *trace.arguments)
+    numbers = np.full(len(trace.texts) + 1, MISSING)  # the last is of no text
+    for code in np.unique(codes[codes >= 0]).tolist():
+        numbers[code] = _whole(trace.texts[code])
+    out: Int64 = np.maximum(trace.integer_column(argument, *trace.arguments), numbers[codes])
+    return out
 
 
 def texts(trace: Trace, argument: str, rows: Int64) -> list[str]:

@@ -9,7 +9,7 @@ host back to the last synchronising call in which the host waited for a GPU even
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -354,9 +354,13 @@ Wait = tuple[int, int, int]
 
 def _awaited(trace: Trace, ops: Lane, device: DeviceEvents) -> list[Wait]:
     """The wait of every call that waited for a GPU event, in order of time."""
-    last_waits = sorted((*_awaited_own(ops, device), *_awaited_copies(trace, ops, device)))
-    of_launching = {call: (when, k, call) for when, k, call in last_waits}
-    return sorted((*of_launching.values(), *_awaited_others(trace, ops, device), *_awaited_room(ops, device)))
+    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), _awaited_copies(trace, ops, device)))
+    return sorted((*own, *copies, *_awaited_others(trace, ops, device), *_awaited_room(ops, device)))
+
+
+def _latest(waits: Iterator[Wait]) -> Iterable[Wait]:
+    """The last wait of each call."""
+    return {call: (when, k, call) for when, k, call in sorted(waits)}.values()
 
 
 def _awaited_own(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:

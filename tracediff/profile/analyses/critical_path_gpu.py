@@ -359,6 +359,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     columns = [trace.integer_column(argument, *categories)[rows] for argument in arguments]
     numbers = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)
     named_calls = np.flatnonzero((numbers != MISSING) & np.isin(numbers, (columns[0], columns[-1])))
+    named_calls = named_calls[np.argsort(trace.category[named_calls], kind="stable")]  # of equals the driver's last
     calls = dict(tuples(numbers[named_calls], named_calls))
     out = []
     for row, correlation, device, stream, target, record in tuples(rows, *columns):
