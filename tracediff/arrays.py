@@ -5,7 +5,7 @@ memory that no array needs any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,10 @@ from tracediff import bounds
 Int64 = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+
+MISSING = np.iinfo(np.int64).min
+"""Marks a time, or an integer argument, that an event does not carry."""
 
 
 class Intervals(Struct, frozen=True):
@@ -143,7 +147,7 @@ LARGEST = 1 << 62
 """Combinations that are packed into 64 bits."""
 
 
-def combined(*columns: Int64) -> tuple[Int64, Int64]:
+def combined(*columns: NDArray[Any]) -> tuple[Int64, Int64]:
     """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
     rows = len(columns[0])
     packed, values = np.zeros(rows, np.int64), 1
@@ -201,7 +205,31 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[new]
 
 
-def group_rows(key: Int64, rows: Int64) -> list[Int64]:
+def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:
+    """int64[m]: the value at each of ``places``, −1 where that is −1."""
+    out: Int64 = np.append(values, -1)[places]
+    return out
+
+
+def last_equal(ordered: Int64, values: Int64) -> Int64:
+    """int64[m]: position of the last one in ``ordered``, which ascends, that equals each of ``values``, −1 for none."""
+    position = np.searchsorted(ordered, values, side="right") - 1
+    if len(ordered):
+        position[ordered[position] != values] = -1
+    return position
+
+
+def tuples(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of ``columns`` as tuples of Python's own numbers."""
+    return zip(*(column.tolist() for column in columns), strict=True)
+
+
+def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:
+    """The columns of several groups of rows, one after the other."""
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
     """``rows`` in groups of equal ``key``, which is sorted."""
     if not len(rows):
         return []

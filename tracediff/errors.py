@@ -16,9 +16,9 @@ class TracediffError(Exception):
         remedy: what the user can do.
     """
 
-    def __init__(self, subject: str, reason: str, remedy: str) -> None:
-        super().__init__(subject, reason, remedy)  # all three, so that it pickles
-        self.subject = subject
+    def __init__(self, subject: object, reason: str, remedy: str) -> None:
+        self.subject = str(subject)
+        super().__init__(self.subject, reason, remedy)  # all three, so that it pickles
         self.reason = reason
         self.remedy = remedy
 

@@ -72,7 +72,7 @@ def test_the_sums_of_real_files_are_exact(side, rank):
     for direction, count, ns in COPIES[side, rank]:
         rows = (trace.category == cat.MEMCPY) & trace.name_matches(re.compile(f"Memcpy {direction} ").match)
         assert (rows.sum(), trace.dur[rows].sum()) == (count, ns)
-    copied = trace.integer_column("bytes", (cat.MEMCPY,))[trace.name_matches(re.compile("Memcpy DtoD ").match)]
+    copied = trace.integer_column("bytes", cat.MEMCPY)[trace.name_matches(re.compile("Memcpy DtoD ").match)]
     assert copied.sum() == {"before": 4_023_067_136, "after": 3_597_688_320}[side]
 
 

@@ -11,17 +11,9 @@ from build_trace import document, event, op, text
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracediff.arrays import MISSING
 from tracediff.errors import TracediffError
-from tracediff.ingest.model.times import (
-    EXACT_US,
-    LARGEST_US,
-    LONGEST_US,
-    MISSING,
-    Inexact,
-    from_numbers,
-    from_text,
-    number,
-)
+from tracediff.ingest.model.times import EXACT_US, LARGEST_US, LONGEST_US, Inexact, from_numbers, from_text, number
 
 
 def nanoseconds(written: str) -> int:

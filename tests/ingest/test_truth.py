@@ -41,7 +41,7 @@ def event_facts(trace: Trace) -> dict[str, object]:
     end = trace.ts + trace.dur
     kernels, gpu, calls = complete(cat.KERNEL), complete(*cat.GPU), complete(*cat.CALLS)
     nccl = named(trace, kernels, "nccl|rccl")
-    device = trace.integer_column("device", cat.GPU)[gpu]
+    device = trace.integer_column("device", *cat.GPU)[gpu]
     annotations = (
         [cat.ANNOTATION] if "oldformat_listroot" in trace.file.path else []
     )  # which that file, and so TRUTH, has as operators

@@ -9,10 +9,10 @@ import pytest
 from build_trace import MAIN, PROCESS, call, document, kernel, op, process_name, step, write
 from formats import FOLDER, needs_formats
 
+from tracediff.arrays import MISSING
 from tracediff.engine import load_sets
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import refile, set_integers
 from tracediff.ingest.read import read_trace
 from tracediff.profile.build import ARGUMENTS
@@ -161,14 +161,14 @@ def test_mtia_copies_have_directions_and_bytes_and_waits_are_no_work():
         rows = np.flatnonzero(trace.name_matches(f"dma_request ({direction})".__eq__))
         assert (trace.category[rows] == cat.MEMCPY).all()
         assert len(rows) == len(copies)
-        assert trace.integer_column("bytes", (cat.MEMCPY,))[rows].sum() == sum(int(e["args"]["size"]) for e in copies)
+        assert trace.integer_column("bytes", cat.MEMCPY)[rows].sum() == sum(int(e["args"]["size"]) for e in copies)
     kernels = np.flatnonzero(trace.category == cat.KERNEL)
     by_name = [e for e in events if e["name"] in ("remote", "merge", "pe_exe")]
     assert (len(kernels), int(trace.dur[kernels].sum())) == (97, int(sum(e["dur"] for e in by_name) * 1000))
     assert (trace.category == trace.categories.index("mtia_marks")).sum() == 291 + 48
     assert len(events) == 1313
-    joined = {int(c) for c in trace.integer_column("correlation", (cat.KERNEL,))[kernels]} - {MISSING}
-    assert joined <= set(trace.integer_column("correlation", cat.CALLS).tolist())
+    joined = {int(c) for c in trace.integer_column("correlation", cat.KERNEL)[kernels]} - {MISSING}
+    assert joined <= set(trace.integer_column("correlation", *cat.CALLS).tolist())
 
 
 def test_refiled_events_keep_their_arguments(tmp_path):

@@ -26,7 +26,7 @@ from tracediff.profile.kernels.families import (
 )
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.placement.gpu_events import gpu_events
-from tracediff.profile.placement.nesting import LANES, build_lane
+from tracediff.profile.placement.nesting import build_lanes
 from tracediff.profile.placement.steps import find_steps
 
 DEFINED = frozenset(
@@ -52,7 +52,7 @@ def kernels_with_ops(path):
     trace = read_trace(str(path))
     notes = Notes()
     gpu = gpu_events(trace, find_steps(trace, None, notes), notes)
-    lane = build_lane(trace, LANES["ops"], notes)
+    lane = build_lanes(trace, notes).ops
     position = {row: i for i, row in enumerate(lane.rows.tolist())}
     passed = [trace.category[r] != cat.CPU_OP or is_wrapper(trace.names[trace.name[r]]) for r in lane.rows.tolist()]
     time = Counter()

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
+from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace
 from tracediff.profile.placement import nesting
-from tracediff.profile.placement.nesting import LANES, build_lane
+from tracediff.profile.placement.nesting import build_lanes
 
 
 def self_times(folder, events, lane="ops"):
     trace = read_trace(str(write(folder / "trace.json", document(events))))
-    built = build_lane(trace, LANES[lane], notes := Notes())
+    built = getattr(build_lanes(trace, notes := Notes()), lane)
     named = [
         (trace.names[trace.name[row]], ns) for row, ns in zip(built.rows.tolist(), built.self_ns.tolist(), strict=True)
     ]
@@ -83,8 +84,8 @@ def test_scopes_nest_as_if_they_were_opened_and_closed_one_by_one(drawn):
 )
 def test_real_scopes_nest_without_overlap(name):
     trace = read_trace(str(traces.FOLDER / name))
-    for categories in LANES.values():
-        built = build_lane(trace, categories, notes := Notes())
-        assert notes.list() == []
+    lanes = build_lanes(trace, notes := Notes())
+    assert notes.list() == []
+    for built, categories in zip(lanes, (cat.OPS, (cat.ANNOTATION,), (cat.PYTHON,)), strict=True):
         assert built.self_ns.sum() == trace.dur[built.rows[built.parent < 0]].sum()
         assert np.isin(trace.category[built.rows], categories).all()

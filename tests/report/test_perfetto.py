@@ -18,8 +18,8 @@ from traces import needs_traces, trace
 
 import tracediff
 from tracediff import bounds
+from tracediff.arrays import MISSING
 from tracediff.errors import TracediffError
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.read import read_trace
 from tracediff.present.explanation_lines import explanation_table, sentence
 

@@ -63,7 +63,7 @@ def usable_runs(runs: Iterable[Run], selection: Selection, ranks: frozenset[int]
 
 
 def _files(runs: list[Run]) -> list[Profile]:
-    return [profile for run in runs for profiles in run.ranks.values() for profile in profiles]
+    return [profile for run in runs for profile in run.profiles]
 
 
 def _without_stepless(runs: list[Run], selection: Selection, notes: Notes) -> list[Run]:
@@ -96,9 +96,8 @@ def _odd_runs(runs: list[Run], selection: Selection) -> int:
 
 def _work_per_step(run: Run, selection: Selection) -> float:
     """GPU events (without a GPU: operators) per used step and file."""
-    files = [p for profiles in run.ranks.values() for p in profiles]
     count = steps = 0
-    for profile in files:
+    for profile in run.profiles:
         used = np.flatnonzero(selection.used(profile))
         table = profile.kernels if profile.has_gpu else profile.host_work
         count += int(table.count[np.isin(table.step, used)].sum())
@@ -333,4 +332,4 @@ def _check_usable(arranged: TraceSet, ranks: frozenset[int] | None, recorded: It
     if empty:
         numbers = ranges(empty[0].step_numbers.tolist()) or "none"
         remedy = f"select others with --step or --skip-first; steps in this file: {numbers}"
-        raise TracediffError(str(empty[0].origin.file), "no step is left to compare", remedy)
+        raise TracediffError(empty[0].origin.file, "no step is left to compare", remedy)

@@ -14,12 +14,11 @@ from math import lcm
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
-from tracediff.arrays import distinct, grouped
+from tracediff.arrays import Int64, distinct, grouped, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import GPU_STATES, STATES
@@ -162,9 +161,7 @@ def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterat
     foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
     own = set(used)
     owned = profile.owned
-    for step, state, owner, ns in zip(
-        *(c.tolist() for c in (owned.step, owned.state, owned.owner, owned.ns)), strict=True
-    ):
+    for step, state, owner, ns in tuples(owned.step, owned.state, owned.owner, owned.ns):
         if owner not in own:
             foreign[step][STATES[state]] += ns
     periods = profile.periods
@@ -219,16 +216,23 @@ def step_averages(sides: Pair[TraceSet]) -> Pair[StepAverage]:
     return own
 
 
+def files_of_ranks(traces: TraceSet) -> Iterator[tuple[Run, int, list[tuple[Profile, Int64]], int]]:
+    """(run, rank, its files with the positions of their used steps, the number of these) of each rank of each run."""
+    for run in traces.runs:
+        for rank, profiles in run.ranks.items():
+            files = [(profile, np.flatnonzero(traces.selection.used(profile))) for profile in profiles]
+            yield run, rank, files, sum(len(used) for _, used in files)
+
+
 def weighted_files(traces: TraceSet) -> tuple[int, Weighted]:
     """(denominator, [(profile, positions of its used steps, weight of a step)]): weights of mean over steps, ranks and
     runs.
     """
-    shares = []
-    for run in traces.runs:
-        for files in run.ranks.values():
-            used = [np.flatnonzero(traces.selection.used(p)).tolist() for p in files]
-            steps = sum(map(len, used))
-            shares += [(p, u, len(traces.runs) * len(run.ranks) * steps) for p, u in zip(files, used, strict=True)]
+    shares = [
+        (profile, used.tolist(), len(traces.runs) * len(run.ranks) * steps)
+        for run, _, files, steps in files_of_ranks(traces)
+        for profile, used in files
+    ]
     denominator = lcm(*(share for _, _, share in shares))
     return denominator, [(p, u, denominator // share) for p, u, share in shares]
 
@@ -284,7 +288,7 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
         table = group.table
         rows = np.isin(table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
-        for key, *values in zip(keys.tolist(), *(c.tolist() for c in columns), strict=True):
+        for key, *values in tuples(keys, *columns):
             average.add(table.keys[key], values, group.weight)
     return average
 
@@ -294,19 +298,14 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
     where no rank has any.
     """
     out: dict[int, list[float]] = defaultdict(list)
-    for run in traces.runs:
-        for rank, files in run.ranks.items():
-            total = steps = 0
-            for profile in files:
-                used = np.flatnonzero(traces.selection.used(profile))
-                total += _communication_ns(profile, used)
-                steps += len(used)
-            out[rank].append(total / max(steps, 1) / 1000)
+    for _, rank, files, steps in files_of_ranks(traces):
+        total = sum(_communication_ns(profile, used) for profile, used in files)
+        out[rank].append(total / max(steps, 1) / 1000)
     means = {rank: sum(runs) / len(runs) for rank, runs in sorted(out.items())}
     return means if any(means.values()) else {}
 
 
-def _communication_ns(profile: Profile, used: NDArray[np.intp]) -> int:
+def _communication_ns(profile: Profile, used: Int64) -> int:
     """Time of the communication kernels, or of the host's collectives, in ``used`` steps."""
     table: WorkTable | OpTable = profile.kernels if profile.has_gpu else profile.ops
     category, communicates = (KERNEL, is_communication) if profile.has_gpu else (ANNOTATION, is_host_collective)
@@ -321,13 +320,10 @@ def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:
     """Rank → state → µs per used step of that rank, whoever was the slowest; the mean over runs."""
     out: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     runs = Counter(rank for run in traces.runs for rank in run.ranks)
-    for run in traces.runs:
-        for rank, files in run.ranks.items():
-            used = [np.flatnonzero(traces.selection.used(p)) for p in files]
-            share = 1000 * runs[rank] * sum(map(len, used))
-            for profile, positions in zip(files, used, strict=True):
-                for name, ns in zip(profile.state_names, profile.state_ns[positions].sum(axis=0).tolist(), strict=True):
-                    out[rank][name] += ns / share
+    for _, rank, files, steps in files_of_ranks(traces):
+        for profile, used in files:
+            for name, ns in zip(profile.state_names, profile.state_ns[used].sum(axis=0).tolist(), strict=True):
+                out[rank][name] += ns / (1000 * runs[rank] * steps)
     return {rank: dict(out[rank]) for rank in sorted(out)}
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike
-from tracediff.arrays import Int64, combined, least, sums
-from tracediff.ingest.model.times import MISSING
+from tracediff.arrays import MISSING, Int64, combined, least, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import CallTable, Profile, WorkTable
@@ -151,7 +150,7 @@ def _merge_nodes(tree: CallTree, position_of_key: dict[Key, int], alike_calls: A
         sums(table.node[rows], column[rows], len(table.parent))
         for column in (table.count, table.total_ns, table.self_ns)
     ]
-    columns = zip(*(column.tolist() for column in (*recorded, *amounts)), strict=True)
+    columns = tuples(*recorded, *amounts)
     nodes: list[int] = []
     for parent, kind, name, shapes, ordinal, types, strides, line, count, total, self_ns in columns:
         if kind == OP and not count:
@@ -187,7 +186,7 @@ def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> 
     Args:
         places: see `CallTree`. columns: node, category, name, launch_shape and ordinal of rows of a `WorkTable`.
     """
-    rows = zip(*(column.tolist() for column in columns), strict=True)
+    rows = tuples(*columns)
     return [
         (places[n] if n >= 0 else -1, profile.categories[c], profile.names[name], _text(profile, shape), ordinal)
         for n, c, name, shape, ordinal in rows

@@ -47,12 +47,7 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
     uncertainty.
     """
     links = _links(collective, rank, start, end)
-    clocks = Clocks(
-        np.zeros(ranks, np.int64),
-        np.zeros(ranks, np.int64),
-        np.zeros(ranks, np.int64),
-        np.arange(ranks, dtype=np.int64),
-    )
+    clocks = np.zeros((4, ranks), np.int64)
     reached: set[int] = set()
     for first in range(ranks):
         heap = [(0, first, 0, 0)]
@@ -61,15 +56,10 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
             if current in reached:
                 continue
             reached.add(current)
-            clocks.offset[current], clocks.uncertainty[current], clocks.shared[current], clocks.reference[current] = (
-                offset,
-                uncertainty,
-                shared,
-                first,
-            )
+            clocks[:, current] = offset, uncertainty, shared, first
             for neighbour, link in links.get(current, {}).items():
                 heappush(heap, (uncertainty + link.uncertainty, neighbour, offset + link.offset, link.shared))
-    return clocks
+    return Clocks(*clocks)
 
 
 def _links(collective: Int64, rank: Int64, start: Int64, end: Int64) -> dict[int, dict[int, Link]]:

@@ -7,16 +7,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from math import lcm
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.aggregate.averages import SetTable, weighted_files
+from tracediff.aggregate.averages import SetTable, files_of_ranks, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
-from tracediff.arrays import Int64, combined, distinct, grouped, least, most, numbered_texts, ordinals
+from tracediff.arrays import (
+    AnyArray,
+    Bools,
+    Int64,
+    combined,
+    distinct,
+    grouped,
+    least,
+    most,
+    numbered_texts,
+    ordinals,
+    tuples,
+)
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.analyses.collective_ops import bus_traffic, size_labels
 from tracediff.profile.model.profile import CollectiveKind, Collectives
@@ -60,14 +70,14 @@ class Operations(Collectives, frozen=True, kw_only=True):
 
     file: Int64
     rank: Int64
-    used: NDArray[np.bool_]
+    used: Bools
 
     @property
     def ns(self) -> Int64:
         """int64[m] durations in ns."""
         return self.end - self.start
 
-    def of_kinds(self, names: Collection[str]) -> NDArray[np.bool_]:
+    def of_kinds(self, names: Collection[str]) -> Bools:
         """bool[m]: which of them are called one of ``names``."""
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]
 
@@ -84,7 +94,7 @@ class MatchedCollective(Struct, frozen=True, kw_only=True):
     """
 
     collective: Int64
-    partial: NDArray[np.bool_]
+    partial: Bools
     ranks: Int64
     wait: Int64
     last: Int64
@@ -120,7 +130,7 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
         )
         match = _waited(operations, _possible(operations, collective, clock), clock, run)
         matches.append((run, operations, match))
-        _add_waits(waits, operations, match, [weight_of[id(p)] for fs in run.ranks.values() for p in fs])
+        _add_waits(waits, operations, match, [weight_of[id(p)] for p in run.profiles])
         if (match.collective >= 0).any():
             _add_clocks(clocks, run, clock)
         if len(ranks) > 1:
@@ -131,7 +141,7 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
 def _operations(traces: TraceSet, run: Run) -> Operations:
     """All of ``run``."""
     kinds: dict[CollectiveKind, int] = {}
-    parts: list[dict[str, NDArray[Any]]] = [{name: np.zeros(0, np.int64) for name in COLUMNS}]
+    parts: list[dict[str, AnyArray]] = [{name: np.zeros(0, np.int64) for name in COLUMNS}]
     files = [(position, profile) for position, rank in enumerate(run.ranks) for profile in run.ranks[rank]]
     for number, (position, profile) in enumerate(files):
         operations = profile.collectives
@@ -168,7 +178,7 @@ def _matched(operations: Operations) -> Int64:
             np.where(even, operations.size[some], -1),
         )
     )
-    cell, _ = combined(operations.kind[some], numbered.astype(np.int64), place, size)
+    cell, _ = combined(operations.kind[some], numbered, place, size)
     order = np.lexsort((operations.start[some], operations.rank[some]))
     ordinal = np.empty(len(some), np.int64)
     in_rank, _ = combined(cell, operations.rank[some])
@@ -237,26 +247,26 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
     some = np.flatnonzero(operations.used)
     kind, size, duration = operations.kind[some], operations.size[some], operations.ns[some]
     matched, has_size = match.collective[some] >= 0, size >= 0
-    wait = np.where(matched, match.wait[some], 0)
-    transfer = np.where(matched, duration - wait, 0)
+    wait = match.wait[some]
+    transfer = (duration - wait) * matched
     bus, has_bus = bus_traffic(operations.kinds, kind, match.ranks[some], np.where(matched, size, -1))
     columns = [
         duration,
         wait,
         transfer,
-        np.where(matched, 0, duration),
+        duration * ~matched,
         operations.exposed[some],
         duration - operations.exposed[some],
         np.ones(len(some), np.int64),
         (matched & match.partial[some]).astype(np.int64),
-        np.where(matched & has_size, size, 0),
-        np.where(has_size, transfer, 0),
+        size * (matched & has_size),
+        transfer * has_size,
         bus,
-        np.where(has_bus, transfer, 0),
+        transfer * has_bus,
     ]
     label, labels = numbered_texts(size_labels(size))
     keys, sums = grouped([kind, label, operations.file[some]], columns)
-    for k, s, f, *values in zip(*(c.tolist() for c in (*keys, *sums)), strict=True):
+    for k, s, f, *values in tuples(*keys, *sums):
         of_kind = operations.kinds[k]
         waits.add((of_kind.collective, of_kind.group, of_kind.dtype, labels[s]), values, weights[f])
 
@@ -266,10 +276,7 @@ def _stragglers(traces: TraceSet, matches: list[RunMatch]) -> SetTable:
     rank there.
     """
     runs_of = Counter(rank for run in traces.runs for rank in run.ranks)
-    shares = {}
-    for run in traces.runs:
-        for rank, files in run.ranks.items():
-            shares[run.name, rank] = runs_of[rank] * sum(int(traces.selection.used(p).sum()) for p in files)
+    shares = {(run.name, rank): runs_of[rank] * steps for run, rank, _, steps in files_of_ranks(traces)}
     table = SetTable(STRAGGLERS, lcm(*shares.values()))
     for run, operations, match in matches:
         ranks = list(run.ranks)
@@ -310,7 +317,7 @@ def _arrivals(operations: Operations, match: MatchedCollective) -> list[tuple[in
     order = some[np.lexsort((operations.rank[some], match.collective[some]))]
     first = order[np.searchsorted(match.collective[order], collective)]
     columns = (operations.step[first], match.last[first], operations.rank[first], waits, match.late[first])
-    return list(zip(*(c.tolist() for c in columns), strict=True))
+    return list(tuples(*columns))
 
 
 def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:
@@ -326,11 +333,11 @@ def _add_notes(notes: Notes, operations: Operations, match: MatchedCollective) -
     notes.add(
         "unmatched-collectives",
         "collectives have no counterpart in the files of other ranks: their wait is unknown",
-        int(alone.sum()),
+        alone.sum(),
     )
     partial = operations.used & match.partial & (match.collective >= 0)
     notes.add(
         "partial-collectives",
         "collectives lack the file of a rank of their group: the last rank to arrive may be that one",
-        int(partial.sum()),
+        partial.sum(),
     )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import distinct
+from tracediff.arrays import distinct, tuples
 from tracediff.formatting import time
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import GraphBreak
@@ -115,8 +115,7 @@ def _with_lines(profile: Profile, lines: Lines, has_line_of: dict[tuple[str, str
     """``profile`` with ``lines``; notes in ``has_line_of`` of which of its calls they are."""
     calls, table = profile.calls, profile.compiled_calls
     call_keys = [
-        (profile.texts[graph], profile.names[name])
-        for graph, name in zip(table.graph.tolist(), calls.name[table.node].tolist(), strict=True)
+        (profile.texts[graph], profile.names[name]) for graph, name in tuples(table.graph, calls.name[table.node])
     ]
     rows = [*zip(call_keys, table.ordinal.tolist(), table.node.tolist(), strict=True)]
     last = {call: ordinal for call, ordinal, _ in sorted(rows)}

@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Int64, combined
+from tracediff.arrays import Floats, Int64, combined, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -55,9 +54,9 @@ class SetLeaves(Struct):
     """
 
     keys: list[LeafKey]
-    path: NDArray[np.float64]
-    total: NDArray[np.float64]
-    count: NDArray[np.float64]
+    path: Floats
+    total: Floats
+    count: Floats
     steps: list[int]
     longest: dict[tuple[int, int], Longest] = field(default_factory=dict)
 
@@ -137,4 +136,4 @@ def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> Iterator[tuple[int
     first = order[np.diff(leaves[order], prepend=-1) != 0]
     selected = first[ns[first] > 0]
     columns = [column[rows[selected]] for column in (table.longest_ns, table.longest_at, table.following)]
-    return zip(leaves[selected].tolist(), *(column.tolist() for column in columns), strict=True)
+    return tuples(leaves[selected], *columns)

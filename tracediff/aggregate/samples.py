@@ -6,15 +6,14 @@ Of several ranks it is the mean of their medians.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Floats, Int64, combined, distinct, sums
+from tracediff.arrays import Floats, Int64, combined, concatenated, distinct, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
@@ -91,7 +90,7 @@ class _Keys:
         if same not in self._known:
             a, b = codes()
             code, first = combined(a, b)
-            keys = [key(x, y) for x, y in zip(a[first].tolist(), b[first].tolist(), strict=True)]
+            keys = [key(x, y) for x, y in tuples(a[first], b[first])]
             numbers = [self.numbers.setdefault(k, len(self.numbers)) for k in keys]
             self._known[same] = np.array(numbers, np.int64)[code]
         return self._known[same]
@@ -118,23 +117,17 @@ def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: _Keys) -> 
     )
 
 
-def _by_step(files: list[Rows], used: list[NDArray[np.intp]], size: int) -> tuple[Floats, Floats]:
-    """(counts, ns), each float64[keys, steps], exact below 2⁵³, of one rank's files in their ``used`` steps."""
+def _by_step(files: list[Rows], used: list[Int64], size: int) -> list[Int64]:
+    """[counts, ns], each int64[keys, steps], of one rank's files in their ``used`` steps."""
     steps, before = sum(map(len, used)), 0
-    cells, counts, times = [], [], []
+    parts = []
     for (step, key, count, ns), positions in zip(files, used, strict=True):
         rows = np.flatnonzero(np.isin(step, positions))
-        cells.append(key[rows] * steps + before + np.searchsorted(positions, step[rows]))
-        counts.append(count[rows])
-        times.append(ns[rows])
+        cell = key[rows] * steps + before + np.searchsorted(positions, step[rows])
+        parts.append((cell, count[rows], ns[rows]))
         before += len(positions)
-    cell = np.concatenate(cells)
-    return _summed(cell, counts, (size, steps)), _summed(cell, times, (size, steps))
-
-
-def _summed(cell: Int64, values: list[Int64], shape: tuple[int, int]) -> Floats:
-    sums: Floats = np.bincount(cell, np.concatenate(values), shape[0] * shape[1]).astype(np.float64, copy=False)
-    return sums.reshape(shape)
+    cell, *amounts = concatenated(parts)
+    return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
 
 class StepSum(Struct, frozen=True):
@@ -152,15 +145,11 @@ def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
     it.
     """
 
-    def rows(profile: Profile) -> tuple[Int64, Int64, Int64]:
+    def rows(profile: Profile, _file: int) -> tuple[Int64, Int64, Int64]:
         table, which = profile.ops, _rows_of(profile, category, name)
         return table.step[which], table.count[which], table.self_ns[which]
 
-    return [
-        step_sum
-        for run, rank, profile in _files(traces)
-        for step_sum in _step_sums(traces, run, rank, profile, rows(profile))
-    ]
+    return _step_sums(traces, rows)
 
 
 def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[Work]) -> list[StepSum]:
@@ -171,34 +160,32 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
             work.
     """
     keys = {work.key for work in works}
-    out: list[StepSum] = []
-    for (run, rank, profile), places in zip(_files(traces), tree.places, strict=True):
+
+    def rows(profile: Profile, file: int) -> tuple[Int64, Int64, Int64]:
         table = profile.kernels if gpu else profile.host_work
         columns = [getattr(table, name) for name in KEY]
         code, first = combined(*columns)
-        mine = np.array([key in keys for key in work_keys(profile, places, [c[first] for c in columns])], bool)
-        which = np.flatnonzero(mine[code] & (table.step >= 0))
-        rows = table.step[which], table.count[which], table.total_ns[which]
-        out += _step_sums(traces, run, rank, profile, rows)
+        own_keys = work_keys(profile, tree.places[file], [c[first] for c in columns])
+        which = np.array([key in keys for key in own_keys], bool)[code] & (table.step >= 0)
+        return table.step[which], table.count[which], table.total_ns[which]
+
+    return _step_sums(traces, rows)
+
+
+def _step_sums(traces: TraceSet, rows: Callable[[Profile, int], tuple[Int64, Int64, Int64]]) -> list[StepSum]:
+    """The sums of ``rows`` (of a profile and the position of its file: step, count, ns) in each used step."""
+    out = []
+    files = ((run, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
+    for file, (run, rank, profile) in enumerate(files):
+        step, *amounts = rows(profile, file)
+        counts, times = (sums(step, amount, len(profile.step_numbers)) for amount in amounts)
+        for position in np.flatnonzero(traces.selection.used(profile)).tolist():
+            number = int(profile.step_numbers[position])
+            out.append(StepSum(run.name, rank, number, int(counts[position]), int(times[position])))
     return out
 
 
-def _files(traces: TraceSet) -> Iterator[tuple[str, int, Profile]]:
-    """(run, rank, profile) of every file, in the set's order."""
-    return ((run.name, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
-
-
-def _step_sums(
-    traces: TraceSet, run: str, rank: int, profile: Profile, rows: tuple[Int64, Int64, Int64]
-) -> Iterator[StepSum]:
-    """The sums of ``rows`` (step, count, ns) in each used step of a file."""
-    step, count, ns = rows
-    counts, times = (sums(step, values, len(profile.step_numbers)) for values in (count, ns))
-    for position in np.flatnonzero(traces.selection.used(profile)).tolist():
-        yield StepSum(run, rank, int(profile.step_numbers[position]), int(counts[position]), int(times[position]))
-
-
-def _rows_of(profile: Profile, category: str, name: str) -> NDArray[np.intp]:
+def _rows_of(profile: Profile, category: str, name: str) -> Int64:
     """The rows of its operator table of one (category, table name) that are inside steps."""
     if category not in profile.categories:
         return np.zeros(0, np.intp)

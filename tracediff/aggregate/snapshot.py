@@ -181,12 +181,12 @@ def _joined(files: Sequence[TraceFile], parts: Sequence[tuple[Snapshot, list[Run
     for file, (snapshot, runs) in zip(files, parts, strict=True):
         if not is_asked and snapshot.selection != parts[0][0].selection:
             reason = f"its steps are chosen in another way than those of {files[0].name}"
-            raise TracediffError(str(file), reason, "choose them with --skip-first or --step")
+            raise TracediffError(file, reason, "choose them with --skip-first or --step")
         for run in runs:
             mine = joined.setdefault(run.name, Run(run.name)).ranks
             if shared := mine.keys() & run.ranks.keys():
                 reason = f"another snapshot has rank {min(shared)} of {run.name}, too"
-                raise TracediffError(str(file), reason, "give snapshots of other ranks, or of folders run1, run2, …")
+                raise TracediffError(file, reason, "give snapshots of other ranks, or of folders run1, run2, …")
             mine.update(run.ranks)
     return [Run(run.name, dict(sorted(run.ranks.items()))) for run in joined.values()]
 
@@ -230,7 +230,7 @@ def _bytes(file: TraceFile) -> bytes:
             raise TracediffError(error.subject, error.reason, f"copy it again, or {AGAIN}") from None
     if len(data) > most:
         reason = f"unpacks to more than {most >> 20} MB, the largest size of a snapshot stored in so many bytes"
-        raise TracediffError(str(file), reason, AGAIN)
+        raise TracediffError(file, reason, AGAIN)
     return data
 
 
@@ -238,10 +238,10 @@ def _decoded(file: TraceFile, data: bytes) -> Snapshot:
     try:
         schema = OF_VERSION.fullmatch(msgspec.json.decode(data, type=Header).schema)
         if not schema:
-            raise TracediffError(str(file), "not a snapshot", "give the file that `tracediff snapshot -o` wrote")
+            raise TracediffError(file, "not a snapshot", "give the file that `tracediff snapshot -o` wrote")
         if int(schema[1]) != VERSION:
             reason = f"a snapshot of version {schema[1]}; this tracediff reads version {VERSION}"
-            raise TracediffError(str(file), reason, f"use the tracediff that wrote it, or {AGAIN}")
+            raise TracediffError(file, reason, f"use the tracediff that wrote it, or {AGAIN}")
         return _of_json(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _damaged(file, error) from None
@@ -253,7 +253,7 @@ def _of_json(data: bytes) -> Snapshot:
 
 def _damaged(file: TraceFile, error: Exception) -> TracediffError:
     reason = f"not a snapshot, or a damaged one ({str(error)[: bounds.LONG_REASON]})"
-    return TracediffError(str(file), reason, f"copy it again, or {AGAIN}")
+    return TracediffError(file, reason, f"copy it again, or {AGAIN}")
 
 
 def _check_selection(selection: Selection | None) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff.arrays import Int64, combined, sums
+from tracediff.arrays import Int64, combined, concatenated, sums
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import is_well_formed
 from tracediff.ingest.model import categories as cat
@@ -229,7 +229,7 @@ def _require_same_sums(name: str, some: Sequence[Int64], others: Sequence[Int64]
     """Require equal sums of the last two columns for equal values of the first three; of ``others`` only what ``some``
     has where these leave out ``wrappers``.
     """
-    *keys, counts, times = (np.concatenate(pair) for pair in zip(some, others, strict=True))
+    *keys, counts, times = concatenated((some, others))
     sign = np.where(np.arange(len(counts)) < len(some[0]), 1, -1)
     code, first = combined(*keys)
     compared = np.zeros(len(first), bool)

@@ -48,10 +48,15 @@ class Run(Struct):
     name: str
     ranks: dict[int, list[Profile]] = field(default_factory=dict)
 
+    @property
+    def profiles(self) -> list[Profile]:
+        """Those of all its files."""
+        return [profile for files in self.ranks.values() for profile in files]
+
 
 def world_size(run: Run) -> int:
     """How many ranks the program of ``run`` has, as its files record; 0 where none does."""
-    return max((p.origin.world_size or 0 for files in run.ranks.values() for p in files), default=0)
+    return max((p.origin.world_size or 0 for p in run.profiles), default=0)
 
 
 class TraceSet(Struct, kw_only=True):
@@ -82,7 +87,7 @@ class TraceSet(Struct, kw_only=True):
     @property
     def profiles(self) -> list[Profile]:
         """All files' profiles."""
-        return [p for run in self.runs for files in run.ranks.values() for p in files]
+        return [profile for run in self.runs for profile in run.profiles]
 
     @property
     def ranks(self) -> list[int]:

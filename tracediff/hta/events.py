@@ -10,10 +10,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING, number
+from tracediff.ingest.model.times import number
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.runtimes import COUNTER_CATEGORIES, UNSTREAMED_WAITS
 

@@ -103,7 +103,7 @@ def _entries(folder: str) -> tuple[list[str], list[os.DirEntry[str]]]:
             entries = sorted((e for e in listing if not e.name.startswith(".")), key=lambda e: e.name)
             folders = [e for e in entries if (os.path.isdir(e.path) if e.is_symlink() else e.is_dir())]
     except OSError as error:
-        raise unreadable(display_path(folder), error) from None
+        raise unreadable(folder, error) from None
     inside = {e.name for e in folders}
     return [e.path for e in entries if e.name not in inside and not e.name.endswith(NOT_TRACES)], folders
 
@@ -130,7 +130,7 @@ def _is_zip(path: str) -> bool:
         with open_file(path) as file:
             return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")  # the latter is an empty archive
     except OSError as error:
-        raise unreadable(display_path(path), error) from None
+        raise unreadable(path, error) from None
 
 
 def _members(path: str) -> list[TraceFile]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.files.source import TraceFile, open_trace
-from tracediff.ingest.json.arguments import read_inputs
+from tracediff.ingest.json.arguments import json_text, read_inputs
 from tracediff.ingest.json.chunks import EventStream
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -140,9 +140,7 @@ def _codes(node: _Node, codes: dict[str, int], first: int) -> tuple[int, int, in
         [s if t else [] for s, t in zip(recorded, tensors, strict=False)]
         for recorded in (inputs.shapes, inputs.strides)
     ]
-    texts = [
-        msgspec.json.format(msgspec.json.encode(value), indent=0).decode() for value in (values[0], kinds, values[1])
-    ]
+    texts = map(json_text, (values[0], kinds, values[1]))
     dims, types, strides = (codes.setdefault(text, first + len(codes)) for text in texts)
     return dims, types, strides
 

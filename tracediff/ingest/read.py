@@ -33,13 +33,11 @@ def reader_of(file: TraceFile, first: bytes) -> Reader:
         if reader.recognises(first):
             return reader
     if file.name.endswith(REPORT):
-        raise NotATrace(
-            str(file), "a report of Nsight Systems, not its export", f"nsys export --type sqlite {file.name}"
-        )
+        raise NotATrace(file, "a report of Nsight Systems, not its export", f"nsys export --type sqlite {file.name}")
     printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
     content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
     formats, files = (_alternatives(texts) for texts in ([r.name for r in READERS], [r.files for r in READERS]))
-    raise NotATrace(str(file), f"{content}, not {formats}", f"give {files}")
+    raise NotATrace(file, f"{content}, not {formats}", f"give {files}")
 
 
 def _alternatives(texts: list[str]) -> str:

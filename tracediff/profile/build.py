@@ -152,7 +152,7 @@ def _op_table(context: Context) -> OpTable:
     step[rows] = context.steps.positions_at(trace.ts[rows])
     step[gpu.rows] = np.maximum(gpu.step, -1)
     self_ns = np.zeros(len(trace), np.int64)
-    for lane in context.lanes.values():
+    for lane in context.lanes:
         self_ns[lane.rows] = lane.self_ns
     self_ns[gpu.rows] = trace.dur[gpu.rows]
     step, self_ns = step[rows], self_ns[rows]

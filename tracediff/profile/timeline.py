@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, group_rows
+from tracediff.arrays import Bools, Int64, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
@@ -20,7 +19,8 @@ from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model.profile import Marks, Memory, Timeline
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
-from tracediff.runtimes import ARGUMENT, is_communication, is_synchronising
+from tracediff.profile.placement.scopes import LOADER_SCOPE
+from tracediff.runtimes import is_synchronising
 
 ANNOTATION = "annotation"
 KINDS = (*STATES, ANNOTATION)
@@ -41,13 +41,13 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     window = window or (int(context.completions[position]), int(context.completions[position + 1]))
     rows = ["state"]
     parts = [_states(context, window)]
-    streams = _streams(trace, gpu, window)
+    streams = _streams(gpu, window)
     for place, which in streams[: bounds.TIMELINE_STREAMS]:
         parts.append(_gpu(trace, gpu, which, len(rows)))
         rows.append(place)
     lanes = [
-        (what, context.lanes[what], np.flatnonzero(_within(context.lanes[what].start, context.lanes[what].end, window)))
-        for what in ("annotations", "ops")
+        (what, lane, np.flatnonzero(_within(lane.start, lane.end, window)))
+        for what, lane in (("annotations", context.lanes.annotations), ("ops", context.lanes.ops))
     ]
     threads = _threads(lanes, window)
     launching = np.zeros(len(trace), bool)
@@ -76,17 +76,16 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     )
 
 
-def _within(start: Int64, end: Int64, window: tuple[int, int]) -> NDArray[np.bool_]:
+def _within(start: Int64, end: Int64, window: tuple[int, int]) -> Bools:
     return (start < window[1]) & (end > window[0])
 
 
-def _streams(trace: Trace, gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
+def _streams(gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]:
     """(name, positions of the events in the window) of each stream, the busiest first."""
     some = np.flatnonzero(_within(gpu.start, gpu.end, window))
-    stream = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     streams = []
-    for device, number in {(int(d), int(s)) for d, s in zip(gpu.device[some], stream[some], strict=True)}:
-        which = some[(gpu.device[some] == device) & (stream[some] == number)]
+    for device, number in set(tuples(gpu.device[some], gpu.stream[some])):
+        which = some[(gpu.device[some] == device) & (gpu.stream[some] == number)]
         streams.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
     streams.sort(key=lambda f: f[:3])
     return [(numbered("GPU", device) + numbered(" stream", number), which) for _, device, number, which in streams]
@@ -97,9 +96,7 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
     busy: dict[int, int] = {}
     for _, lane, inside in lanes:
         roots = inside[lane.parent[inside] < 0]
-        for code, start, end in zip(
-            lane.thread[roots].tolist(), lane.start[roots].tolist(), lane.end[roots].tolist(), strict=True
-        ):
+        for code, start, end in tuples(lane.thread[roots], lane.start[roots], lane.end[roots]):
             busy[code] = busy.get(code, 0) + min(end, window[1]) - max(start, window[0])
     return sorted(busy, key=lambda code: (-busy[code], code))
 
@@ -120,21 +117,16 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
 
 def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
     rows = gpu.rows[which]
-    speaks = trace.name_matches(is_communication, rows)
-    kernel = trace.category[rows] == cat.KERNEL
-    kind = np.where(
-        kernel, np.where(speaks, STATES.index("gpu_comm"), STATES.index("gpu_compute")), STATES.index("gpu_copy")
-    )
-    return _spans(row, gpu.start[which], gpu.end[which], kind, trace.name[rows], rows)
+    return _spans(row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows)
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launching: NDArray[np.bool_], row: int) -> Spans:
+def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Spans:
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
     waits = np.isin(category, cat.CALLS) & trace.name_matches(is_synchronising, rows)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & trace.name_matches(lambda name: "DataLoader" in name, rows)
+    loads = scope & trace.name_matches(LOADER_SCOPE.search, rows)
     cases = [launching[rows], waits, loads, scope]
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
@@ -169,8 +161,6 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
     new = np.ones(len(order), bool)
     new[1:] = (row[1:] != row[:-1]) | (cell[1:] != cell[:-1])
     first = np.flatnonzero(new)
-    if not len(first):
-        return Marks(row=row, start=start, end=end, kind=kind, name=(), count=row, busy=row, event=event)
     start, end = np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)
@@ -232,7 +222,7 @@ def follow(context: Context, event: int) -> list[Linked]:
     """The launch chain of the event at row ``event``: GPU events, their launch, and the operators around it, innermost
     first.
     """
-    gpu, lane = context.gpu, context.lanes["ops"]
+    gpu, lane = context.gpu, context.lanes.ops
     on_gpu = np.flatnonzero(gpu.rows == event)
     launch = int(gpu.launch[on_gpu[0]]) if len(on_gpu) else event
     if len(on_gpu) and launch < 0:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.errors import TracediffError, printable
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.read import read_trace
 from tracediff.profile.placement.gpu_events import gpu_events

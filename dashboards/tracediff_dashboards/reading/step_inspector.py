@@ -188,7 +188,7 @@ class StepInspector:
         """
 
         def events_of_work(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
-            keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes["ops"]
+            keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes.ops
             events, step = (gpu, gpu.step) if len(gpu.rows) else (ops, context.steps.positions_at(ops.start))
             inside = np.flatnonzero(step == place.position)
             nodes = next(

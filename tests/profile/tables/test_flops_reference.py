@@ -162,6 +162,6 @@ def test_positions_of_arguments_are_those_of_torchs_operators():
         "batch1 batch2",
         "mat vec",
     )
-    for op, position in PRODUCTS.items():
+    for op, (position,) in PRODUCTS.items():
         assert " ".join(names(op)[position : position + 2]) in operands
     assert checked >= 14

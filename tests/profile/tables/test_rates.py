@@ -48,6 +48,18 @@ def launched(start, ns, correlation, name="gemm", make=kernel, **args):
     ]
 
 
+@pytest.mark.parametrize("spelled", ["c10::BFloat16", "c10::bfloat16", "bfloat16"])
+def test_dtypes_are_known_in_every_spelling(tmp_path, spelled):
+    events = [
+        step(1, 0, 100),
+        op("aten::mm", 1, 40, **inputs([2, 4], [4, 8], types=[spelled] * 2)),
+        *launched(3, 7, 1),
+    ]
+    ((key, row),) = rates_of(tmp_path, events).items()
+    assert key == ("matrix product", "2×4 @ 4×8", "bfloat16")
+    assert row["bytes"] == 2 * (2 * 4 + 4 * 8 + 2 * 8)
+
+
 def test_an_operator_inside_of_another_is_charged_alone(tmp_path):
     events = [
         step(1, 0, 100),

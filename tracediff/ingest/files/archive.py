@@ -21,7 +21,7 @@ def open_archive(path: str) -> zipfile.ZipFile:
         status = os.stat(path)  # processes share the position in a file, so each has its own
         return _directory(path, (os.getpid(), status.st_ino, status.st_size, status.st_mtime_ns))
     except OSError as error:
-        raise unreadable(display_path(path), error) from None
+        raise unreadable(path, error) from None
     except (TracediffError, MemoryError):
         raise
     except Exception as error:  # zipfile raises several

@@ -148,7 +148,7 @@ def read_json(path: Path, kind: type[S], what: str, remedy: str) -> S:
     try:
         return msgspec.json.decode(data, type=kind)
     except (*NOT_JSON, ValueError) as error:  # ValueError: a number of thousands of digits
-        raise TracediffError(str(path), f"not {what} ({_reason(error)})", remedy) from None
+        raise TracediffError(path, f"not {what} ({_reason(error)})", remedy) from None
 
 
 def read_toml(path: Path, remedy: str) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def read_toml(path: Path, remedy: str) -> dict[str, Any]:
             raise ValueError(f"a line with more than {bounds.TOML_DOTS} dots")
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, not TOML, a number of thousands of digits
-        raise TracediffError(str(path), f"not valid TOML ({_reason(error)})", remedy) from None
+        raise TracediffError(path, f"not valid TOML ({_reason(error)})", remedy) from None
 
 
 def read_whole(path: Path, most: int, remedy: str) -> bytes:
@@ -178,17 +178,17 @@ def read_whole(path: Path, most: int, remedy: str) -> bytes:
     try:
         with open(path, "rb", opener=without_waiting) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise TracediffError(str(path), "not a regular file", remedy)
+                raise TracediffError(path, "not a regular file", remedy)
             data = file.read(most + 1)
     except FileNotFoundError:
-        raise TracediffError(str(path), "no such file", remedy) from None
+        raise TracediffError(path, "no such file", remedy) from None
     except IsADirectoryError:
-        raise TracediffError(str(path), "a folder, not a file", remedy) from None
+        raise TracediffError(path, "a folder, not a file", remedy) from None
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise TracediffError(str(path), f"cannot be read ({reason})", "check the path and its permissions") from None
+        raise TracediffError(path, f"cannot be read ({reason})", "check the path and its permissions") from None
     if len(data) > most:
-        raise TracediffError(str(path), f"larger than {most >> 10} KB, the most that is read of such a file", remedy)
+        raise TracediffError(path, f"larger than {most >> 10} KB, the most that is read of such a file", remedy)
     return data
 
 

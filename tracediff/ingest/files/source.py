@@ -126,7 +126,7 @@ class Unpacked:
         usual = max(bounds.UNPACKED_BYTES, bounds.UNPACKED_RATIO * self.packed_size)
         if self.packed_size and self.bytes_read > usual:
             reason = f"unpacks to more than {bounds.UNPACKED_RATIO} times its size"
-            raise TracediffError(str(self.file), reason, "if you trust it, unpack it yourself and give the .json")
+            raise TracediffError(self.file, reason, "if you trust it, unpack it yourself and give the .json")
         return b"".join(parts)
 
     def _read_some(self, size: int) -> bytes:
@@ -141,23 +141,21 @@ def _fault(file: TraceFile, error: Exception) -> TracediffError:
     raise errors of their own.
     """
     if isinstance(error, MemoryError):
-        return TracediffError(str(file), "does not fit into memory", "record fewer steps, or use more memory")
+        return TracediffError(file, "does not fit into memory", "record fewer steps, or use more memory")
     if isinstance(error, OSError) and error.errno is not None:
-        return unreadable(str(file), error)
+        return unreadable(file, error)
     if isinstance(error, TimeoutError) or type(error).__module__.startswith(OF_NETWORK):
-        return TracediffError(
-            str(file), f"the connection failed ({one_line(error)})", "try again, or copy the file here"
-        )
+        return TracediffError(file, f"the connection failed ({one_line(error)})", "try again, or copy the file here")
     if isinstance(error, EOFError):
         remedy = "copy it again, or unpack the rest (gzip -dc FILE > part.json): a cut-off .json is read up to the cut"
-        return TracediffError(str(file), "the compressed file is cut off", remedy)
-    return TracediffError(str(file), f"the compressed data is damaged ({error})", "copy or record it again")
+        return TracediffError(file, "the compressed file is cut off", remedy)
+    return TracediffError(file, f"the compressed data is damaged ({error})", "copy or record it again")
 
 
-def unreadable(subject: str, error: OSError) -> TracediffError:
+def unreadable(place: TraceFile | str, error: OSError) -> TracediffError:
     """The one-line form of an operating system error."""
     reason = (error.strerror or str(error)).lower()
-    return TracediffError(subject, f"cannot be read ({reason})", "check the path and its permissions")
+    return TracediffError(display_path(str(place)), f"cannot be read ({reason})", "check the path and its permissions")
 
 
 @contextmanager
@@ -176,7 +174,7 @@ def open_trace(file: TraceFile, on_read: OnRead | None = None) -> Iterator[Unpac
         except Exception as error:
             raise _fault(file, error) from None
         if not first:
-            raise TracediffError(str(file), "the file is empty", "record it again")
+            raise TracediffError(file, "the file is empty", "record it again")
         report = (lambda: on_read(packed.tell())) if on_read and packed.seekable() else lambda: None
         yield Unpacked(file, _decompressed(packed, first), getattr(packed.raw, "size", None) or 0, report)
 
@@ -196,7 +194,7 @@ def _open_packed(file: TraceFile) -> io.BufferedReader:
         raise
     except Exception as error:  # encrypted, a method unknown here, no such member, damaged in any way
         remedy = "check its name, or unpack the archive and give the folder"
-        raise TracediffError(str(file), f"cannot be opened ({one_line(error)})", remedy) from None
+        raise TracediffError(file, f"cannot be opened ({one_line(error)})", remedy) from None
     return io.BufferedReader(member, 1 << 20)
 
 
@@ -244,7 +242,7 @@ def open_file(path: str) -> io.BufferedReader:
     try:
         return io.BufferedReader(RegularFile(path), 1 << 20)
     except OSError as error:
-        raise unreadable(display_path(path), error) from None
+        raise unreadable(path, error) from None
     except ValueError as error:  # a NUL in the path
         raise TracediffError(display_path(path), f"cannot be opened ({error})", "check the path") from None
 

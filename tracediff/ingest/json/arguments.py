@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 
 from tracediff import bounds
+from tracediff.arrays import MISSING, AnyArray, Int64
 from tracediff.ingest.files.documents import NOT_JSON, repaired
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
-from tracediff.ingest.model.trace import Codes
+from tracediff.ingest.model.trace import ABSENT_OF, Codes
 from tracediff.patterns import late
 from tracediff.runtimes import ARGUMENT, RENAMED_ARGUMENTS, TEXT_ARGUMENTS
 
@@ -84,8 +84,8 @@ def read_inputs(argument: str, column: Codes, texts: list[str], notes: Notes) ->
     is_present = column >= 0
     column[is_present] = moved[column[is_present]]
     texts += list(codes)[len(texts) :]
-    unusable = int((is_present & (column < 0)).sum())
-    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", unusable)
+    unusable = is_present & (column < 0)
+    notes.add("odd-arguments", f"argument {argument} has an unexpected form and was dropped", unusable.sum())
 
 
 def _as_json(argument: str, text: str) -> str:
@@ -174,6 +174,22 @@ def kind_of(name: str) -> type:
     return int if name in INTS else float if name in FLOATS else str
 
 
+Columns = dict[str, AnyArray]
+"""Name → column, of arguments or of what every event has."""
+
+
+def respelled(columns: Columns) -> Columns:
+    """``columns`` of arguments under their names of today."""
+    for old, new in OTHER_SPELLINGS.items():
+        if old in columns:
+            values = columns.pop(old)
+            if new in columns:
+                absent = columns[new] == ABSENT_OF[columns[new].dtype.type]
+                values = np.where(absent, values, columns[new])
+            columns[new] = values
+    return columns
+
+
 def may_be_text(name: str) -> bool:
     """Whether calls may have text in a column of this name."""
     return OTHER_SPELLINGS.get(name, name) in TEXT_ARGUMENTS
@@ -204,8 +220,8 @@ class ArgumentDecoder:
             self._learn(new[: bounds.ARGUMENTS - len(self.names)])
 
     def columns(self, objects: Sequence[Any], notes: Notes) -> dict[str, Sequence[Any]]:
-        """Argument name → its values in ``objects`` (raw JSON objects): numbers with MISSING or NaN, or raw JSON with
-        ABSENT.
+        """Argument name as recorded → its values in ``objects`` (raw JSON objects): numbers with MISSING or NaN, or raw
+        JSON with ABSENT.
 
         Values that do not fit their column's type become absent and are counted in ``notes``.
         """
@@ -218,18 +234,7 @@ class ArgumentDecoder:
                 decoded = self.batch.decode(text)
             except NOT_JSON:
                 decoded = [self._decode_object(o, notes) for o in objects]
-        columns: dict[str, Sequence[Any]] = dict(
-            zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False)
-        )
-        for old, new in OTHER_SPELLINGS.items():
-            if old in columns:
-                values = columns.pop(old)
-                columns[new] = (
-                    [o if n == MISSING or n is ABSENT else n for n, o in zip(columns[new], values, strict=True)]
-                    if new in columns
-                    else values
-                )
-        return columns
+        return dict(zip(self.names, zip(*map(msgspec.structs.astuple, decoded), strict=True), strict=False))
 
     def _learn_from(self, objects: Sequence[Any]) -> None:
         names: dict[str, None] = {}
@@ -293,6 +298,11 @@ def _object(text: Any, notes: Notes) -> dict[str, Any] | None:
         return msgspec.json.decode(fixed, type=dict[str, msgspec.Raw])
 
 
+def json_text(value: Any) -> str:
+    """JSON on one line, in the layout that a `Trace` has for lists."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
+
+
 def text_of(raw: bytes, notes: Notes) -> str:
     """The text of a raw JSON value: a string's content; anything else as JSON on one line, so that layouts do not
     matter.
@@ -305,7 +315,7 @@ def text_of(raw: bytes, notes: Notes) -> str:
         return str(msgspec.json.decode(fixed)[""]) if fixed and raw[:1] == b'"' else raw.decode(errors="replace")
 
 
-def int_column(values: Sequence[Any], notes: Notes) -> np.ndarray[Any, np.dtype[np.int64]]:
+def int_column(values: Sequence[Any], notes: Notes) -> Int64:
     """int64 of integers, ``None`` and MISSING; integers that need more than 64 bits become MISSING and are counted."""
     try:
         return np.fromiter(values, np.int64, len(values))

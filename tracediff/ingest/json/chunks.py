@@ -106,7 +106,7 @@ class EventStream(Struct):
             if piece is None:
                 if len(buffer) > LARGEST_EVENT:
                     raise TracediffError(
-                        str(self.file),
+                        self.file,
                         f"an event is longer than {LARGEST_EVENT >> 20} MB",
                         "the file is damaged; copy or record it again",
                     )
@@ -136,7 +136,7 @@ class EventStream(Struct):
                 return buffer[start:]
             more = self.stream.read(max(self.chunk, len(buffer)))
             if not more and not is_object(buffer) and not is_malformed(buffer):
-                raise NotATrace(str(self.file), "the file is cut off before its events", "copy or record it again")
+                raise NotATrace(self.file, "the file is cut off before its events", "copy or record it again")
             if not more or len(buffer) > LARGEST_HEAD:
                 raise _without_events(self.file, buffer[: 1 << 16])
             buffer += more
@@ -146,7 +146,7 @@ class EventStream(Struct):
             buffer = more.lstrip(BLANK)
             if buffer:
                 return buffer
-        raise TracediffError(str(self.file), "the file is empty", "record it again")
+        raise TracediffError(self.file, "the file is empty", "record it again")
 
     def _events_start(self, buffer: bytes) -> int | None:
         """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
@@ -215,7 +215,7 @@ class EventStream(Struct):
         self._passed_over += size
         if self._passed_over > MOST_DAMAGE:
             raise TracediffError(
-                str(self.file),
+                self.file,
                 f"more than {MOST_DAMAGE >> 20} MB cannot be read",
                 "the file is damaged; copy or record it again",
             )
@@ -279,12 +279,12 @@ def _without_events(file: TraceFile, first: bytes) -> NotATrace:
     """The error for a file that begins with these bytes and has no ``traceEvents``."""
     if b'"nodes"' in first and (b'"ctrl_deps"' in first or b'"schema"' in first):
         return NotATrace(
-            str(file),
+            file,
             "an execution trace (ExecutionTraceObserver), which contains no times",
             "give the profiler's Chrome trace of the same run",
         )
     return NotATrace(
-        str(file),
+        file,
         "JSON without traceEvents",
         "give a trace from torch.profiler (export_chrome_trace or tensorboard_trace_handler)",
     )

@@ -8,16 +8,17 @@ from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64
-from tracediff.ingest.json.arguments import FLOW_ID, ArgumentDecoder, int_column
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64
+from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, Columns, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
 from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import PROCESS_LABELS
-from tracediff.ingest.model.times import LONGEST_US, MISSING, Inexact, from_numbers, from_text
+from tracediff.ingest.model.times import LONGEST_US, Inexact, from_numbers, from_text
 from tracediff.ingest.model.trace import ABSENT_OF, Arguments
 from tracediff.patterns import late
 from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
@@ -42,12 +43,9 @@ class Codes(dict[Any, int]):
         self.new.append(value)
         return code
 
-    def encode(self, values: Sequence[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def encode(self, values: Sequence[Any]) -> NDArray[np.int32]:
         """int32 codes of ``values``."""
         return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
-
-
-Columns = dict[str, np.ndarray[Any, Any]]
 
 
 class ChunkPart(Struct):
@@ -55,8 +53,8 @@ class ChunkPart(Struct):
     name).
     """
 
-    base: dict[str, np.ndarray[Any, Any]]
-    arguments: dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]
+    base: Columns
+    arguments: dict[int, tuple[Int64, Columns]]
 
 
 class EventDecoder(Struct, dict=True):
@@ -179,39 +177,22 @@ class EventDecoder(Struct, dict=True):
         return ChunkPart(base, self._argument_parts(events, base["category"]))
 
     def _starts(self, events: list[Event]) -> Int64:
-        values = [e.ts for e in events]
         if self._times_as_text:
-            return from_text(values)
-        try:
-            return from_numbers(cast(Any, values))
-        except Inexact:
-            if None not in values:
-                raise
-            recorded_times = iter(from_numbers([v for v in values if v is not None]).tolist())
-            return np.array([MISSING if v is None else next(recorded_times) for v in values], np.int64)
+            return from_text([e.ts for e in events])
+        return from_numbers([MISSING if e.ts is None else e.ts for e in events])
 
     def _durations(self, events: list[Event]) -> Int64:
-        given_or_missing = [e.dur for e in events]
+        durations = [MISSING if e.dur is None else e.dur for e in events]
         try:
-            return from_numbers(cast(Any, given_or_missing))
-        except Inexact:
-            values = [None if v == MISSING else v for v in given_or_missing]
-        is_recorded = np.array([v is not None for v in values], bool)
-        out = np.full(len(events), MISSING, np.int64)
-        durations = [v for v in values if v is not None]
-        try:
-            out[is_recorded] = from_numbers(durations)
+            return from_numbers(durations)
         except Inexact:
             too_long = LONGEST_US + 1
-            out[is_recorded] = from_numbers([min(max(v, -too_long), too_long) for v in durations])
-        return out
+            return from_numbers([d if d == MISSING else min(max(d, -too_long), too_long) for d in durations])
 
-    def _categories(
-        self, stated: np.ndarray[Any, np.dtype[np.int32]], base: Columns
-    ) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _categories(self, stated: NDArray[np.int32], base: Columns) -> NDArray[np.int32]:
         for new in self._stated.new[len(self._canonical) :]:
             self._canonical.append(-1 if not new else self._category(cat.RENAMED.get(new, new)))
-        out: np.ndarray[Any, np.dtype[np.int32]] = np.array(self._canonical, np.int32)[stated]
+        out: NDArray[np.int32] = np.array(self._canonical, np.int32)[stated]
         unstated = np.flatnonzero(out < 0)
         if len(unstated):
             memory = base["name"][unstated] == self.names.get("[memory]", -1)
@@ -241,45 +222,34 @@ class EventDecoder(Struct, dict=True):
     def _timed(self, base: Columns) -> Bools:
         """bool[n]: which events of a part have a time; metadata events need none."""
         complete: Bools = base["phase"] == self.phases["X"]
-        if (
-            not (complete & ((base["dur"] < 0) | (base["dur"] > LONGEST_US * 1000))).any()
-            and base["ts"].min(initial=0) != MISSING
-        ):
-            base["dur"][~complete] = MISSING
-            return np.ones(len(complete), bool)
         untimed: Bools = (base["ts"] == MISSING) & (base["category"] != cat.METADATA)
         unended = complete & (base["dur"] == MISSING) & ~untimed
         negative = complete & (base["dur"] < 0) & ~unended & ~untimed
         endless = complete & (base["dur"] > LONGEST_US * 1000) & ~untimed
-        self.notes.add("no-time", "events without a start time were dropped", int(untimed.sum()))
-        self.notes.add("no-duration", "complete events without a duration count as 0 ns long", int(unended.sum()))
-        self.notes.add("negative-duration", "events with a negative duration count as 0 ns long", int(negative.sum()))
+        self.notes.add("no-time", "events without a start time were dropped", untimed.sum())
+        self.notes.add("no-duration", "complete events without a duration count as 0 ns long", unended.sum())
+        self.notes.add("negative-duration", "events with a negative duration count as 0 ns long", negative.sum())
         self.notes.add(
             "endless",
             f"events that last longer than {LONGEST_US // 86_400_000_000} days count as 0 ns long",
-            int(endless.sum()),
+            endless.sum(),
         )
         base["dur"][unended | negative | endless] = 0
         base["dur"][~complete] = MISSING
         return ~untimed
 
-    def _argument_parts(
-        self, events: list[Event], category: np.ndarray[Any, np.dtype[np.int32]]
-    ) -> dict[int, tuple[Int64, dict[str, np.ndarray[Any, Any]]]]:
+    def _argument_parts(self, events: list[Event], category: NDArray[np.int32]) -> dict[int, tuple[Int64, Columns]]:
         out = {}
         raw = [e.args for e in events]
         has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
         for code in np.flatnonzero(np.bincount(category)).tolist():
-            members = np.flatnonzero(category == code)
-            rows = members[has[members]]
-            columns = self._columns(code, [raw[i] for i in rows.tolist()]) if len(rows) else {}
+            rows, ids = np.flatnonzero(category == code), Columns()
             if self._keeps_ids(code):
-                ids = _flow_ids([events[i].id for i in members.tolist()])
-                if (ids != MISSING).any():
-                    columns = {name: _spread(column, has[members]) for name, column in columns.items()} | {FLOW_ID: ids}
-                    rows = members
+                ids[FLOW_ID] = _flow_ids([events[i].id for i in rows.tolist()])
+            if not ids or (ids[FLOW_ID] == MISSING).all():
+                rows, ids = rows[has[rows]], Columns()
             if len(rows):
-                out[code] = rows, columns
+                out[code] = rows, self._columns(code, [raw[i] or b"{}" for i in rows.tolist()]) | ids
         return out
 
     def _keeps(self, category: int, argument: str) -> bool:
@@ -294,14 +264,14 @@ class EventDecoder(Struct, dict=True):
         is_read = self.only is None or FLOW_ID in self.only
         return category >= cat.INSTANT and (is_read or category in map(self.categories.get, FLOW_CATEGORIES))
 
-    def _columns(self, category: int, objects: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
+    def _columns(self, category: int, objects: list[Any]) -> Columns:
         decoder = self.argument_decoders.get(category)
         if decoder is None:
             decoder = self.argument_decoders[category] = ArgumentDecoder(category)
         decoder.learn(self._plain_arguments.get(category, ()))
-        out: dict[str, np.ndarray[Any, Any]] = {}
+        out: Columns = {}
         for name, column in decoder.columns(objects, self.notes).items():
-            if not self._keeps(category, name):
+            if not self._keeps(category, OTHER_SPELLINGS.get(name, name)):
                 continue
             kind = decoder.kind(name)
             if kind is int:
@@ -310,7 +280,7 @@ class EventDecoder(Struct, dict=True):
                 out[name] = np.fromiter(column, np.float64, len(column))
             else:
                 out[name] = self.texts.encode(list(map(bytes, column))) - np.int32(1)
-        return out
+        return respelled(out)
 
 
 def _is_wanted(only: frozenset[str] | None, argument: str) -> bool:
@@ -325,19 +295,7 @@ def _of_phase(phase: str) -> str:
 
 def _flow_ids(ids: list[int | str | None]) -> Int64:
     """The ids of flow events if they are 64-bit integers, else MISSING."""
-    if set(map(type, ids)) == {int}:
-        try:
-            return np.array(ids, np.int64)
-        except OverflowError:
-            pass
     return np.array([i if isinstance(i, int) and -(2**63) <= i < 2**63 else MISSING for i in ids], np.int64)
-
-
-def _spread(column: np.ndarray[Any, Any], has_arguments: np.ndarray[Any, np.dtype[np.bool_]]) -> np.ndarray[Any, Any]:
-    """``column`` with room for the events that carry no arguments."""
-    out = np.full(len(has_arguments), ABSENT_OF[column.dtype.type], column.dtype)
-    out[has_arguments] = column
-    return out
 
 
 class GrowingColumn(Struct):
@@ -346,10 +304,12 @@ class GrowingColumn(Struct):
     kind: Any
     data: bytearray = field(default_factory=bytearray)
 
-    def add(self, part: np.ndarray[Any, Any], rows: int) -> None:
+    def __len__(self) -> int:
+        return len(self.data) // int(np.dtype(self.kind).itemsize)
+
+    def add(self, part: AnyArray, rows: int) -> None:
         """Append ``part``, after as many absent values as make the column end at ``rows``."""
-        gap = rows - len(part) - len(self.data) // np.dtype(self.kind).itemsize
-        if gap:
+        if gap := rows - len(part) - len(self):
             self.data += np.full(gap, ABSENT_OF[self.kind], self.kind).data
         self.data += part.data
 
@@ -368,7 +328,6 @@ class Whole(Struct):
 
     length: int = 0
     _base: dict[str, GrowingColumn] = field(default_factory=dict)
-    _counts: dict[int, int] = field(default_factory=dict)
     _rows: dict[int, GrowingColumn] = field(default_factory=dict)
     _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
 
@@ -378,11 +337,11 @@ class Whole(Struct):
         for name, values in part.base.items():
             self._base.setdefault(name, GrowingColumn(values.dtype.type)).add(values, self.length)
         for code, (rows, columns) in part.arguments.items():
-            count = self._counts[code] = self._counts.get(code, 0) + len(rows)
-            self._rows.setdefault(code, GrowingColumn(np.int64)).add(rows + start, count)
+            whole = self._rows.setdefault(code, GrowingColumn(np.int64))
+            whole.add(rows + start, len(whole) + len(rows))
             mine = self._arguments.setdefault(code, {})
             for name, values in columns.items():
-                mine.setdefault(name, GrowingColumn(values.dtype.type)).add(values, count)
+                mine.setdefault(name, GrowingColumn(values.dtype.type)).add(values, len(whole))
 
     def base(self) -> dict[str, Any]:
         """The base columns by name."""
@@ -392,12 +351,13 @@ class Whole(Struct):
         """The arguments by category code."""
         out = {}
         for code in sorted(self._rows):
-            category = out[code] = Arguments(self._rows[code].array(self._counts[code]))
+            count = len(self._rows[code])
+            category = out[code] = Arguments(self._rows[code].array(count))
             columns_of_kind: dict[Any, Any] = {
                 np.int64: category.ints,
                 np.float64: category.floats,
                 np.int32: category.texts,
             }
             for name, column in sorted(self._arguments[code].items()):
-                columns_of_kind[column.kind][name] = column.array(self._counts[code])
+                columns_of_kind[column.kind][name] = column.array(count)
         return out

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tracediff import bounds
+from tracediff.arrays import MISSING
 from tracediff.ingest.files.documents import (
     NOT_JSON,
     STRING,
@@ -26,7 +27,7 @@ from tracediff.ingest.files.documents import (
 )
 from tracediff.ingest.json.arguments import ABSENT
 from tracediff.ingest.model.health import REPAIRED, UNREADABLE, Notes
-from tracediff.ingest.model.times import MISSING, number
+from tracediff.ingest.model.times import number
 from tracediff.patterns import late
 
 

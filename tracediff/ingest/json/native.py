@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff import bounds
-from tracediff.arrays import Int64
-from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text
+from tracediff.arrays import AnyArray, Bools, Int64
+from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, Columns, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import ABSENT_OF, Codes
 from tracediff.runtimes import CALL_CATEGORIES
@@ -61,8 +61,8 @@ class Plain(Struct):
     tid: Codes
     phase: Codes
     category: Codes
-    has: np.ndarray[Any, np.dtype[np.bool_]]
-    arguments: dict[int, tuple[Codes, np.ndarray[Any, Any]]]
+    has: Bools
+    arguments: dict[int, tuple[Codes, AnyArray]]
 
 
 class PlainReader(Struct, dict=True):
@@ -96,7 +96,7 @@ class PlainReader(Struct, dict=True):
         columns += [np.frombuffer(has, np.bool_), {k: self._argument(k, *pair) for k, pair in arguments.items()}]
         return Plain(*columns), position, end
 
-    def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, np.ndarray[Any, Any]]:
+    def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, AnyArray]:
         kind = _kind(self.names[number])
         dtype = {INTEGER: np.int64, DECIMAL: np.float64}.get(kind, np.int32)
         return np.frombuffer(rows, np.int32), np.frombuffer(values, dtype)
@@ -161,14 +161,14 @@ def _is_call(category: bytes) -> bool:
 
 def argument_columns(
     plain: Plain, reader: PlainReader, place: Int64, rows: dict[int, Int64], category: Codes, text_code: Numbering
-) -> dict[int, dict[str, np.ndarray[Any, Any]]]:
+) -> dict[int, Columns]:
     """Of each category, the columns of its arguments, as long as its ``rows``.
 
     Args:
         place: int64[n] of each event among the rows of its category, −1 for those left out.
         category: int32[n]. text_code: gives the codes of text arguments.
     """
-    out: dict[int, dict[str, np.ndarray[Any, Any]]] = {code: {} for code in rows}
+    out: dict[int, Columns] = {code: {} for code in rows}
     for number, (events, values) in plain.arguments.items():
         kind = _kind(reader.names[number])
         places, codes = place[events], category[events]
@@ -182,16 +182,4 @@ def argument_columns(
             column = np.full(len(rows[code]), ABSENT_OF[mine.dtype.type], mine.dtype)
             column[places[some]] = mine
             out[code][reader.names[number]] = column
-    return {code: _respelled(columns) for code, columns in out.items()}
-
-
-def _respelled(columns: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
-    """``columns`` under their names of today."""
-    for old, new in OTHER_SPELLINGS.items():
-        if old in columns:
-            values = columns.pop(old)
-            if new in columns:
-                absent = columns[new] == ABSENT_OF[columns[new].dtype.type]
-                values = np.where(absent, values, columns[new])
-            columns[new] = values
-    return columns
+    return {code: respelled(columns) for code, columns in out.items()}

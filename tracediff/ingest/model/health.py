@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import SupportsInt
 
 from msgspec import Struct, field
 
@@ -35,7 +36,7 @@ class Notes(Struct):
         all_notes.update(notes)
         return all_notes
 
-    def add(self, code: str, message: str, count: int = 1) -> None:
+    def add(self, code: str, message: str, count: SupportsInt = 1) -> None:
         """Add ``count`` to the note, whose message is cut where it is long; a count of 0 adds no note."""
         if count:
             key = (

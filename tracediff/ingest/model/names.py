@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracediff import bounds
+from tracediff.arrays import Int64, tuples
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Arguments, Trace
+from tracediff.ingest.model.trace import Arguments, Codes, Trace
 from tracediff.patterns import late
 
 FRAMES = (
@@ -94,22 +95,22 @@ def bounded(name: str) -> str:
 def process_labels(trace: Trace) -> list[list[str]]:
     """Code of each process → its names and labels, in the file's order."""
     labels: list[list[str]] = [[] for _ in range(int(trace.pid.max(initial=-1)) + 1)]
-    metadata = trace.arguments.get(cat.METADATA, Arguments(np.empty(0, np.int64)))
     for argument, event in PROCESS_LABELS.items():
-        if argument in metadata.texts and event in trace.names:
-            ours = (trace.name[metadata.rows] == trace.names.index(event)) & (metadata.texts[argument] >= 0)
-            pids, values = trace.pid[metadata.rows[ours]], metadata.texts[argument][ours]
-            for pid, value in zip(pids.tolist(), values.tolist(), strict=True):
-                labels[pid].append(trace.texts[value])
+        rows, codes = _metadata(trace, event, argument)
+        for pid, code in tuples(trace.pid[rows], codes):
+            labels[pid].append(trace.texts[code])
     return labels
 
 
 def thread_names(trace: Trace) -> dict[tuple[int, int], str]:
     """(code of the process, code of the thread) → its name, the last of several."""
-    metadata = trace.arguments.get(cat.METADATA)
-    if metadata is None or "name" not in metadata.texts or THREAD_NAME not in trace.names:
-        return {}
-    is_thread_name = (trace.name[metadata.rows] == trace.names.index(THREAD_NAME)) & (metadata.texts["name"] >= 0)
-    rows, texts = metadata.rows[is_thread_name], metadata.texts["name"][is_thread_name]
-    places = zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), strict=True)
-    return dict(zip(places, (trace.texts[code] for code in texts.tolist()), strict=True))
+    rows, codes = _metadata(trace, THREAD_NAME, "name")
+    return {(pid, tid): trace.texts[code] for pid, tid, code in tuples(trace.pid[rows], trace.tid[rows], codes)}
+
+
+def _metadata(trace: Trace, event: str, argument: str) -> tuple[Int64, Codes]:
+    """(rows of the metadata events of a name that have a text argument, codes of the texts)."""
+    metadata = trace.arguments.get(cat.METADATA, Arguments(np.empty(0, np.int64)))
+    codes = metadata.texts.get(argument, np.full(len(metadata.rows), -1, np.int32))
+    ours = np.flatnonzero((codes >= 0) & trace.name_matches(event.__eq__, metadata.rows))
+    return metadata.rows[ours], codes[ours]

@@ -13,15 +13,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, AnyArray, Int64
 
 EXACT_US = 2**43
 LARGEST_US = 2**52
 """Limit of times (the year 2112 in epoch microseconds); the difference of any two such times fits int64 nanoseconds."""
 LONGEST_US = 2**42
 """Limit of durations (50 days): a longer one is an error of the profiler."""
-MISSING = np.iinfo(np.int64).min
-"""Marks a time (or an integer argument) that the event does not carry."""
 
 
 class Inexact(ValueError):
@@ -45,7 +43,7 @@ def from_numbers(values: Sequence[int | float]) -> Int64:
     return out
 
 
-def _from_array(us: np.ndarray[Any, Any]) -> Int64:
+def _from_array(us: AnyArray) -> Int64:
     if us.dtype == np.int64:
         if us.size and not -LARGEST_US < int(us.min()) <= int(us.max()) < LARGEST_US:
             raise Inexact

@@ -2,6 +2,7 @@
 name.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -10,11 +11,11 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Bools, Floats, Int64
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
-from tracediff.ingest.model.times import LARGEST_US, MISSING
+from tracediff.ingest.model.times import LARGEST_US
 
 Codes = NDArray[np.int32]
 ABSENT_OF: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}
@@ -78,7 +79,7 @@ class Arguments(Struct):
 
     rows: Int64
     ints: dict[str, Int64] = field(default_factory=dict)
-    floats: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    floats: dict[str, Floats] = field(default_factory=dict)
     texts: dict[str, Codes] = field(default_factory=dict)
 
 
@@ -144,13 +145,13 @@ class Trace(Struct, kw_only=True):
         """(start, end) in ns of the complete events at ``rows``."""
         return self.ts[rows], self.ts[rows] + self.dur[rows]
 
-    def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> NDArray[np.bool_]:
+    def is_of(self, categories: Sequence[int], rows: Int64 | None = None) -> Bools:
         """bool[n]: whether each event is of one of ``categories``, or bool[m] for the m events at ``rows``."""
         is_selected = np.zeros(len(self.categories), bool)
         is_selected[list(categories)] = True
         return is_selected[self.category if rows is None else self.category[rows]]
 
-    def name_matches(self, matches: Callable[[str], object], rows: Int64 | None = None) -> NDArray[np.bool_]:
+    def name_matches(self, matches: Callable[[str], object], rows: Int64 | None = None) -> Bools:
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
         called once per name, of events at ``rows`` for theirs only.
         """
@@ -161,29 +162,21 @@ class Trace(Struct, kw_only=True):
         does_match[used] = [bool(matches(self.names[code])) for code in used.tolist()]
         return does_match[codes]
 
-    def integer(self, category: int, argument: str) -> tuple[Int64, Int64]:
-        """(rows int64[m], values int64[m]) of the events of ``category`` that carry the integer ``argument``."""
-        columns = self.arguments.get(category)
-        if columns is None or argument not in columns.ints:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        values = columns.ints[argument]
-        is_recorded = values != MISSING
-        return columns.rows[is_recorded], values[is_recorded]
-
-    def integer_column(self, argument: str, categories: tuple[int, ...], missing: int = MISSING) -> Int64:
+    def integer_column(self, argument: str, *categories: int, missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
         out = np.full(len(self), missing, np.int64)
-        for category in categories:
-            rows, values = self.integer(category, argument)
-            out[rows] = values
+        for columns in filter(None, map(self.arguments.get, categories)):
+            if argument in columns.ints:
+                values = columns.ints[argument]
+                out[columns.rows] = np.where(values == MISSING, missing, values)
         return out
 
-    def text_column(self, argument: str, category: int) -> Codes:
+    def text_column(self, argument: str, *categories: int) -> Codes:
         """int32[n] codes into ``texts`` of ``argument``, −1 where an event has none or is of another category."""
         out = np.full(len(self), -1, np.int32)
-        columns = self.arguments.get(category)
-        if columns is not None and argument in columns.texts:
-            out[columns.rows] = columns.texts[argument]
+        for columns in filter(None, map(self.arguments.get, categories)):
+            if argument in columns.texts:
+                out[columns.rows] = columns.texts[argument]
         return out
 
     def arguments_of(self, row: int) -> dict[str, Any]:
@@ -211,27 +204,18 @@ def category_code(trace: Trace, name: str) -> int:
 
 def refile(trace: Trace, category: Codes) -> None:
     """Give each event its new ``category`` (int32[n]), and its arguments to that one."""
-    moved = np.flatnonzero(category != trace.category)
-    touched = set(np.unique(trace.category[moved]).tolist()) | set(np.unique(category[moved]).tolist())
-    pieces: dict[int, list[Arguments]] = {code: [] for code in touched}
-    for code in touched & trace.arguments.keys():
-        arguments = trace.arguments.pop(code)
+    parts: dict[int, list[Arguments]] = defaultdict(list)
+    for arguments in trace.arguments.values():
         new = category[arguments.rows]
-        for to in np.unique(new).tolist():
-            pieces[to].append(_part(arguments, np.flatnonzero(new == to)))
+        for code in np.unique(new).tolist():
+            parts[code].append(_part(arguments, np.flatnonzero(new == code)))
     trace.category = category
-    for code, parts in pieces.items():
-        if parts:
-            trace.arguments[code] = joined(parts)
+    trace.arguments = {code: joined(parts[code]) for code in sorted(parts)}
 
 
 def _part(arguments: Arguments, places: Any) -> Arguments:
-    return Arguments(
-        arguments.rows[places],
-        {name: values[places] for name, values in arguments.ints.items()},
-        {name: values[places] for name, values in arguments.floats.items()},
-        {name: values[places] for name, values in arguments.texts.items()},
-    )
+    kinds = (arguments.ints, arguments.floats, arguments.texts)
+    return Arguments(arguments.rows[places], *({name: values[places] for name, values in k.items()} for k in kinds))
 
 
 def joined(parts: list[Arguments]) -> Arguments:
@@ -264,51 +248,32 @@ def rename(trace: Trace, rows: Any, names: Sequence[str]) -> None:
     trace.name = inverse.reshape(-1).astype(np.int32)
 
 
-def integers(trace: Trace, argument: str) -> Any:
+def integers(trace: Trace, argument: str) -> Int64:
     """int64[n] of an argument of any category that may be spelled as a text, MISSING where an event has none."""
-    out = np.full(len(trace), MISSING, np.int64)
-    for arguments in trace.arguments.values():
-        if argument in arguments.ints:
-            out[arguments.rows] = arguments.ints[argument]
-        if argument in arguments.texts:
-            codes = arguments.texts[argument]
-            unique_codes, inverse = np.unique(codes, return_inverse=True)
-            numbers = [_whole(trace.texts[code]) if code >= 0 else MISSING for code in unique_codes.tolist()]
-            out[arguments.rows] = np.array(numbers, np.int64)[inverse]
+    codes = trace.text_column(argument, *trace.arguments)
+    numbers = np.full(len(trace.texts) + 1, MISSING)  # the last is of no text
+    for code in np.unique(codes[codes >= 0]).tolist():
+        numbers[code] = _whole(trace.texts[code])
+    out: Int64 = np.maximum(trace.integer_column(argument, *trace.arguments), numbers[codes])
     return out
 
 
-def texts(trace: Trace, argument: str, rows: Any) -> list[str]:
+def texts(trace: Trace, argument: str, rows: Int64) -> list[str]:
     """The text argument of the events at ``rows``, empty where an event has none."""
-    out = np.full(len(trace), -1, np.int32)
-    for arguments in trace.arguments.values():
-        if argument in arguments.texts:
-            out[arguments.rows] = arguments.texts[argument]
-    return [trace.texts[code] if code >= 0 else "" for code in out[rows].tolist()]
+    codes = trace.text_column(argument, *trace.arguments)[rows]
+    return [trace.texts[code] if code >= 0 else "" for code in codes.tolist()]
 
 
 def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
     """Set the integer argument of the events at ``rows`` (int64[m], ascending) to ``values``."""
     for code in np.unique(trace.category[rows]).tolist():
         mine = trace.category[rows] == code
-        addition = Arguments(rows[mine])
-        before = trace.arguments.get(code)
-        whole = (
-            joined([before, addition])
-            if before and not np.isin(addition.rows, before.rows).all()
-            else before or addition
-        )
-        whole = _first_of_each_row(whole)
-        column = whole.ints.get(argument)
-        column = np.full(len(whole.rows), MISSING, np.int64) if column is None else column.copy()
-        column[np.searchsorted(whole.rows, addition.rows)] = values[mine]
-        whole.ints[argument] = column
+        whole = trace.arguments.get(code, Arguments(rows[:0]))
+        if len(new := np.setdiff1d(rows[mine], whole.rows)):
+            whole = joined([whole, Arguments(new)])
+        column = whole.ints.setdefault(argument, np.full(len(whole.rows), MISSING))
+        column[np.searchsorted(whole.rows, rows[mine])] = values[mine]
         trace.arguments[code] = whole
-
-
-def _first_of_each_row(arguments: Arguments) -> Arguments:
-    _, first = np.unique(arguments.rows, return_index=True)
-    return arguments if len(first) == len(arguments.rows) else _part(arguments, first)
 
 
 def _whole(text: str) -> int:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import MISSING, Bools, Int64, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.runtimes import PLACES, READ_CATEGORIES, UNREAD_CATEGORIES, device_of_process
 
@@ -52,8 +51,9 @@ def note_unread(notes: Notes, trace: Trace) -> None:
                 _add(notes, category if category != "unknown" else processes[pid] or "an unknown device", count)
     for phase in ("B", "E"):
         if phase in trace.phases:
-            count = int((trace.phase == trace.phases.index(phase)).sum())
-            notes.add("unread-phase", "begin/end events (ph B and E) are not paired, so they have no duration", count)
+            such = trace.phase == trace.phases.index(phase)
+            message = "begin/end events (ph B and E) are not paired, so they have no duration"
+            notes.add("unread-phase", message, such.sum())
 
 
 def note_overhead(notes: Notes, durations: Int64) -> None:
@@ -78,7 +78,7 @@ def _on_devices(
     unique_places, counts = np.unique(
         process[is_device[process] | (is_unknown[process] & _placed(rows, arguments))], return_counts=True
     )
-    return list(zip(unique_places.tolist(), counts.tolist(), strict=True))
+    return list(tuples(unique_places, counts))
 
 
 def _placed(rows: Int64, arguments: Arguments | None) -> Bools:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.json.arguments import json_text
 from tracediff.ingest.json.decode import ChunkPart, Codes, Whole
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import LONGEST_US, MISSING
+from tracediff.ingest.model.times import LONGEST_US
 from tracediff.ingest.model.trace import Trace, TraceMeta
 
 THREAD_BITS = 24
@@ -107,7 +107,7 @@ class TraceBuilder(Struct):
         notes.add("no-time", "events without a start time were dropped", self._untimed)
         notes.add("odd-duration", "events with an impossible end count as 0 ns long", self._odd)
         if not self._whole.length:
-            raise NotATrace(str(file), "contains no events", remedy)
+            raise NotATrace(file, "contains no events", remedy)
         return Trace(
             file=file,
             meta=meta,
@@ -136,8 +136,3 @@ class TraceBuilder(Struct):
         unique_rows, inverse = np.unique(values, axis=0, return_inverse=True)
         codes = [-1 if MISSING in row else self.texts[json_text(row)] for row in unique_rows.tolist()]
         return np.array(codes, np.int32)[inverse.ravel()]
-
-
-def json_text(value: Any) -> str:
-    """JSON on one line, in the layout that a `Trace` has for lists."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=0).decode()

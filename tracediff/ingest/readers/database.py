@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import cached_property
 from itertools import chain, islice
 from operator import index
 from pathlib import Path
@@ -16,11 +17,10 @@ from urllib.parse import quote
 
 import numpy as np
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, Unpacked, stored_sizes
 from tracediff.ingest.model.names import bounded
-from tracediff.ingest.model.times import MISSING
 from tracediff.process.temporary import temporary_folder
 
 COPIED = 1 << 22
@@ -42,6 +42,10 @@ SETTINGS = (
 REMEDY = "export it again: nsys export --type sqlite"
 
 
+STRINGS = "StringIds"
+"""The table of the texts that others name by their number."""
+
+
 class Database:
     """The tables of an SQLite file. Errors of SQLite become one line.
 
@@ -55,7 +59,6 @@ class Database:
         self.size = size
         self._connection = connection
         self._work = 0
-        self._texts: dict[tuple[str, str, str], dict[int, bytes]] = {}
         connection.set_progress_handler(self._is_too_much, CHECKED)
         self.columns = {
             text_of(name): self._columns_of(text_of(name))
@@ -83,7 +86,7 @@ class Database:
             if self._work > WORK + WORK_PER_BYTE * self.size:
                 raise self._unbounded() from None
             reason = next(iter(str(error).splitlines()), type(error).__name__)
-            raise TracediffError(str(self.file), f"the database cannot be read ({reason})", REMEDY) from None
+            raise TracediffError(self.file, f"the database cannot be read ({reason})", REMEDY) from None
 
     def integers(self, table: str, columns: Sequence[str], where: str = "", values: Sequence[Any] = ()) -> list[Int64]:
         """Each of ``columns`` as int64[n] in order of rows, MISSING where a value, or the whole column, is absent.
@@ -126,7 +129,7 @@ class Database:
         try:
             cells = np.fromiter(numbers, np.int64)
         except OverflowError as error:
-            raise TracediffError(str(self.file), f"the database cannot be read ({error})", REMEDY) from None
+            raise TracediffError(self.file, f"the database cannot be read ({error})", REMEDY) from None
         return cells.reshape(len(texts), len(expressions)), texts
 
     def _without_text(self, rows: Iterator[tuple[Any, ...]], texts: list[str]) -> Iterator[Sequence[Any]]:
@@ -142,19 +145,17 @@ class Database:
                     raise self._unbounded()
             yield numbers
 
-    def texts(self, table: str, key: str, value: str, keys: Int64) -> dict[int, str]:
-        """The text ``value`` of each of ``keys``; without those that the table lacks."""
-        if not {key, value} <= set(self.columns.get(table, ())):
-            return {}
-        if (table, key, value) not in self._texts:
-            self._texts[table, key, value] = self._all_texts(table, key, value)
-        text_of_key = self._texts[table, key, value]
-        return {k: text_of(text_of_key[k]) for k in np.unique(keys).tolist() if k in text_of_key}
+    def strings(self, keys: Int64) -> dict[int, str]:
+        """The text of each of ``keys`` in the table `STRINGS`; without those that the table lacks."""
+        return {k: text_of(self._strings[k]) for k in np.unique(keys).tolist() if k in self._strings}
 
-    def _all_texts(self, table: str, key: str, value: str) -> dict[int, bytes]:
+    @cached_property
+    def _strings(self) -> dict[int, bytes]:
+        if not {"id", "value"} <= set(self.columns.get(STRINGS, ())):
+            return {}
         text_of_key: dict[int, bytes] = {}
         remaining = self.size
-        for number, text in self.rows(f"SELECT {_quoted(key)}, {_quoted(value)} FROM {_quoted(table)} NOT INDEXED"):
+        for number, text in self.rows(f"SELECT id, value FROM {STRINGS} NOT INDEXED"):
             if isinstance(number, int):
                 text_of_key[number] = text if isinstance(text, bytes) else str(text).encode()
                 remaining -= len(text_of_key[number])
@@ -170,7 +171,7 @@ class Database:
         return tuple(text_of(row[1]) for row in self.rows(f"PRAGMA table_info({_quoted(table)})"))
 
     def _unbounded(self) -> TracediffError:
-        return TracediffError(str(self.file), f"the database has more rows than {self.size:,} bytes can hold", REMEDY)
+        return TracediffError(self.file, f"the database has more rows than {self.size:,} bytes can hold", REMEDY)
 
 
 def _quoted(name: str) -> str:
@@ -189,7 +190,7 @@ def database_path(file: TraceFile, unpacked: Unpacked) -> Iterator[Path]:
         companion = TraceFile(file.path, file.member + suffix) if file.member else TraceFile(_real(file.path) + suffix)
         if any(stored_sizes([companion])):
             reason = f"a part of the database lies in {companion.name}"
-            raise TracediffError(str(file), reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
+            raise TracediffError(file, reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
     if unpacked.is_stored:
         yield Path(file.path)
         return
@@ -218,7 +219,7 @@ def open_database(file: TraceFile, path: Path) -> Iterator[Database]:
                 connection.execute(setting)
             yield Database(file, connection, os.path.getsize(path))
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter: SQLite's message quotes the file
-        raise TracediffError(str(file), f"the database cannot be read ({error})", REMEDY) from None
+        raise TracediffError(file, f"the database cannot be read ({error})", REMEDY) from None
 
 
 def _real(path: str) -> str:

@@ -106,9 +106,9 @@ def _end(process: subprocess.Popen[bytes], parent: int) -> None:
 
 def _killed(file: TraceFile, code: int) -> TracediffError:
     if code == -getattr(signal, "SIGXCPU", math.inf):
-        return TracediffError(str(file), "the database takes longer to read than one of its size may", REMEDY)
+        return TracediffError(file, "the database takes longer to read than one of its size may", REMEDY)
     reason = f"the process that read the database ended ({code})"
-    return TracediffError(str(file), reason, "it may have run out of memory: read fewer files at a time")
+    return TracediffError(file, reason, "it may have run out of memory: read fewer files at a time")
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def main() -> None:
                 _send(trace, is_last)
         except MemoryError:
             reason = "the database takes more memory than one of its size may"
-            _send(TracediffError(str(file), reason, REMEDY), True)
+            _send(TracediffError(file, reason, REMEDY), True)
         except Exception as error:
             error.add_note(traceback.format_exc())  # which does not pass the pipe
             _send(error, True)

@@ -6,13 +6,13 @@ import gc
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from tracediff import bounds
+from tracediff.arrays import MISSING
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.files.source import TraceFile, Unpacked
@@ -23,7 +23,6 @@ from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, is_of_library, is_of_torch
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_unread
 from tracediff.ingest.readers import Reader
@@ -73,21 +72,16 @@ def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
     """The error for a file without a single readable event."""
     if not notes.counts:
         return NotATrace(
-            str(file),
+            file,
             "contains no events",
             "check that the profiler ran: call p.step() once per step, for more steps than wait + warmup",
         )
     first = notes.list()[0]
     return NotATrace(
-        str(file),
+        file,
         f"contains no readable event ({first.message}: {first.count})",
         "copy it again, or record it again",
     )
-
-
-@cache
-def _meta_fields() -> tuple[msgspec.structs.FieldInfo, ...]:
-    return msgspec.structs.fields(TraceMeta)
 
 
 def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
@@ -102,7 +96,11 @@ def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
             notes.add("odd-metadata", f"metadata in an unexpected form was dropped: {key}")
             return None
 
-    fields = {f.name: value(f.encode_name, f.type) for f in _meta_fields() if f.name not in ("versions", "flags")}
+    fields = {
+        f.name: value(f.encode_name, f.type)
+        for f in msgspec.structs.fields(TraceMeta)
+        if f.name not in ("versions", "flags")
+    }
     fields["flags"] = tuple(flag for flag in FLAGS if value(flag, Number | bool | None))
     fields["versions"] = {key: number for key in VERSIONS if (number := value(key, Number | None)) is not None}
     return TraceMeta(**{name: value for name, value in fields.items() if value is not None})
@@ -112,7 +110,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
     columns, arguments = whole.base(), whole.arguments()
     if columns["dur"].clip(0).sum(dtype=np.float64) > LARGEST_SUM_NS:
         raise TracediffError(
-            str(file), "the event durations add up to more than a century", "the file is damaged; record it again"
+            file, "the event durations add up to more than a century", "the file is damaged; record it again"
         )
     texts = _merged_texts(arguments, list(decoder.texts), notes)
     names, columns["name"], torch_functions, library_functions = _reduced_python_names(
@@ -165,7 +163,7 @@ def _bounded_names(names: Iterable[str], name: Any, notes: Notes) -> list[str]:
         bounded_texts[code] = bounded(bounded_texts[code])
     if long:
         message = f"names longer than {bounds.KEPT_NAME:,} characters were cut, and end in a digest of the whole name"
-        notes.add("long-name", message, int(np.isin(name, long).sum()))
+        notes.add("long-name", message, np.isin(name, long).sum())
     return bounded_texts
 
 

@@ -16,20 +16,20 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Int64, tuples
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.json.arguments import json_text
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
-from tracediff.ingest.readers.builder import TIMES, TraceBuilder, by_key, distinct, json_text
-from tracediff.ingest.readers.database import Database, open_database
+from tracediff.ingest.readers.builder import TIMES, Names, TraceBuilder, by_key, distinct
+from tracediff.ingest.readers.database import STRINGS, Database, open_database
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, CUDA, collective_of_scope
 
-RANGES, STRINGS = "NVTX_EVENTS", "StringIds"
+RANGES = "NVTX_EVENTS"
 PUSH_POP, START_END = 59, 60
 """Types of events that are ranges; the others name domains, threads and categories, or mark an instant."""
 OP_ID, SEQUENCE, SIZES, INPUTS = ", op_id = ", ", seq = ", ", sizes = ", ", input_op_ids = "
@@ -52,10 +52,10 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
     (start, end, thread, text_id, kind), texts = database.integers_and_text(
         RANGES, columns, "text", f"{types} AND {where}" if where else types, values
     )
-    registered = database.texts(STRINGS, "id", "value", text_id)
+    registered = database.strings(text_id)
     texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
     is_open = end == MISSING
-    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", int(is_open.sum()))
+    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
     parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
     rows = [parsed[text] for text in texts]
     is_op = np.array([row[1] for row in rows], bool) & (kind == PUSH_POP)
@@ -156,7 +156,7 @@ def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
         processes: list[int | None] = [*_processes(database)] or [None]
         ranks = [int(file.part.removeprefix("rank"))] if file.part else list(range(len(processes)))
         if ranks[-1] >= len(processes):
-            raise TracediffError(str(file), "no such rank in the database", "read it again: it has changed")
+            raise TracediffError(file, "no such rank in the database", "read it again: it has changed")
         for rank in ranks:
             part = f"rank{rank}" if len(processes) > 1 else ""
             yield _trace(database, replace(file, part=part), processes[rank]), rank == ranks[-1]
@@ -180,7 +180,7 @@ def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
 def _check(database: Database) -> None:
     if not {*OF_DEVICE, CALLS, RANGES} & database.columns.keys():
         reason = "an SQLite database, but no export of Nsight Systems"
-        raise NotATrace(str(database.file), reason, "export one: nsys export --type sqlite FILE.nsys-rep")
+        raise NotATrace(database.file, reason, "export one: nsys export --type sqlite FILE.nsys-rep")
 
 
 def _processes(database: Database) -> list[int]:
@@ -192,12 +192,12 @@ def _processes(database: Database) -> list[int]:
         unique_processes, place = np.unique(processes[is_known], return_inverse=True)
         lowest = np.full(len(unique_processes), TIMES[1])
         np.minimum.at(lowest, place, devices[is_known])
-        for process, device in zip(unique_processes.tolist(), lowest.tolist(), strict=True):
+        for process, device in tuples(unique_processes, lowest):
             first[process] = min(device, first.get(process, device))
     most = min(bounds.DATABASE_RANKS, max(bounds.SMALL_DATABASE_RANKS, database.size // bounds.BYTES_PER_RANK))
     if len(first) > most:
         reason = f"{len(first):,} processes used a GPU, more than the {most} that {database.size:,} bytes may have"
-        raise TracediffError(str(database.file), reason, "record fewer processes, or export them one by one")
+        raise TracediffError(database.file, reason, "record fewer processes, or export them one by one")
     return sorted(first, key=lambda process: (first[process], process))
 
 
@@ -225,58 +225,46 @@ def _columns(database: Database, table: str, process: int | None, names: str) ->
     return dict(zip(columns, database.integers(table, columns, *condition), strict=True))
 
 
+ARGUMENTS = {
+    "deviceId": ARGUMENT.device,
+    "streamId": ARGUMENT.stream,
+    "correlationId": ARGUMENT.correlation,
+    "bytes": ARGUMENT.size,
+    "syncType": ARGUMENT.sync_kind,
+    "eventId": ARGUMENT.awaited_event,
+    "graphNodeId": "graph node id",
+    "registersPerThread": "registers per thread",
+}
+"""Column → the argument that it is."""
+PLACE = "start end deviceId streamId correlationId"
+
+
+def _add(builder: TraceBuilder, category: int, names: Names, columns: dict[str, Int64], **lists: Int64) -> None:
+    """Add the events of ``columns``, with those of them that are arguments, and with ``lists``."""
+    ints = {argument: columns[column] for column, argument in ARGUMENTS.items() if column in columns}
+    thread = columns.get("globalTid")
+    builder.add(category, names, columns["start"], columns["end"], thread=thread, ints=ints, lists=lists)
+
+
 def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    columns = _columns(
-        database,
-        KERNELS,
-        process,
-        "start end deviceId streamId correlationId demangledName gridX gridY gridZ blockX blockY blockZ graphNodeId "
-        "registersPerThread",
-    )
-    texts = database.texts(STRINGS, "id", "value", columns["demangledName"])
-    builder.add(
-        cat.KERNEL,
-        by_key(columns["demangledName"], texts, "an unnamed kernel"),
-        columns["start"],
-        columns["end"],
-        ints=_place(columns)
-        | {"graph node id": columns["graphNodeId"], "registers per thread": columns["registersPerThread"]},
-        lists={
-            ARGUMENT.grid: np.stack([columns[f"grid{axis}"] for axis in "XYZ"], axis=1),
-            ARGUMENT.block: np.stack([columns[f"block{axis}"] for axis in "XYZ"], axis=1),
-        },
-    )
-    graphs = _columns(
-        database,
-        GRAPHS,
-        process,
-        "start end deviceId streamId correlationId graphId",
-    )
-    names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
-    builder.add(cat.KERNEL, distinct(names), graphs["start"], graphs["end"], ints=_place(graphs))
-
-
-def _place(columns: dict[str, Int64]) -> dict[str, Int64]:
-    return {
-        ARGUMENT.device: columns["deviceId"],
-        ARGUMENT.stream: columns["streamId"],
-        ARGUMENT.correlation: columns["correlationId"],
-    }
+    sizes = "gridX gridY gridZ blockX blockY blockZ"
+    columns = _columns(database, KERNELS, process, f"{PLACE} demangledName {sizes} graphNodeId registersPerThread")
+    texts = database.strings(columns["demangledName"])
+    grid, block = (np.stack([columns[size + axis] for axis in "XYZ"], axis=1) for size in ("grid", "block"))
+    names = by_key(columns["demangledName"], texts, "an unnamed kernel")
+    _add(builder, cat.KERNEL, names, columns, **{ARGUMENT.grid: grid, ARGUMENT.block: block})
+    graphs = _columns(database, GRAPHS, process, f"{PLACE} graphId")
+    graph_names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
+    _add(builder, cat.KERNEL, distinct(graph_names), graphs)
 
 
 def _add_copies(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    place = "start end deviceId streamId correlationId bytes"
-    copies = _columns(database, COPIES, process, f"{place} copyKind srcKind dstKind")
-    names = [
-        _copy(*numbers)
-        for numbers in zip(*(copies[c].tolist() for c in ("copyKind", "srcKind", "dstKind")), strict=True)
-    ]
-    size = {ARGUMENT.size: copies["bytes"]}
-    builder.add(cat.MEMCPY, distinct(names), copies["start"], copies["end"], ints=_place(copies) | size)
-    memsets = _columns(database, MEMSETS, process, f"{place} memKind")
+    copies = _columns(database, COPIES, process, f"{PLACE} bytes copyKind srcKind dstKind")
+    kinds = tuples(copies["copyKind"], copies["srcKind"], copies["dstKind"])
+    _add(builder, cat.MEMCPY, distinct([_copy(*numbers) for numbers in kinds]), copies)
+    memsets = _columns(database, MEMSETS, process, f"{PLACE} bytes memKind")
     names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
-    size = {ARGUMENT.size: memsets["bytes"]}
-    builder.add(cat.MEMSET, distinct(names), memsets["start"], memsets["end"], ints=_place(memsets) | size)
+    _add(builder, cat.MEMSET, distinct(names), memsets)
 
 
 def _copy(kind: int, source: int, target: int) -> str:
@@ -291,36 +279,27 @@ def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
 
 def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
     columns = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
-    texts = database.texts(STRINGS, "id", "value", columns["nameId"])
+    texts = database.strings(columns["nameId"])
     names, place = by_key(columns["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
     runtime, driver = map(cat.KNOWN.index, CUDA.calls)
     is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
     for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
-        builder.add(
-            category,
-            (names, place[mine]),
-            columns["start"][mine],
-            columns["end"][mine],
-            thread=columns["globalTid"][mine],
-            ints={ARGUMENT.correlation: columns["correlationId"][mine]},
-        )
+        _add(builder, category, (names, place[mine]), {name: column[mine] for name, column in columns.items()})
 
 
 def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    place = "start end deviceId streamId correlationId syncType eventId"
-    columns = _columns(database, SYNCS, process, place)
+    columns = _columns(database, SYNCS, process, f"{PLACE} syncType eventId")
     names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in columns["syncType"].tolist()]
-    ints = _place(columns) | {ARGUMENT.sync_kind: columns["syncType"], ARGUMENT.awaited_event: columns["eventId"]}
-    builder.add(builder.categories[CUDA.syncs], distinct(names), columns["start"], columns["end"], ints=ints)
+    _add(builder, builder.categories[CUDA.syncs], distinct(names), columns)
 
 
 def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
     columns = _columns(database, OVERHEAD, process, "start end globalTid nameId")
-    texts = database.texts(STRINGS, "id", "value", columns["nameId"])
+    texts = database.strings(columns["nameId"])
     names = by_key(columns["nameId"], texts, "unnamed work")
     is_timed = (columns["start"] > 0) & (columns["end"] > columns["start"])
     note_overhead(notes, (columns["end"] - columns["start"])[is_timed])
-    builder.add(builder.categories[cat.OVERHEAD], names, columns["start"], columns["end"], thread=columns["globalTid"])
+    _add(builder, builder.categories[cat.OVERHEAD], names, columns)
 
 
 def _devices(database: Database) -> tuple[Device, ...]:

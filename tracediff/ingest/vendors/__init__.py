@@ -7,13 +7,15 @@ of categories and calls are in the vendor's record of `tracediff.runtimes`.
 
 from __future__ import annotations
 
+from typing import SupportsInt
+
 import numpy as np
 
+from tracediff.arrays import MISSING, Int64
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.times import MISSING
-from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
+from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, rename, set_integers, texts
 from tracediff.runtimes import ARGUMENT, ASCEND, MTIA, TPU, device_of_process
 
 
@@ -38,7 +40,7 @@ CODE = "device-marks"
 MARKS = "events that wait, mark, or are a part of a collective"
 
 
-def note_marks(notes: Notes, device: str, count: int, what: str = MARKS) -> None:
+def note_marks(notes: Notes, device: str, count: SupportsInt, what: str = MARKS) -> None:
     """Say how many events of ``device`` are kept and are not work, and ``what`` they are."""
     notes.add(CODE, f"{device} {what} are kept, and are not work", count)
 
@@ -56,17 +58,19 @@ def translate_mtia(trace: Trace, notes: Notes) -> None:
     is_copy, is_mark = (trace.name_matches(names.__contains__, rows) for names in ((COPY,), (WAIT, RECORD)))
     category = trace.category.copy()
     category[rows] = np.where(is_copy, cat.MEMCPY, np.where(is_mark, category_code(trace, MTIA_MARKS), cat.KERNEL))
-    size, device = integers(trace, "size"), _devices(trace)
+    size, device = integers(trace, "size"), id_numbers(trace, trace.pid)
     refile(trace, category)
     copies = rows[is_copy]
     set_integers(trace, ARGUMENT.size, copies, size[copies])
     set_integers(trace, ARGUMENT.device, rows[~is_mark], device[rows[~is_mark]])
     of_copies = [d for d, is_one in zip(directions, is_copy.tolist(), strict=True) if is_one]
     rename(trace, copies, [f"{COPY} ({direction})" if direction else COPY for direction in of_copies])
-    note_marks(notes, MTIA.name, int(is_mark.sum()))
+    note_marks(notes, MTIA.name, is_mark.sum())
 
 
-def _devices(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """int64[n] number of each event's process, which is that of the device for its events."""
-    numbers = [pid if isinstance(pid, int) and 0 <= pid < 2**31 else MISSING for pid in trace.ids]
-    return np.array([*numbers, MISSING], np.int64)[trace.pid]
+def id_numbers(trace: Trace, ids: Codes) -> Int64:
+    """int64[n] numbers of processes or threads (codes of them), which of events on a device are those of the device or
+    its stream; MISSING for others.
+    """
+    numbers = [number if isinstance(number, int) and number >= 0 else MISSING for number in trace.ids]
+    return np.array([*numbers, MISSING], np.int64)[ids]

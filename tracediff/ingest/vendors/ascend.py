@@ -16,16 +16,14 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from itertools import count
-from typing import Any
 
 import numpy as np
 
-from tracediff.arrays import Int64
+from tracediff.arrays import MISSING, Bools, Int64, last_equal, tuples
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, set_integers, texts
 from tracediff.ingest.vendors import note_marks
 from tracediff.runtimes import ARGUMENT, ASCEND
@@ -58,7 +56,8 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
     whole = collectives[trace.name_matches(WHOLE.match, collectives)]
     category[whole] = cat.KERNEL
-    category[tasks] = _of_tasks(trace, tasks, whole, category_code(trace, MARKS))
+    in_whole = np.isin(connection[tasks], connection[whole]) & (connection[tasks] != MISSING)
+    category[tasks] = _of_tasks(trace, tasks, in_whole, category_code(trace, MARKS))
     refile(trace, category)
     _to_thread_of_operators(trace, calls)
     work = tasks[np.isin(category[tasks], cat.GPU)]
@@ -70,38 +69,23 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     join_to_launches(trace, device_rows, calls, enqueues, dequeues, connection, queued)
     if not len(calls):
         notes.add("calls-not-recorded", f"{ASCEND.name}: calls of CANN are not recorded (level 0), nor waits in them")
-    note_marks(notes, ASCEND.name, int((category == category_code(trace, MARKS)).sum()))
+    note_marks(notes, ASCEND.name, np.count_nonzero(category == category_code(trace, MARKS)))
 
 
-def _of_tasks(trace: Trace, tasks: Int64, whole: Int64, mark: int) -> Codes:
+def _of_tasks(trace: Trace, tasks: Int64, in_whole: Bools, mark: int) -> Codes:
     """int32[n] category of each task on a stream."""
     kinds = [f"{a} {b}" for a, b in zip(texts(trace, "Task Type", tasks), trace.names_of(tasks), strict=True)]
     out = np.full(len(tasks), cat.KERNEL, np.int32)
     out[[COPY.match(kind) is not None for kind in kinds]] = cat.MEMCPY
     out[[MARK.match(kind) is not None for kind in kinds]] = mark
-    out[(out == cat.MEMCPY) & _inside(trace, tasks, whole)] = mark
+    out[(out == cat.MEMCPY) & in_whole] = mark
     return out
-
-
-def _inside(trace: Trace, tasks: Int64, whole: Int64) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """bool[n]: which tasks have the connection of a collective, and so are a part of it."""
-    connection = integers(trace, ARGUMENT.correlation)
-    inside: np.ndarray[Any, np.dtype[np.bool_]] = np.isin(
-        connection[tasks], connection[whole][connection[whole] != MISSING]
-    )
-    return inside
 
 
 def _streams(of_whole: Int64, of_tasks: Int64, stream: Int64) -> Int64:
-    """int64[n] of each collective: the stream of a task with the same connection, MISSING without one."""
-    order = np.argsort(of_tasks, kind="stable")
-    place = np.searchsorted(of_tasks[order], of_whole)
-    has_stream = (
-        (place < len(order)) & (of_tasks[order[np.minimum(place, len(order) - 1)]] == of_whole) if len(order) else []
-    )
-    out = np.full(len(of_whole), MISSING, np.int64)
-    out[has_stream] = stream[order[place[has_stream]]]
-    return out
+    """int64[n] of each collective: the stream of the first task with the same connection, MISSING without one."""
+    order = len(of_tasks) - 1 - np.argsort(of_tasks[::-1], kind="stable")  # of equals the first is last
+    return np.append(stream[order], MISSING)[last_equal(of_tasks[order], of_whole)]
 
 
 def _to_thread_of_operators(trace: Trace, calls: Int64) -> None:
@@ -130,19 +114,19 @@ def join_to_launches(
     from_calls, from_operators = (_arrows(trace, work, category) for category in ASCEND.flows)
     hosts = np.array([*linked_calls.tolist(), *from_calls.values()], np.int64)
     launch_of = _enqueued_behind(trace, hosts, enqueues, dequeues, queued)
-    numbers = dict(zip(linked_calls.tolist(), connection[linked_calls].tolist(), strict=True))
+    numbers = dict(tuples(linked_calls, connection[linked_calls]))
     by_number = dict.fromkeys(numbers.values(), -1)  # a call without a queue has the connection already
     by_number |= {numbers[call]: launch_of[call] for call in linked_calls.tolist() if call in launch_of}
     by_task = _enqueued_in(trace, from_operators, enqueues)
     by_task |= {task: launch_of[start] for task, start in from_calls.items() if start in launch_of}
-    tasks = zip(work.tolist(), connection[work].tolist(), strict=True)
+    tasks = tuples(work, connection[work])
     launch = [by_number[number] if number in by_number else by_task.get(task, -1) for task, number in tasks]
     _correlate(trace, work, np.array(launch, np.int64), set(connection.tolist()))
 
 
 def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Launches:
     """Row of ``hosts`` → row of the ``Enqueue`` of what its thread had dequeued when it began."""
-    enqueue_of = dict(zip(queued[enqueues].tolist(), enqueues.tolist(), strict=True))
+    enqueue_of = dict(tuples(queued[enqueues], enqueues))
     latest = zip(hosts.tolist(), _last_by(trace, dequeues, hosts, trace.ts[hosts]), strict=True)
     numbers = {
         host: int(queued[dequeue])
@@ -170,9 +154,9 @@ def _enqueued_in(trace: Trace, arrows: Launches, enqueues: Int64) -> Launches:
 def _last_by(trace: Trace, scopes: Int64, events: Int64, times: Int64) -> list[int]:
     """For each event the row of the last of ``scopes`` on its thread that had begun by its time (ns), −1 for none."""
     order = scopes[np.lexsort((trace.ts[scopes], trace.tid[scopes]))]
-    begins = list(zip(trace.tid[order].tolist(), trace.ts[order].tolist(), strict=True))
+    begins = list(tuples(trace.tid[order], trace.ts[order]))
     out = []
-    for point in zip(trace.tid[events].tolist(), times.tolist(), strict=True):
+    for point in tuples(trace.tid[events], times):
         place = bisect_right(begins, point) - 1
         out.append(int(order[place]) if place >= 0 and begins[place][0] == point[0] else -1)
     return out
@@ -187,7 +171,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Launches:
         return {}
     rows = np.flatnonzero(trace.category == trace.categories.index(category))
     task_at = dict(zip(_points(trace, work), work.tolist(), strict=True))
-    arrows = list(zip(trace.name[rows].tolist(), integers(trace, FLOW_ID)[rows].tolist(), strict=True))
+    arrows = list(tuples(trace.name[rows], integers(trace, FLOW_ID)[rows]))
     phases = [trace.phases[code] for code in trace.phase[rows].tolist()]
     starts = [(arrow, row) for arrow, phase, row in zip(arrows, phases, rows.tolist(), strict=True) if phase == "s"]
     alike = Counter(arrow for arrow, _ in starts)
@@ -198,7 +182,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Launches:
 
 def _points(trace: Trace, rows: Int64) -> list[tuple[int, int, int]]:
     """(process, thread, ns) where each of ``rows`` begins."""
-    return list(zip(trace.pid[rows].tolist(), trace.tid[rows].tolist(), trace.ts[rows].tolist(), strict=True))
+    return list(tuples(trace.pid[rows], trace.tid[rows], trace.ts[rows]))
 
 
 def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: set[int]) -> None:

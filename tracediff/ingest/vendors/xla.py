@@ -13,16 +13,17 @@ A program has the ``run_id`` of the host's call that enqueued it, and each instr
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import numpy as np
 
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import MISSING, Bools, Int64
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
-from tracediff.ingest.vendors import note_marks
+from tracediff.ingest.vendors import id_numbers, note_marks
+from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, TPU, device_of_process, is_communication
 
 OPS = "XLA Ops"
@@ -61,7 +62,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     category[work] = cat.KERNEL
     category[wholes] = cat.GPU_ANNOTATION
     category[host] = np.where(is_call, cat.KNOWN.index(TPU.calls[0]), np.where(is_python, cat.PYTHON, cat.ANNOTATION))
-    marks = int((category[rows] == category_code(trace, MARKS)).sum()) - int(contains.sum())
+    marks = np.count_nonzero(category[rows] == category_code(trace, MARKS)) - contains.sum()
 
     outside, cut = _cut(trace, host[is_python], np.concatenate((work, wholes, host[~is_python])))
     category[outside] = category_code(trace, MARKS)
@@ -75,7 +76,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     _name_steps(trace, host[~is_call & ~is_python], step)
     _place(trace, np.sort(np.concatenate((work, wholes))), device)
     _join(trace, work, wholes, host[is_call], device, np.where(ordinal == MISSING, device, ordinal), run)
-    note_marks(notes, TPU.name, int(contains.sum()), "instructions that contain others, such as loops,")
+    note_marks(notes, TPU.name, contains.sum(), "instructions that contain others, such as loops,")
     note_marks(notes, TPU.name, marks, f"events outside the threads {', '.join((OPS, *WHOLES))}")
     note_marks(notes, "Python", len(outside), "functions before the first and after the last event of XLA")
     message = "Python functions were cut to the time from the first to the last event of XLA"
@@ -124,7 +125,7 @@ def _cut(trace: Trace, functions: Int64, others: Int64) -> tuple[Int64, int]:
     trace.ts, trace.dur = trace.ts.copy(), trace.dur.copy()
     trace.ts[functions[cut]] = np.maximum(start[cut], first)
     trace.dur[functions[cut]] = np.minimum(end[cut], last) - trace.ts[functions[cut]]
-    return functions[outside], int(cut.sum())
+    return functions[outside], cut.sum()
 
 
 def _number(labels: list[str]) -> int:
@@ -133,21 +134,16 @@ def _number(labels: list[str]) -> int:
 
 
 def _instruction_names(trace: Trace, work: Int64) -> list[str]:
+    """The name of each instruction as of `_instruction_name`."""
+    texts_of_work = (texts(trace, argument, work) for argument in ("hlo_category", "tf_op"))
+    return list(map(_instruction_name, trace.names_of(work), *texts_of_work))
+
+
+@lru_cache(maxsize=NAMES_KEPT)
+def _instruction_name(name: str, kind: str, source: str) -> str:
     """``%fusion.12 (loop fusion, aten::mul.Tensor)``: as XLA spells it, its category, and the operator it comes from,
     as far as the name does not say them.
     """
-    plain = trace.names_of(work)
-    kinds, sources = texts(trace, "hlo_category", work), texts(trace, "tf_op", work)
-    display_names: dict[tuple[str, str, str], str] = {}
-    out = []
-    for key in zip(plain, kinds, sources, strict=True):
-        if key not in display_names:
-            display_names[key] = _instruction_name(*key)
-        out.append(display_names[key])
-    return out
-
-
-def _instruction_name(name: str, kind: str, source: str) -> str:
     name = "%" + "_".join(name.removeprefix("%").split())
     operator = _operator(source)
     if is_communication(operator) and not is_communication(f"{name} ({kind})"):
@@ -180,10 +176,8 @@ def _name_steps(trace: Trace, host: Int64, step: Int64) -> None:
 
 def _place(trace: Trace, rows: Int64, device: Int64) -> None:
     """Set the device of events, and their stream: the number of their thread."""
-    numbers = [identity if isinstance(identity, int) and identity >= 0 else MISSING for identity in trace.ids]
-    stream = np.array([*numbers, MISSING], np.int64)[trace.tid]
     set_integers(trace, ARGUMENT.device, rows, device[rows])
-    set_integers(trace, ARGUMENT.stream, rows, stream[rows])
+    set_integers(trace, ARGUMENT.stream, rows, id_numbers(trace, trace.tid[rows]))
 
 
 def _join(

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import MISSING, Int64, distinct, tuples
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import CPU, DEVICE_NAMES
@@ -60,7 +59,7 @@ class Allocations(Struct, frozen=True, kw_only=True):
         """int64[s] level of the peak of allocated memory within each step, the earliest of equals."""
         low, high = self.levels(steps)
         return np.array(
-            [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in zip(low.tolist(), high.tolist(), strict=True)],
+            [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in tuples(low, high)],
             np.int64,
         )
 
@@ -71,9 +70,9 @@ def allocations(trace: Trace) -> list[Allocations]:
     Reads Bytes, Total Allocated, Device Type and Device Id, and if they were kept Total Reserved, Addr and Ev Idx,
     which orders events with the same time.
     """
-    rows, _ = trace.integer(cat.MEMORY, "Bytes")
+    rows = np.flatnonzero(trace.integer_column("Bytes", cat.MEMORY) != MISSING)
     happened, failed = (rows[trace.name_matches(name.__eq__, rows)] for name in (CHANGE, FAILURE))
-    kind, number = (trace.integer_column(name, (cat.MEMORY,)) for name in ("Device Type", "Device Id"))
+    kind, number = (trace.integer_column(name, cat.MEMORY) for name in ("Device Type", "Device Id"))
     devices = [(k, n) for k in distinct(kind[rows]).tolist() for n in distinct(number[rows][kind[rows] == k]).tolist()]
     return [
         _device(trace, k, n, *(some[(kind[some] == k) & (number[some] == n)] for some in (happened, failed)))
@@ -82,10 +81,9 @@ def allocations(trace: Trace) -> list[Allocations]:
 
 
 def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) -> Allocations:
-    columns = ("Ev Idx", "Bytes", "Total Allocated", "Total Reserved", "Addr")
-    order, change, total, reserved, address = (trace.integer_column(name, (cat.MEMORY,))[rows] for name in columns)
-    by_time = np.lexsort((order, trace.ts[rows]))
-    rows, change, total, reserved, address = (column[by_time] for column in (rows, change, total, reserved, address))
+    rows = rows[np.lexsort((trace.integer_column("Ev Idx", cat.MEMORY)[rows], trace.ts[rows]))]
+    columns = ("Bytes", "Total Allocated", "Total Reserved", "Addr")
+    change, total, reserved, address = (trace.integer_column(name, cat.MEMORY)[rows] for name in columns)
     has_totals = bool((total != MISSING).all())
     allocated = (
         np.concatenate((total[:1] - change[:1], total))

@@ -7,23 +7,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, Intervals, combined, distinct, union
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Intervals, combined, distinct, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
-from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, message_dtype
-from tracediff.profile.placement.nesting import Lane, pieces
-from tracediff.runtimes import collective_of_scope, is_communication, is_host_collective
+from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of, read_list
+from tracediff.profile.placement.gpu_events import COMMUNICATES, COMPUTES
+from tracediff.profile.placement.nesting import Lane, nearest, pieces
+from tracediff.profile.placement.scopes import enclosing
+from tracediff.runtimes import collective_of_scope, is_host_collective
 
 UNKNOWN = "unknown"
 KNOWN_AS = tuple(
@@ -57,15 +56,15 @@ def collectives(context: Context) -> Collectives:
     On the host it is an annotation of gloo, MPI or UCC on their threads.
     """
     trace, gpu = context.trace, context.gpu
-    kernels = np.flatnonzero((trace.category[gpu.rows] == cat.KERNEL) & trace.name_matches(is_communication, gpu.rows))
+    kernels = np.flatnonzero(gpu.state == COMMUNICATES)
     host = trace.complete((cat.ANNOTATION,))
     host = host[trace.name_matches(is_host_collective, host)]
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
-    around = _around(trace, context.lanes["annotations"], collective_of_scope, gpu.launch[kernels])
+    around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
     record = np.concatenate(
-        (_around(trace, context.lanes["ops"], "record_param_comms".__eq__, gpu.launch[kernels]), np.full(len(host), -1))
+        (_around(trace, context.lanes.ops, "record_param_comms".__eq__, gpu.launch[kernels]), np.full(len(host), -1))
     )
     kinds, kind, size = _described(trace, rows, annotation, record)
     exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
@@ -106,9 +105,7 @@ def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
     )
 
 
-def bus_traffic(
-    kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64
-) -> tuple[Int64, NDArray[np.bool_]]:
+def bus_traffic(kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64) -> tuple[Int64, Bools]:
     """(`bus_bytes` of k operations, whether they are known).
 
     Args:
@@ -139,63 +136,39 @@ def size_labels(size: Int64) -> list[str]:
 
 
 def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
-    """int64[m] row of the latest scope of the lane with a name that ``matches`` accepts and that is open on the thread
+    """int64[m] row of the innermost scope of the lane whose name ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
-    out = np.full(len(rows), -1, np.int64)
-    mine = np.flatnonzero(trace.name_matches(matches, lane.rows))
-    with_scope = np.flatnonzero(rows >= 0)
-    thread, time = trace.thread(rows[with_scope]), trace.ts[rows[with_scope]]
-    for code in distinct(thread).tolist():
-        scopes, some = mine[lane.thread[mine] == code], thread == code
-        if len(scopes):
-            position = np.searchsorted(lane.start[scopes], time[some], side="right") - 1
-            open_ = (position >= 0) & (time[some] < lane.end[scopes][np.maximum(position, 0)])
-            out[with_scope[some]] = np.where(open_, lane.rows[scopes[np.maximum(position, 0)]], -1)
+    out = np.full(len(rows), -1)
+    launched = np.flatnonzero(rows >= 0)
+    innermost = enclosing(lane, trace.thread(rows[launched]), trace.ts[rows[launched]])
+    matching = nearest(lane, trace.name_matches(matches, lane.rows))
+    out[launched] = values_at(lane.rows, values_at(matching, innermost))
     return out
 
 
-def _looked_up(column: NDArray[Any], events: Int64, rows: Int64, missing: int) -> Int64:
-    """int64[m] the value of ``column`` (of the rows ``events``, ascending) for each of ``rows``, ``missing`` where it
-    has none.
-    """
-    if not len(events):
-        return np.full(len(rows), missing, np.int64)
-    position = np.minimum(np.searchsorted(events, rows), len(events) - 1)
-    return np.where(events[position] == rows, column[position], missing).astype(np.int64)
+def _recorded(column: AnyArray, missing: int, rows: Int64, record: Int64) -> Int64:
+    """int64[m] the value in ``column`` of each of ``rows``, else of the ``record`` around its launch; else MISSING."""
+    own = column[rows]
+    return np.where(own != missing, own, np.append(column, missing)[record])
 
 
 def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
     """int64[m] of the kernels ``rows``, else of the ``record`` around their launch, else MISSING."""
-    out = np.full(len(rows), MISSING, np.int64)
-    for category, sources in ((cat.CPU_OP, record), (cat.KERNEL, rows)):
-        arguments = trace.arguments.get(category)
-        if arguments is not None and argument in arguments.ints:
-            values = _looked_up(arguments.ints[argument], arguments.rows, sources, MISSING)
-            out = np.where(values != MISSING, values, out)
-    return out
+    return _recorded(trace.integer_column(argument, cat.KERNEL, cat.CPU_OP), MISSING, rows, record)
 
 
-def _text(trace: Trace, argument: str, *places: tuple[int, Int64]) -> Int64:
-    """int64[m] codes of the trace's texts: of the first of ``places`` (category, rows) that has the argument; −1 for
-    none.
-    """
-    out = np.full(len(places[0][1]), -1, np.int64)
-    for category, rows in reversed(places):
-        arguments = trace.arguments.get(category)
-        if arguments is not None and argument in arguments.texts:
-            values = _looked_up(arguments.texts[argument], arguments.rows, rows, -1)
-            out = np.where(values >= 0, values, out)
-    return out
+def _text(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
+    """The same as codes of the trace's texts, −1 for none."""
+    return _recorded(trace.text_column(argument, cat.KERNEL, cat.CPU_OP), -1, rows, record)
 
 
 def _described(
     trace: Trace, rows: Int64, annotation: Int64, record: Int64
 ) -> tuple[tuple[CollectiveKind, ...], Int64, Int64]:
     """(the distinct kinds, int64[m] index into them, int64[m] size in bytes or −1)."""
-    recorded = ((cat.KERNEL, rows), (cat.CPU_OP, record))
     name_columns = [
-        _text(trace, key, *recorded)
+        _text(trace, key, rows, record)
         for key in (
             "Collective name",
             "Process Group Name",
@@ -204,23 +177,28 @@ def _described(
             "dtype",
         )
     ]
-    annotated = np.where(annotation >= 0, trace.name[annotation], -1).astype(np.int64)
-    types, dims = (_text(trace, key, (cat.ANNOTATION, annotation)) for key in ("Input type", "Input Dims"))
+    annotated, types, dims = (
+        values_at(column, annotation)
+        for column in (
+            trace.name,
+            trace.text_column("Input type", cat.ANNOTATION),
+            trace.text_column("Input Dims", cat.ANNOTATION),
+        )
+    )
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
-    row, first = combined(*name_columns, annotated, trace.name[rows].astype(np.int64), types, ranks)
+    row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}
     kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    only = _only_group(trace)
+    only, recorded_texts = _only_group(trace), (*trace.texts, "")  # the last text is of no code
     for i, sample in enumerate(first.tolist()):
-        operation, group, about, members, dtype = (
-            trace.texts[c] if c >= 0 else "" for c in (column[sample] for column in name_columns)
-        )
+        operation, group, about, members, dtype = (recorded_texts[column[sample]] for column in name_columns)
         operation = (
             operation
             or (collective_of_scope(trace.names[annotated[sample]]) if annotated[sample] >= 0 else "")
             or trace.names[trace.name[rows[sample]]]
         )
-        dtype, width[i] = _dtype(dtype or _first_type(trace.texts[types[sample]] if types[sample] >= 0 else ""))
+        of_inputs = read_list(recorded_texts[types[sample]])
+        dtype, width[i] = _dtype(dtype or (str(of_inputs[0]) if of_inputs else ""))
         label, members, n = (group, members, int(ranks[sample])) if group else only
         described = CollectiveKind(_canonical(operation), _group(label, about if group else "", n), dtype, members, n)
         kind_of_sample[i] = kinds.setdefault(described, len(kinds))
@@ -238,7 +216,7 @@ def _canonical(name: str) -> str:
 
 def _dtype(spelled: str) -> tuple[str, int]:
     """(dtype, bytes of an element or 0)."""
-    return message_dtype(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
+    return dtype_of(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
 
 
 def _group(name: str, about: str, ranks: int) -> str:
@@ -265,16 +243,10 @@ def _only_group(trace: Trace) -> tuple[str, str, int]:
     )
 
 
-def _first_type(types: str) -> str:
-    """The first type of recorded inputs, such as ``["float"]``."""
-    listed = _parsed(types)
-    return str(listed[0]) if isinstance(listed, list) and listed else ""
-
-
 def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
     """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
     codes, inverse = np.unique(dims, return_inverse=True)
-    elements = np.array([_elements(_parsed(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
+    elements = np.array([_elements(read_list(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
         inverse
     ]
     gathers = np.array([k.collective in ("all_gather", "gather") for k in kinds], bool)[kind]
@@ -282,13 +254,6 @@ def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[Col
     return np.where(
         gathers, np.where((ranks > 0) & (elements < LARGEST // np.maximum(ranks, 1)), elements * ranks, -1), elements
     )
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
 
 
 def _elements(dims: Any) -> int:
@@ -317,7 +282,7 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
     """int64[m]: how long each of the annotations ``rows`` is open while no thread is in an operator other than
     communication and no compute kernel runs.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     if not len(rows):
         return np.zeros(0, np.int64)
     speaks = trace.name_matches(lambda name: context.families.of_name(name) == COMMUNICATION)
@@ -330,8 +295,8 @@ def _exposed_on_host(context: Context, rows: Int64) -> Int64:
 
 def _computing(context: Context, device: int | None) -> Intervals:
     """The times at which a compute kernel runs on the GPU ``device``, or with None on any GPU."""
-    trace, gpu = context.trace, context.gpu
-    computes = (trace.category[gpu.rows] == cat.KERNEL) & ~trace.name_matches(is_communication, gpu.rows)
+    gpu = context.gpu
+    computes = gpu.state == COMPUTES
     mine = np.flatnonzero(computes if device is None else computes & (gpu.device == device))
     return union(gpu.start[mine], gpu.end[mine])
 

@@ -9,13 +9,14 @@ host back to the last synchronising call in which the host waited for a GPU even
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Int64, Intervals, distinct, union
+from tracediff.arrays import Int64, Intervals, concatenated, distinct, tuples, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
@@ -30,12 +31,13 @@ from tracediff.profile.placement.nesting import (
     ALWAYS,
     NOTHING,
     Lane,
+    Lanes,
     Painting,
+    id_order,
     overlaid,
     painted,
     part_of,
     pieces,
-    thread_number,
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
@@ -73,31 +75,18 @@ class CriticalPath(Struct, frozen=True, kw_only=True):
     queued: Int64
     blocked: Int64
 
-    def on_host(self, spans: Int64) -> HostParts:
-        """Those of ``spans`` (int64[k] positions) that are on the host, by what it did in them."""
+    def on_host(self, spans: Int64) -> list[Int64]:
+        """[span, row of the trace, begin and length in ns], each int64[m], of the parts of those of ``spans`` (int64[k]
+        positions) that are on the host, by the innermost scope, −1 for none.
+        """
         spans = spans[self.what[spans] == HOST]
-        parts = []
+        parts = [(spans[:0],) * 4]
         for thread in distinct(self.owner[spans]).tolist():
             mine = spans[self.owner[spans] == thread]
             start, end = self.start[mine], self.end[mine]
             which, row, low, high = self.host.painting(thread, union(start, end)).cut(start, end)
             parts.append((mine[which], row, low, high - low))
-        columns = [np.concatenate(c) for c in zip(*parts, strict=True)] or [np.zeros(0, np.int64)] * 4
-        return HostParts(**dict(zip(("span", "row", "begin", "ns"), columns, strict=True)))
-
-
-class HostParts(Struct, frozen=True, kw_only=True):
-    """Parts of the path's spans on the host, m of them.
-
-    Attributes:
-        span: int64[m] position in the path. row: int64[m] of the trace: the innermost scope, −1 for none.
-        begin, ns: int64[m] ns.
-    """
-
-    span: Int64
-    row: Int64
-    begin: Int64
-    ns: Int64
+        return concatenated(parts)
 
 
 class Host(Struct, frozen=True, kw_only=True, dict=True):
@@ -112,7 +101,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
             call of the thread waited for).
     """
 
-    lanes: dict[str, Lane]
+    lanes: Lanes
     layers: list[int]
     root: Int64
     waited: Int64
@@ -121,7 +110,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def outermost(self) -> dict[int, Int64]:
         """Thread of `layers` → positions of its outermost operators and calls that have a duration."""
-        ops = self.lanes["ops"]
+        ops = self.lanes.ops
         some = np.flatnonzero((ops.depth == 0) & (ops.end > ops.start))
         return {thread: some[ops.thread[some] == thread] for thread in self.layers}
 
@@ -139,7 +128,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """
         out = np.full(len(times), -1, np.int64)
         for thread in reversed(self.layers):
-            start, end = (getattr(self.lanes["ops"], name)[self.outermost[thread]] for name in ("start", "end"))
+            start, end = (getattr(self.lanes.ops, name)[self.outermost[thread]] for name in ("start", "end"))
             position = np.searchsorted(start, times, side="left") - 1
             inside = np.flatnonzero(position >= 0)
             out[inside[end[position[inside]] >= times[inside]]] = thread
@@ -147,12 +136,12 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
 
     def outside_ops(self) -> Painting:
         """See `CriticalPath`."""
-        ops = self.lanes["ops"]
+        ops = self.lanes.ops
         return _layered([*(_outlines(ops, self.outermost[thread]) for thread in self.layers), self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
-        ops = part_of(self.lanes["ops"], during.start, during.end)
+        ops = part_of(self.lanes.ops, during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
         beneath = self._beneath.within(during.start[0], during.end[-1])
@@ -161,7 +150,9 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _beneath(self) -> Painting:
         """Python on the thread of the steps, and where it is nothing its annotations."""
-        python, annotations = (_of_thread(self.lanes[name], self.layers[-1]) for name in ("python", "annotations"))
+        python, annotations = (
+            _of_thread(lane, self.layers[-1]) for lane in (self.lanes.python, self.lanes.annotations)
+        )
         return overlaid(python, annotations)
 
 
@@ -218,7 +209,7 @@ def _walk(
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
     jumped = -1  # when the walk came from the host to a GPU event
     start, end, cause, crossed = columns
-    threads, append = host.lanes["ops"].thread, path.events.append
+    threads, append = host.lanes.ops.thread, path.events.append
     while time > low:
         if k < 0:
             thread, until = WHOLE, low
@@ -275,7 +266,7 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
         (host_step, np.full(len(host_step), HOST), thread, since, until),
         (unknown_step, np.full(len(unknown_step), UNKNOWN), np.full(len(unknown_step), -1), unknown, awaited_until),
     ]
-    steps, what, owner, begin, stop = (np.concatenate(column) for column in zip(*parts, strict=True))
+    steps, what, owner, begin, stop = concatenated(parts)
     begin = np.maximum(begin, completions[steps])
     lasting = np.flatnonzero(stop > begin)
     what, owner, begin, stop = what[lasting], owner[lasting], begin[lasting], stop[lasting]
@@ -297,27 +288,25 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
 
 def _thread_rank(context: Context) -> dict[int, int]:
     """Code of a thread → its place in order of process and thread ids; numbers first."""
-    trace, lanes = context.trace, context.lanes.values()
+    trace, lanes = context.trace, context.lanes
     size = len(trace.ids) + 1
     codes = {code for lane in lanes for code in lane.thread[np.diff(lane.thread, append=-1) != 0].tolist()}
 
     def place(code: int) -> list[tuple[bool, int, str]]:
-        ids = trace.ids[code // size], trace.ids[code % size]
-        numbers = [thread_number(raw) for raw in ids]
-        return [(n is None, n or 0, str(raw)) for n, raw in zip(numbers, ids, strict=True)]
+        return [id_order(trace.ids[part]) for part in divmod(code, size)]
 
     return {code: i for i, code in enumerate(sorted(codes, key=place))}
 
 
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
     engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
     outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
-    awaited = sorted(_awaited(trace, ops, device))
+    awaited = _awaited(trace, ops, device)
     calls = np.array([call for _, _, call in awaited], np.int64)
     host = Host(lanes=context.lanes, layers=layers, root=ops.start[outer], waited=distinct(calls))
     threads_at_return = host.threads_before(ops.end[calls]).tolist()  # what the host as one did when the call returned
@@ -344,79 +333,78 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
     """The thread that runs the step annotations, else the one with most time in operators and calls without autograd's
     threads; −1 if there is none.
     """
-    trace, steps, ops = context.trace, context.steps, context.lanes["ops"]
+    trace, steps, ops = context.trace, context.steps, context.lanes.ops
     if not steps.whole_file:
         some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
         some = some[np.isin(trace.spans(some)[1], steps.end)]
         if len(some):
             threads, counts = np.unique(trace.thread(some), return_counts=True)
-            time_of_thread = dict(zip(threads.tolist(), counts.tolist(), strict=True))
+            time_of_thread = dict(tuples(threads, counts))
             return int(min(time_of_thread, key=lambda t: (-time_of_thread[t], rank[t])))
     roots = np.flatnonzero(ops.depth == 0)
     busy: dict[int, int] = {}
-    for thread, ns in zip(ops.thread[roots].tolist(), (ops.end - ops.start)[roots].tolist(), strict=True):
+    for thread, ns in tuples(ops.thread[roots], (ops.end - ops.start)[roots]):
         busy[thread] = busy.get(thread, 0) + ns
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1
 
 
-def _awaited(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
-    """(when, GPU event, position in the ops lane of the call that waited for it until then) of every call that waited
-    for one.
-    """
-    return [
-        *_awaited_own(ops, device),
-        *_awaited_others(trace, ops, device),
-        *_awaited_copies(trace, ops, device),
-        *_awaited_room(ops, device),
-    ]
+Wait = tuple[int, int, int]
+"""When a GPU event ended, the event, and the position in the ops lane of the call that waited for it until then."""
 
 
-def _awaited_own(ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
+def _awaited(trace: Trace, ops: Lane, device: DeviceEvents) -> list[Wait]:
+    """The wait of every call that waited for a GPU event, in order of time."""
+    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), _awaited_copies(trace, ops, device)))
+    return sorted((*own, *copies, *_awaited_others(trace, ops, device), *_awaited_room(ops, device)))
+
+
+def _latest(waits: Iterator[Wait]) -> Iterable[Wait]:
+    """The last wait of each call."""
+    return {call: (when, k, call) for when, k, call in sorted(waits)}.values()
+
+
+def _awaited_own(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
     """Of calls that wait for what they launch: until it ends or, as the clocks differ and a copy may go on after its
     source is free, until they return.
     """
-    last: dict[int, tuple[int, int]] = {}
     own = np.flatnonzero(device.own_wait & (device.start < device.end))
-    until = np.minimum(device.end[own], ops.end[device.launch[own]])
-    waited = np.flatnonzero(device.start[own] < ops.end[device.launch[own]])
-    for k, call, when in zip(*(c[waited].tolist() for c in (own, device.launch[own], until)), strict=True):
-        last[call] = max(last.get(call, (ALWAYS, -1)), (when, k))
-    return [(when, k, call) for call, (when, k) in last.items()]
+    own = own[device.start[own] < ops.end[device.launch[own]]]
+    call = device.launch[own]
+    return tuples(np.minimum(device.end[own], ops.end[call]), own, call)
 
 
-def _awaited_others(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
+def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
+    """Of operators that copy, where calls that may wait are not recorded: the copies that they launched, if these ended
+    within them.
+    """
+    for k, operator in copying_operators(trace, ops, device):
+        if device.end[k] <= ops.end[operator]:
+            yield int(device.end[k]), k, operator
+
+
+def _awaited_others(trace: Trace, ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
     """Of synchronising calls that launch nothing: the event that ended last within them."""
     syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
     calls = waiting_calls(trace, ops)
-    waits = []
     for call in calls[~np.isin(calls, device.launch)].tolist():
-        start, sync = int(ops.start[call]), syncs.get(int(ops.rows[call]))
-        for k in device.ended_events(start, int(ops.end[call])):
-            if device.launched[k] < start and (sync is None or device.awaited_by(sync, k)):
-                waits.append((int(device.end[k]), k, call))
-                break
-    return waits
+        sync = syncs.get(int(ops.rows[call]))
+        yield from _ended_last(ops, device, call, *((sync.awaited, sync.recorded) if sync else ()))
 
 
-def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
-    """Of operators that copy, where calls that may wait are not recorded: the copy that they launched last, if it ended
-    within them.
-    """
-    last: dict[int, tuple[int, int]] = {}
-    for k, operator in copying_operators(trace, ops, device):
-        if device.end[k] <= ops.end[operator]:
-            last[operator] = max(last.get(operator, (ALWAYS, -1)), (int(device.end[k]), k))
-    return [(when, k, operator) for operator, (when, k) in last.items()]
-
-
-def _awaited_room(ops: Lane, device: DeviceEvents) -> list[tuple[int, int, int]]:
+def _awaited_room(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
     """Of launches into a full queue: the event of the queue that ended last within them."""
-    waits = []
     for k in np.flatnonzero(device.full).tolist():
-        call = int(device.launch[k])
-        start = int(ops.start[call])
-        for other in device.ended_events(start, int(ops.end[call])):
-            if device.stream[other] == device.stream[k] and device.launched[other] < start:
-                waits.append((int(device.end[other]), other, call))
-                break
-    return waits
+        yield from _ended_last(ops, device, int(device.launch[k]), int(device.stream[k]))
+
+
+def _ended_last(
+    ops: Lane, device: DeviceEvents, call: int, stream: int | None = None, recorded: int = -ALWAYS
+) -> Iterator[Wait]:
+    """The wait of ``call`` for the event that ended last within it, of those launched before it and before ``recorded``
+    (ns), on ``stream`` if it is given; none where there is no such event.
+    """
+    start = int(ops.start[call])
+    for k in device.ended_events(start, int(ops.end[call])):
+        if device.launched[k] < min(start, recorded) and stream in (None, device.stream[k]):
+            yield int(device.end[k]), k, call
+            return

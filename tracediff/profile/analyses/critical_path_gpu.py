@@ -9,16 +9,14 @@ from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, combined, distinct, group_rows
+from tracediff.arrays import MISSING, Bools, Int64, combined, concatenated, distinct, group_rows, tuples, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, painted
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, nearest, painted
 from tracediff.runtimes import (
     ARGUMENT,
     STREAM_WAITS,
@@ -32,31 +30,21 @@ from tracediff.runtimes import (
 )
 
 
-class StreamWait(Struct, frozen=True):
-    """A stream wait: from ``time`` (ns) on, the stream waits for the work launched on ``target`` before ``recorded``
-    (ns).
-    """
-
-    time: int
-    target: int
-    recorded: int
-
-
 class Sync(Struct, frozen=True, kw_only=True):
-    """A record of a wait (category cuda_sync).
+    """A record of a wait (category cuda_sync) of a stream or of the host.
 
     Attributes:
         call: row of its call, −1 where not in the file. time: ns, of the call where there is one.
-        device, stream: who waits. target: the stream of the awaited CUDA event. recorded: when that was recorded, None
-            if unknown.
+        stream: code of the stream that waits. awaited: of that of the awaited CUDA event, without one the same; −1 for
+            streams without events.
+        recorded: ns at which the CUDA event was recorded: later work is not waited for. −ALWAYS if unknown.
     """
 
     call: int
     time: int
-    device: int
     stream: int
-    target: int
-    recorded: int | None
+    awaited: int
+    recorded: int
 
 
 class DeviceEvents(Struct, frozen=True, kw_only=True):
@@ -92,16 +80,16 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
     launch: Int64
     launched: Int64
     returned: Int64
-    own_wait: NDArray[np.bool_]
-    full: NDArray[np.bool_]
+    own_wait: Bools
+    full: Bools
     before: Int64
     cause: Int64
-    crossed: NDArray[np.bool_]
+    crossed: Bools
     wait_call: Int64 | None
-    shared: NDArray[np.bool_]
+    shared: Bools
     lasting: Int64
     lasting_end: Int64
-    waits: dict[int, list[StreamWait]]
+    waits: dict[int, list[Sync]]
     streams: dict[tuple[int, int], int]
 
     def waited_for(self, k: int) -> int:
@@ -129,7 +117,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         waits = self.waits.get(int(self.stream[k]), [])
         since = int(self.launched[self.before[k]]) if self.before[k] >= 0 else ALWAYS
         low, high = (bisect_left(waits, time, key=lambda w: w.time) for time in (since, int(self.launched[k])))
-        return any(w.target == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
+        return any(w.awaited == self.stream[other] and self.launched[other] < w.recorded for w in waits[low:high])
 
     def _follows_at_once(self, k: int, other: int) -> bool:
         start = int(self.start[k])
@@ -158,7 +146,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
             long = np.flatnonzero(is_long & (self.engine[k] == engine))
             which, running, begin, end = self._occupation(engine).cut(ready[long], start[long])
             parts.append((long[which], running, begin, end))
-        which, running, begin, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        which, running, begin, end = concatenated(parts)
         return which, running, begin, end
 
     def _occupation(self, engine: int) -> Painting:
@@ -170,13 +158,6 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         lasting = np.flatnonzero(end > start)
         return painted(start[lasting], end[lasting], self.event[mine[lasting]])
 
-    def awaited_by(self, sync: Sync, k: int) -> bool:
-        """Whether a call that waits for one stream, or for one CUDA event, waits for ``k``."""
-        stream = sync.stream if sync.target == MISSING else sync.target
-        if self.stream[k] != self.streams.get((sync.device, stream)):
-            return False
-        return sync.recorded is None or bool(self.launched[k] < sync.recorded)
-
 
 def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     """The device side of a walk.
@@ -184,17 +165,17 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     Args:
         rank: thread → its place in an order that does not depend on that of the file.
     """
-    trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
-    launch = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    number = trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
-    order = _order(trace, gpu, ops, launch, number, rank)
+    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
+    launch = context.calls.position[gpu.launch].astype(np.int64)
+    order = _order(trace, gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
     has_launch = launch >= 0
     launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
     launched[has_launch] = ops.start[launch[has_launch]]
-    codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], number[order])]
+    codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], gpu.stream[order])]
     stream, first = combined(*codes)
-    streams = {(int(gpu.device[order[i]]), int(number[order[i]])): code for code, i in enumerate(first.tolist())}
+    places = tuples(gpu.device[order[first]], gpu.stream[order[first]])
+    streams = {place: code for code, place in enumerate(places)}
     before = _before(start, end, stream)
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
@@ -231,8 +212,8 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     )
 
 
-def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64, rank: dict[int, int]) -> Int64:
-    """int64[g]: the positions of GPU events in the order of `Device`; ``number`` is that of the stream."""
+def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[int, int]) -> Int64:
+    """int64[g]: the positions of GPU events in the order of `DeviceEvents`."""
     order = np.argsort(gpu.end, kind="stable")
     same = np.diff(gpu.end[order]) == 0
     ties = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
@@ -241,12 +222,12 @@ def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, number: Int64
         by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows[some]]]
         place = launch[some].copy()
         place[place >= 0] = [rank[thread] for thread in ops.thread[place[place >= 0]].tolist()]
-        keys = (launch[some], place, by_name, number[some], gpu.device[some], gpu.start[some], gpu.end[some])
+        keys = (launch[some], place, by_name, gpu.stream[some], gpu.device[some], gpu.start[some], gpu.end[some])
         order[ties] = some[np.lexsort(keys)]
     return order
 
 
-def _waits(trace: Trace, ops: Lane, launch: Int64) -> NDArray[np.bool_]:
+def _waits(trace: Trace, ops: Lane, launch: Int64) -> Bools:
     """bool[g]: whether the calls at ``launch`` (positions, −1 for none) are ones in which the host always waits."""
     with_launch = np.flatnonzero(launch >= 0)
     rows = ops.rows[launch[with_launch]]
@@ -274,18 +255,11 @@ def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tup
     if _records_waits(trace, ops):
         return []
     long = _long_operators(trace, ops)
-    copying = set(long[trace.name_matches(copies_tensor, ops.rows[long])].tolist())
-    if not copying:
-        return []
-    copy_calls = []
-    copies = np.flatnonzero((trace.category[device.rows] == cat.MEMCPY) & (device.launch >= 0))
-    for k in copies.tolist():
-        around = int(device.launch[k])
-        while around >= 0 and around not in copying:
-            around = int(ops.parent[around])
-        if around >= 0:
-            copy_calls.append((k, around))
-    return copy_calls
+    is_copying = np.zeros(len(ops.rows), bool)
+    is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
+    copies = np.flatnonzero(trace.category[device.rows] == cat.MEMCPY)
+    operators = values_at(nearest(ops, is_copying), device.launch[copies])
+    return [(k, around) for k, around in tuples(copies, operators) if around >= 0]
 
 
 def _records_waits(trace: Trace, ops: Lane) -> bool:
@@ -311,7 +285,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
         by_start = lasting[np.argsort(start[lasting], kind="stable")]
         ended_last = np.searchsorted(end[lasting], start[mine], side="right") - 1
         began_last = np.searchsorted(start[by_start], start[mine], side="left") - 1
-        before = np.where(ended_last >= 0, lasting[ended_last], -1) if len(lasting) else np.full(len(mine), -1)
+        before = values_at(lasting, ended_last)
         running = np.flatnonzero(began_last >= 0)
         running = running[end[by_start[began_last[running]]] > start[mine[running]]]
         before[running] = by_start[began_last[running]]
@@ -319,9 +293,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     return out
 
 
-def _finds_full_queue(
-    start: Int64, launch: Int64, launched: Int64, stream: Int64, shared: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int64, shared: Bools) -> Bools:
     """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
     full = np.zeros(len(start), bool)
     with_launch = np.flatnonzero(launch >= 0)
@@ -346,25 +318,20 @@ def _finds_full_queue(
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
     """See `Device.wait_call`."""
     rows = np.flatnonzero(trace.is_of(cat.CALLS))
-    calls = np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]])
-    if not len(calls):
+    calls = np.append(ALWAYS, np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]]))
+    if len(calls) == 1:
         return None
-    position = np.searchsorted(calls, launched, side="left") - 1
-    since = np.where(before >= 0, launched[before], ALWAYS)
-    has_wait = (position >= 0) & (calls[np.maximum(position, 0)] >= since)
-    return np.where(has_wait, calls[np.maximum(position, 0)], ALWAYS)
+    latest = calls[np.maximum(np.searchsorted(calls, launched, side="left") - 1, 0)]
+    return np.where(latest >= np.where(before >= 0, launched[before], ALWAYS), latest, ALWAYS)
 
 
-def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[StreamWait]]:
-    """stream → its waits for other streams, those recorded in full."""
-    out: dict[int, list[StreamWait]] = {}
-    for sync in recorded_syncs(trace, STREAM_WAITS, streams):
-        stream, target = streams.get((sync.device, sync.stream)), streams.get((sync.device, sync.target))
-        if stream is not None and target is not None and sync.recorded is not None:
-            out.setdefault(stream, []).append(StreamWait(sync.time, target, sync.recorded))
-    return {
-        stream: sorted(waits, key=lambda w: (w.time, w.target, w.recorded)) for stream, waits in sorted(out.items())
-    }
+def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:
+    """stream → its waits for other streams in order of time, those recorded in full."""
+    out: dict[int, list[Sync]] = {}
+    for sync in sorted(recorded_syncs(trace, STREAM_WAITS, streams), key=lambda sync: sync.time):
+        if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS:
+            out.setdefault(sync.stream, []).append(sync)
+    return out
 
 
 def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int, int], int]) -> list[Sync]:
@@ -376,6 +343,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
         streams: those of the file's events, by (device, stream).
     """
     devices = {device for device, _ in streams}
+    only_device = next(iter(devices)) if len(devices) == 1 else None
     categories = tuple(trace.categories.index(name) for name in SYNC_CATEGORIES if name in trace.categories)
     if not categories:
         return []
@@ -388,26 +356,22 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
         ARGUMENT.awaited_stream,
         ARGUMENT.awaited_record,
     )
-    columns = [trace.integer_column(argument, categories)[rows] for argument in arguments]
-    event_numbers = np.concatenate((columns[0], columns[-1]))
-    calls: dict[int, int] = {}
-    for kind in cat.CALLS:
-        call_rows, number = trace.integer(kind, ARGUMENT.correlation)
-        some = np.flatnonzero(np.isin(number, event_numbers))
-        calls |= dict(zip(number[some].tolist(), call_rows[some].tolist(), strict=True))
+    columns = [trace.integer_column(argument, *categories)[rows] for argument in arguments]
+    numbers = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)
+    named_calls = np.flatnonzero((numbers != MISSING) & np.isin(numbers, (columns[0], columns[-1])))
+    named_calls = named_calls[np.argsort(trace.category[named_calls], kind="stable")]  # of equals the driver's last
+    calls = dict(tuples(numbers[named_calls], named_calls))
     out = []
-    for row, correlation, device, stream, target, record in zip(
-        rows.tolist(), *(column.tolist() for column in columns), strict=True
-    ):
-        call, recording = calls.get(correlation, -1), calls.get(record) if record != MISSING else None
+    for row, correlation, device, stream, target, record in tuples(rows, *columns):
+        call, recording = calls.get(correlation, -1), calls.get(record, -1)
+        place = device if only_device is None else only_device
         out.append(
             Sync(
                 call=call,
                 time=int(trace.ts[call if call >= 0 else row]),
-                device=next(iter(devices)) if len(devices) == 1 else device,
-                stream=stream,
-                target=target,
-                recorded=None if recording is None else int(trace.ts[recording]),
+                stream=streams.get((place, stream), -1),
+                awaited=streams.get((place, stream if target == MISSING else target), -1),
+                recorded=int(trace.ts[recording]) if recording >= 0 else -ALWAYS,
             )
         )
     return out

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, union
+from tracediff.arrays import AnyArray, Bools, Int64, combined, concatenated, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -17,7 +16,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
-from tracediff.profile.placement.scopes import outside_torch
+from tracediff.profile.placement.scopes import LOADER_SCOPE, outside_torch
 from tracediff.runtimes import is_synchronising, may_wait, reads_number
 
 KINDS = (
@@ -27,8 +26,8 @@ KINDS = (
 GPU, QUEUE, OP, CALL, SYNC, LOADING, COMPILING, PYTHON, UNKNOWN, BETWEEN, ANNOTATED, START = range(len(KINDS))
 COLUMNS = ("kind", *KEY, "op", "root")
 
-LOADER, COMPILER, CAPTURE = "DataLoader", "(dynamo_timed)", "CUDAGraphNode.record"
-"""In the names of scopes: of a DataLoader, of a part of compilation, and of the capture of a CUDA graph within one."""
+COMPILER, CAPTURE = "(dynamo_timed)", "CUDAGraphNode.record"
+"""In the names of scopes: of a part of compilation, and of the capture of a CUDA graph within one."""
 
 CALLEE = late(
     r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
@@ -69,19 +68,17 @@ class Sources(Struct, dict=True):
         """After the last of all."""
         return self.scope + len(self.scopes[1])
 
-    def is_op(self, sources: Int64) -> NDArray[np.bool_]:
+    def is_op(self, sources: Int64) -> Bools:
         """bool[m]: which of ``sources`` are operators and calls."""
-        out = sources < self.nothing
-        out[out] = self.context.calls.position[sources[out]] >= 0
-        return out
+        return self.context.calls.position[np.minimum(sources, self.nothing)] >= 0
 
     @cached_property
-    def waits(self) -> NDArray[np.bool_]:
+    def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
-        trace, rows = self.context.trace, self.context.lanes["ops"].rows
-        waits: NDArray[np.bool_] = trace.name_matches(may_wait, rows) & (
-            trace.category[rows] != cat.CPU_OP
-        ) | trace.name_matches(reads_number, rows)
+        trace, rows = self.context.trace, self.context.lanes.ops.rows
+        waits: Bools = trace.name_matches(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.name_matches(
+            reads_number, rows
+        )
         waits[self.blocked] = True
         return waits
 
@@ -92,21 +89,21 @@ class Sources(Struct, dict=True):
         """
         return _scopes(self.context.trace, self.scope)
 
-    def keys(self, others: Int64, work: WorkKeys) -> tuple[NDArray[Any], dict[str, Int64]]:
+    def keys(self, others: Int64, work: WorkKeys) -> tuple[AnyArray, dict[str, Int64]]:
         """(leaf of each source, of those that have one; columns of the keys of the leaves, in their order).
 
         Args:
             others: sources beside operators, calls and GPU events. work: of the GPU events or, without a GPU, of the
                 operators by their position in the lane.
         """
-        gpu, ops = self.context.gpu, self.context.lanes["ops"]
+        gpu, ops = self.context.gpu, self.context.lanes.ops
         events = np.arange(len(gpu.rows))
         kinds = [
             (ops.rows, self._of_operators(work)),
             (self.event + events, {"kind": np.full(len(events), GPU), **work} if len(events) else {}),
             (others, self._of_others(others)),
         ]
-        leaf_of: NDArray[Any] = np.zeros(self.end, np.int32)
+        leaf_of: AnyArray = np.zeros(self.end, np.int32)
         leaf_count, columns = 0, []
         for sources, own in kinds:
             if len(sources):
@@ -123,7 +120,7 @@ class Sources(Struct, dict=True):
 
     def _of_operators(self, work: WorkKeys) -> dict[str, Int64]:
         """The columns of operators and calls, by their position in the lane."""
-        trace, ops, operator = self.context.trace, self.context.lanes["ops"], self.context.calls.operator
+        trace, ops, operator = self.context.trace, self.context.lanes.ops, self.context.calls.operator
         name = trace.name[ops.rows]
         kind = np.full(len(ops.rows), OP, np.int8)
         kind[trace.is_of(cat.CALLS, ops.rows)] = CALL
@@ -141,7 +138,7 @@ class Sources(Struct, dict=True):
     def _annotations(self) -> Int64:
         """Rows of the annotations but those of steps."""
         trace, steps = self.context.trace, self.context.steps
-        rows = self.context.lanes["annotations"].rows
+        rows = self.context.lanes.annotations.rows
         start, end = trace.spans(rows)
         step = np.minimum(np.searchsorted(steps.start, start), len(steps) - 1)
         is_step = (start == steps.start[step]) & (end == steps.end[step])
@@ -154,10 +151,10 @@ class Sources(Struct, dict=True):
         kind = np.full(len(sources), PYTHON)
         name, callee = np.full((2, len(sources)), -1, np.int64)
         rows = np.flatnonzero(sources <= self.nothing)
-        if len(rows) and len(context.lanes["python"].rows):
+        if len(rows) and len(context.lanes.python.rows):
             row = sources[rows]
             caller, function = (rows_of[row] for rows_of in self._calls_of_program)
-            caller = np.where(caller < 0, outside_torch(trace, context.lanes["python"])[row], caller)
+            caller = np.where(caller < 0, outside_torch(trace, context.lanes.python)[row], caller)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
@@ -182,7 +179,7 @@ class Sources(Struct, dict=True):
         """(int64[rows of the trace + 1]: of a Python function the innermost of the program's own that is or encloses
         it; what that calls, of nested ones the outermost whose name says so), −1 for none.
         """
-        trace, python = self.context.trace, self.context.lanes["python"]
+        trace, python = self.context.trace, self.context.lanes.python
         caller = outside_torch(trace, python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
         is_named = trace.name_matches(lambda name: CALLEE.match(name) is not None, python.rows)
@@ -192,25 +189,23 @@ class Sources(Struct, dict=True):
             first = np.where(is_named[scopes] & (caller[python.rows[scopes]] >= 0), scopes, -1)
             callee[scopes] = np.where(is_own[scopes], -1, np.where(around >= 0, around, first))
         rows = np.full(len(trace) + 1, -1, np.int64)
-        rows[python.rows] = np.append(python.rows, -1)[callee[:-1]]
+        rows[python.rows] = values_at(python.rows, callee[:-1])
         return caller, rows
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
-    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER in name))
+    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER_SCOPE.search(name)))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
-    if not len(rows):
-        return NOTHING, rows, rows
     compiles = trace.name_matches(lambda name: COMPILER in name, rows)
     captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
-    loads = trace.name_matches(lambda name: LOADER in name, rows) & (trace.category[rows] == cat.ANNOTATION)
-    painting, kinds, names = NOTHING, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    loads = trace.name_matches(LOADER_SCOPE.search, rows) & (trace.category[rows] == cat.ANNOTATION)
+    painting, parts = NOTHING, [(rows[:0], rows[:0])]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]
         spans = union(*trace.spans(some))
         outermost = some[np.searchsorted(trace.ts[some], spans.start, side="left")]
-        number = first + sum(map(len, names)) + np.arange(len(outermost))
+        number = first + sum(len(kinds) for kinds, _ in parts) + np.arange(len(outermost))
         painting = overlaid(painting, painted(spans.start, spans.end, number))
-        kinds.append(np.full(len(outermost), kind))
-        names.append(trace.name[outermost].astype(np.int64) if kind == COMPILING else np.full(len(outermost), -1))
-    return painting, np.concatenate(kinds), np.concatenate(names).astype(np.int64)
+        parts.append((np.full(len(outermost), kind), np.where(kind == COMPILING, trace.name[outermost], -1)))
+    kinds, names = concatenated(parts)
+    return painting, kinds, names

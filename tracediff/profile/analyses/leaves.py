@@ -5,15 +5,14 @@ tiles the period, so the times on the path add up to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined, cut, distinct, least, most, return_freed, sums
+from tracediff.arrays import Bools, Int64, combined, concatenated, cut, distinct, least, most, return_freed, sums
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, START, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
@@ -22,55 +21,21 @@ from tracediff.profile.model.profile import LeafTable
 from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid, pieces
 from tracediff.profile.placement.steps import Steps
 
-
-class PathParts(Struct, frozen=True, kw_only=True):
-    """Parts of the critical path, m of them.
-
-    Attributes:
-        step: int64[m] position. source: int64[m], see `Sources`. begin, ns: int64[m] ns.
-        instance: int64[m] what a part belongs to: a GPU event, or a row of the trace; Python code between two outermost
-            operators or calls is one, −1 − its number.
-    """
-
-    step: Int64
-    source: Int64
-    begin: Int64
-    ns: Int64
-    instance: Int64
-
-
-class Totals(Struct, frozen=True, kw_only=True):
-    """Time of sources in steps, on the path or off it, m rows.
-
-    Attributes:
-        step: int64[m] position. source: int64[m], see `Sources`. ns: int64[m]. count: int8[m] 1 where an instance
-            begins, else 0.
-    """
-
-    step: Int64
-    source: Int64
-    ns: Int64
-    count: NDArray[np.int8]
-
-
-class PathCells(Struct, frozen=True, kw_only=True):
-    """The path by cell, which is a leaf in a step, c of them.
-
-    Attributes:
-        cell: int64[c], distinct. ns: int64[c]. longest_ns, longest_at, instance: int64[c] time on the path in ns, begin
-            in ns, and the instance of the longest on the path, of several the first to begin; 0 where none is.
-    """
-
-    cell: Int64
-    ns: Int64
-    longest_ns: Int64
-    longest_at: Int64
-    instance: Int64
+PathParts = tuple[Int64, Int64, Int64, Int64, Int64]
+"""Parts of the critical path: position of the step, source (see `Sources`), begin and length in ns, and the instance
+that a part belongs to: a GPU event, or a row of the trace; Python code between two outermost operators or calls is one,
+−1 − its number.
+"""
+Totals = tuple[Int64, Int64, Int64, NDArray[np.int8]]
+"""Time of sources in steps, on the path or off it: position of the step, source, ns, and 1 where an instance begins,
+else 0.
+"""
 
 
 def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
-    columns, totals = [], []
+    parts: list[PathParts] = []
+    totals: list[Totals] = []
     firsts = (
         (EVENT, sources.event),
         (QUEUED, sources.queue),
@@ -82,29 +47,24 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
         some = spans[path.what[spans] == what]
         owner = np.maximum(path.owner[some], 0)
         ns, step = path.end[some] - path.start[some], path.step[some]
-        columns.append((step, first + owner, path.start[some], ns, owner))
+        parts.append((step, first + owner, path.start[some], ns, owner))
         if what != EVENT:
             count = np.zeros(len(some), np.int8)
             count[combined(step, owner)[1]] = 1  # a wait may be in parts
-            totals.append(Totals(step=step, source=first + owner, ns=ns, count=count))
+            totals.append((step, first + owner, ns, count))
     step, source, begin, ns, instance, waits = _on_host(sources, path, spans)
-    columns.append((step, source, begin, ns, instance))
+    parts.append((step, source, begin, ns, instance))
     waiting = np.flatnonzero(waits)
-    totals.append(
-        Totals(step=step[waiting], source=source[waiting], ns=ns[waiting], count=np.zeros(len(waiting), np.int8))
-    )
-    step, source, begin, ns, instance = (np.concatenate(c) for c in zip(*columns, strict=True))
-    return PathParts(step=step, source=source, begin=begin, ns=ns, instance=instance), totals
+    totals.append((step[waiting], source[waiting], ns[waiting], np.zeros(len(waiting), np.int8)))
+    step, source, begin, ns, instance = concatenated(parts)
+    return (step, source, begin, ns, instance), totals
 
 
-def _on_host(
-    sources: Sources, path: CriticalPath, spans: Int64
-) -> tuple[Int64, Int64, Int64, Int64, Int64, NDArray[np.bool_]]:
+def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
     """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
-    context, parts, scopes = sources.context, path.on_host(spans), sources.scopes[0]
-    ops, nothing = context.lanes["ops"], sources.nothing
-    step, begin, ns = path.step[parts.span], parts.begin, parts.ns
-    source = np.where(parts.row >= 0, parts.row, nothing)
+    context, scopes = sources.context, sources.scopes[0]
+    span, row, begin, ns = path.on_host(spans)
+    ops, step, source = context.lanes.ops, path.step[span], np.where(row >= 0, row, sources.nothing)
     if len(scopes.times) > 1:
         part, scope, begin, end = scopes.cut(begin, begin + ns)
         step, ns = step[part], end - begin
@@ -128,9 +88,7 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     yield from _of_operators(sources, edges)
     yield _outside_ops(sources, path.outside_ops, edges)
-    yield Totals(
-        step=gpu.step[own], source=events[own], ns=(gpu.end - gpu.start)[own], count=np.ones(len(own), np.int8)
-    )
+    yield gpu.step[own], events[own], gpu.ns[own], np.ones(len(own), np.int8)
     yield _cut(gpu.start[others], gpu.end[others], events[others], completions, counted=True)
 
 
@@ -153,7 +111,7 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
     """Of operators and calls outside of `scopes`, where they begin; at last of those that a border of a step or scope
     divides.
     """
-    ops, scopes = sources.context.lanes["ops"], sources.scopes[0]
+    ops, scopes = sources.context.lanes.ops, sources.scopes[0]
     borders = np.concatenate(([ALWAYS], distinct(np.concatenate((edges, scopes.times[1:])))))
     step = np.searchsorted(edges, borders, side="right") - 1
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
@@ -163,12 +121,9 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
         first = np.searchsorted(borders, ops.start[some], side="right") - 1
         divided[some] = first != np.searchsorted(borders, ops.end[some], side="left") - 1
         with_begin = np.flatnonzero(counts[first])
-        yield Totals(
-            step=step[first[with_begin]],
-            source=ops.rows[some][with_begin],
-            ns=np.where(divided[some] | sources.waits[some], 0, ops.self_ns[some])[with_begin],
-            count=np.ones(len(with_begin), np.int8),
-        )
+        ns = np.where(divided[some] | sources.waits[some], 0, ops.self_ns[some])
+        count = np.ones(len(with_begin), np.int8)
+        yield step[first[with_begin]], ops.rows[some][with_begin], ns[with_begin], count
     start, end, position = pieces(ops, divided & ~sources.waits)
     piece, scope, begin, until = scopes.cut(start, end)
     outside = np.flatnonzero(scope < 0)
@@ -179,7 +134,7 @@ def _cut(start: Int64, end: Int64, source: Int64, edges: Int64, *, counted: bool
     """Spans cut at ``edges``; parts beyond them are left out, and a span counts where it begins."""
     which, step, low, high = cut(start, end, edges)
     count = (start[which] == low) & counted
-    return Totals(step=step, source=source[which], ns=high - low, count=count.astype(np.int8))
+    return step, source[which], high - low, count.astype(np.int8)
 
 
 def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
@@ -188,17 +143,9 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     """
     keys, on_path_cells, totals = _cells(context, work)
     return_freed(len(context.trace))
-    cells = distinct(np.concatenate([*(some.cell for some in on_path_cells), *(cell for cell, _, _ in totals)]))
-    total, count = (np.zeros(len(cells), np.int64) for _ in range(2))
-    for cell, ns, number in totals:
-        place = np.searchsorted(cells, cell)
-        total[place] += ns
-        count[place] += number
-    path_ns, longest_ns, longest_at, instance = (np.zeros(len(cells), np.int64) for _ in range(4))
-    for some in on_path_cells:
-        place = np.searchsorted(cells, some.cell)
-        path_ns[place], longest_ns[place] = some.ns, some.longest_ns
-        longest_at[place], instance[place] = some.longest_at, some.instance
+    cells = distinct(np.concatenate([cell for cell, *_ in (*on_path_cells, *totals)]))
+    total, count = _added_up(totals, cells)
+    path_ns, longest_ns, longest_at, instance = _added_up(on_path_cells, cells)
     rows = np.flatnonzero((path_ns > 0) | (total > 0) | (count > 0))
     step, leaf = np.divmod(cells[rows], max(len(keys["kind"]), 1))
     return LeafTable(
@@ -213,11 +160,19 @@ def leaf_table(context: Context, work: WorkKeys) -> LeafTable:
     )
 
 
+def _added_up(parts: Sequence[tuple[Int64, ...]], cells: Int64) -> Int64:
+    """int64[columns, cells]: the sums of the columns of ``parts``, each of which begins with its distinct cells."""
+    out = np.zeros((len(parts[0]) - 1, len(cells)), np.int64)
+    for cell, *columns in parts:
+        out[:, np.searchsorted(cells, cell)] += columns
+    return out
+
+
 def _cells(
     context: Context, work: WorkKeys
-) -> tuple[dict[str, Int64], list[PathCells], list[tuple[Int64, Int64, Int64]]]:
-    """(columns of the keys of the leaves, the path by cell, sums of `Totals` by cell as of `_summed`), in parts; a cell
-    is step × leaves + leaf.
+) -> tuple[dict[str, Int64], list[tuple[Int64, ...]], list[tuple[Int64, ...]]]:
+    """(columns of the keys of the leaves, the path by cell as of `_path_cells`, sums of `Totals` by cell), in parts; a
+    cell is step × leaves + leaf.
     """
     path = _with_start(critical_path(context), context)
     return_freed(len(context.trace))
@@ -226,16 +181,19 @@ def _cells(
     leaves = max(len(keys["kind"]), 1)
     return_freed(len(context.trace))
 
-    def cell_of(some: PathParts | Totals) -> Int64:
-        cell: Int64 = some.step * leaves + leaf_of[some.source]
-        return cell
+    def summed(some: Totals) -> tuple[Int64, ...]:
+        step, source, ns, count = some
+        cell = step * leaves + leaf_of[source]
+        code, first = combined(cell)
+        return cell[first], sums(code, ns, len(first)), sums(code, count, len(first))
 
-    on_path_cells, totals = [], []
+    on_path_cells: list[tuple[Int64, ...]] = []
+    totals: list[tuple[Int64, ...]] = []
     for spans in _blocks(context, path):
-        parts, aside = on_path(sources, path, spans)
-        on_path_cells.append(_path_cells(parts, cell_of(parts)))
-        totals += [_summed(some, cell_of(some)) for some in aside]
-    totals += [_summed(some, cell_of(some)) for some in of_steps(sources, path)]
+        (step, source, *parts), aside = on_path(sources, path, spans)
+        on_path_cells.append(_path_cells(step * leaves + leaf_of[source], *parts))
+        totals += map(summed, aside)
+    totals += map(summed, of_steps(sources, path))
     return keys, on_path_cells, totals
 
 
@@ -261,7 +219,7 @@ def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
     """The spans of the path in blocks of whole steps: what all are cut into may take as much as the trace."""
     steps = len(context.steps)
-    number = min(1 + len(context.lanes["ops"].rows) // bounds.OPERATORS_AT_ONCE, steps)
+    number = min(1 + len(context.lanes.ops.rows) // bounds.OPERATORS_AT_ONCE, steps)
     block = path.step * number // steps
     yield from (np.flatnonzero(block == k) for k in range(number))
 
@@ -272,8 +230,8 @@ def _others(sources: Sources, path: CriticalPath) -> Int64:
     waiting = ((QUEUED, sources.queue), (BETWEEN, sources.between))
     return np.concatenate(
         (
-            lanes["python"].rows,
-            lanes["annotations"].rows,
+            lanes.python.rows,
+            lanes.annotations.rows,
             [sources.nothing, sources.unknown, sources.start],
             *(first + path.owner[path.what == what] for what, first in waiting),
             np.arange(sources.scope, sources.end),
@@ -281,37 +239,28 @@ def _others(sources: Sources, path: CriticalPath) -> Int64:
     )
 
 
-def _summed(some: Totals, cell: Int64) -> tuple[Int64, Int64, Int64]:
-    """(distinct cells, ns of each, instances that begin in each)."""
-    code, first = combined(cell)
-    return cell[first], sums(code, some.ns, len(first)), sums(code, some.count, len(first))
-
-
-def _path_cells(parts: PathParts, cell: Int64) -> PathCells:
+def _path_cells(cell: Int64, begin: Int64, ns: Int64, instance: Int64) -> tuple[Int64, ...]:
+    """(distinct cells, ns of each, and of its instance that is longest on the path, of several the first to begin: ns,
+    begin in ns, and the instance; 0 where none is) of `PathParts`.
+    """
     place, first_of_cell = combined(cell)
     cells = len(first_of_cell)
-    code, first = combined(place, parts.instance - int(parts.instance.min(initial=0)))
-    where, instance = place[first], parts.instance[first]
-    ns, begin = sums(code, parts.ns, len(first)), least(code, parts.begin, len(first))
-    longest = np.maximum(most(where, ns, cells), 0)
-    some = np.flatnonzero(ns == longest[where])
+    code, first = combined(place, instance - int(instance.min(initial=0)))
+    where, instance = place[first], instance[first]
+    instance_ns, begin = sums(code, ns, len(first)), least(code, begin, len(first))
+    longest = np.maximum(most(where, instance_ns, cells), 0)
+    some = np.flatnonzero(instance_ns == longest[where])
     earliest = least(where[some], begin[some], cells)
     some = some[begin[some] == earliest[where[some]]]
     longest_instance = most(where[some], instance[some], cells)
     none = longest == 0
     earliest[none] = longest_instance[none] = 0
-    return PathCells(
-        cell=cell[first_of_cell],
-        ns=sums(place, parts.ns, cells),
-        longest_ns=longest,
-        longest_at=earliest,
-        instance=longest_instance,
-    )
+    return cell[first_of_cell], sums(place, ns, cells), longest, earliest, longest_instance
 
 
 def _following(context: Context, instance: Int64) -> Int64:
     """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
-    ops = context.lanes["ops"]
+    ops = context.lanes.ops
     roots = np.flatnonzero(ops.depth == 0)
     roots = roots[np.argsort(ops.start[roots], kind="stable")]
     gap = -1 - instance

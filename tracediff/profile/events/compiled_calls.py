@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, combined, ordinals
+from tracediff.arrays import Int64, combined, ordinals, values_at
 from tracediff.ingest.model.health import Notes
 from tracediff.patterns import late
 from tracediff.profile.events.context import Context
@@ -21,14 +21,14 @@ def compiled_calls(context: Context, texts: list[str]) -> CompiledCalls:
     """Those operators. The keys of the graphs, which their ``graph`` refers to, are added to ``texts``. A node that is
     not the same call of the same graph in every step is none of them.
     """
-    trace, calls, ops, annotations = context.trace, context.calls, context.lanes["ops"], context.lanes["annotations"]
+    trace, calls, ops, annotations = context.trace, context.calls, context.lanes.ops, context.lanes.annotations
     runs = lane_of(trace, annotations.rows[trace.name_matches(CALL_OF_GRAPH.match, annotations.rows)], Notes())
     if not len(runs.rows):
         return no_compiled_calls()
     around = enclosing(runs, ops.thread, ops.start)
-    parent_node = np.append(around, -1)[ops.parent]  # the last is of those without a parent
+    parent_node = values_at(around, ops.parent)  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
-    same_name, _ = combined(around[own], trace.name[ops.rows[own]].astype(np.int64))
+    same_name, _ = combined(around[own], trace.name[ops.rows[own]])
     ordinal = ordinals(same_name)
     in_step = calls.table.kind[calls.node[own]] == OP
     own, ordinal = own[in_step], ordinal[in_step]

@@ -14,7 +14,7 @@ from tracediff.profile.kernels.families import Families
 from tracediff.profile.placement.calls import Calls, build_calls
 from tracediff.profile.placement.captures import Capture
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
-from tracediff.profile.placement.nesting import LANES, Lane, build_lane
+from tracediff.profile.placement.nesting import Lanes, build_lanes
 from tracediff.profile.placement.replays import with_replayed
 from tracediff.profile.placement.steps import Steps, find_steps
 
@@ -32,7 +32,7 @@ class Context(Struct, frozen=True, kw_only=True):
     steps: Steps
     completions: Int64
     gpu: GpuEvents
-    lanes: dict[str, Lane]
+    lanes: Lanes
     account: StepAccount
     calls: Calls
     families: Families
@@ -51,7 +51,7 @@ def build_context(
     if steps.whole_file:
         notes.add("no-steps", "no ProfilerStep in the file: the whole file counts as one step")
     gpu = gpu_events(trace, steps, notes)
-    lanes = {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}
+    lanes = build_lanes(trace, notes)
     completions = steps.completions(gpu.start, gpu.end, gpu.step)
     account = step_account(trace, steps, completions, gpu, lanes, families)
     calls = build_calls(trace, steps, lanes, notes)

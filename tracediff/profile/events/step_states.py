@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import BARE, Int64, distinct, edges_of, grouped, numbered_texts, paint
+from tracediff.arrays import BARE, Int64, distinct, edges_of, grouped, numbered_texts, paint, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, pieces, thread_number
+from tracediff.profile.placement.nesting import Lane, Lanes, id_order, pieces
+from tracediff.profile.placement.scopes import LOADER_SCOPE
 from tracediff.profile.placement.steps import Steps
-from tracediff.runtimes import is_communication, is_synchronising
+from tracediff.runtimes import is_synchronising
 
 STATES = (
     "gpu_compute",
@@ -85,16 +86,18 @@ def step_account(
     steps: Steps,
     completions: Int64,
     gpu: GpuEvents,
-    lanes: dict[str, Lane],
+    lanes: Lanes,
     families: Families = DEFAULT,
 ) -> StepAccount:
     """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
     without a GPU.
     """
-    names, ops = list(STATES), lanes["ops"]
-    layers = list(_gpu_layers(trace, gpu))
-    layers += _host_layers(trace, gpu, lanes["annotations"])
-    layers += list(_op_layers(trace, steps, ops, names, families)) if not len(gpu.rows) else [_covered_by(trace, ops)]
+    names, ops = list(STATES), lanes.ops
+    layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes.annotations)]
+    if len(gpu.rows):
+        layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
+    else:
+        layers += _op_layers(trace, steps, ops, names, families)
     return _summed(names, completions, *_painted(layers, completions))
 
 
@@ -131,16 +134,15 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
-    communicates = trace.name_matches(is_communication, gpu.rows)
-    kernel = trace.category[gpu.rows] == cat.KERNEL
     launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
-    for state, which in enumerate((kernel & ~communicates, kernel & communicates, ~kernel)):
+    for state in range(len(BUSY_STATES)):
+        which = gpu.state == state
         yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
     yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.name_matches(lambda name: "DataLoader" in name, annotations.rows)
+    loading = trace.name_matches(LOADER_SCOPE.search, annotations.rows)
     calls = trace.complete(cat.CALLS)
     waits = trace.name_matches(is_synchronising, calls)
     launching = calls[np.isin(calls, gpu.launch)]
@@ -153,10 +155,6 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
     return Layer(STATES.index(state), *trace.spans(rows))
-
-
-def _covered_by(trace: Trace, ops: Lane) -> Layer:
-    return _layer("op", trace, ops.rows[ops.parent < 0])
 
 
 def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_families: Families) -> Iterator[Layer]:
@@ -183,12 +181,10 @@ def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     starts = annotations[np.isin(trace.ts[annotations], steps.start)]
     step_threads = trace.thread(starts)
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
-    firsts = dict(zip(ops.thread[first].tolist(), ops.rows[first].tolist(), strict=True))
+    firsts = dict(tuples(ops.thread[first], ops.rows[first]))
 
     def place(thread: int) -> tuple[bool, bool, int, str]:
-        tid = trace.ids[trace.tid[firsts[thread]]]
-        number = thread_number(tid)
-        return thread not in step_threads, number is None, number or 0, str(tid)
+        return thread not in step_threads, *id_order(trace.ids[trace.tid[firsts[thread]]])
 
     return sorted(firsts, key=place)
 

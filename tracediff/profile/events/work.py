@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, combined, least, ordinals, sums
+from tracediff.arrays import Int64, combined, least, ordinals, sums, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -14,7 +14,8 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import WorkTable
 from tracediff.profile.perf_model.recorded_sizes import message_bytes
 from tracediff.profile.placement.calls import OP
-from tracediff.runtimes import ARGUMENT, is_communication
+from tracediff.profile.placement.gpu_events import COMMUNICATES
+from tracediff.runtimes import ARGUMENT
 
 UNMATCHED = -1
 """Ordinal of work that is kept out of matching."""
@@ -35,7 +36,7 @@ def work_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     """The keys of a file's work. Grids and blocks, which `launch_shape` refers to, are added to ``texts``."""
     if len(context.gpu.rows):
         return _kernel_keys(context, notes, texts)
-    rows = context.lanes["ops"].rows
+    rows = context.lanes.ops.rows
     none = np.full(len(rows), -1, np.int64)
     return _keys(context.trace, rows, node=context.calls.node.astype(np.int64), launch_shape=none, ordinal=none + 1)
 
@@ -49,7 +50,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     gpu, calls = context.gpu, context.calls
     shape = _launch_shapes(context.trace, gpu.rows, texts)
     in_step = gpu.step >= 0
-    launching = np.append(calls.node, -1)[_launched(context)]
+    launching = values_at(calls.node, calls.position[gpu.launch])
     node = np.where(context.captured_node >= 0, context.captured_node, launching)
     node[~in_step] = -1
     keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
@@ -62,40 +63,31 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     notes.add(
         "long-kernels",
         "GPU events last longer than the period of the step that launched them: kept out of matching",
-        int(long.sum()),
+        long.sum(),
     )
     return keys
-
-
-def _launched(context: Context) -> Int64:
-    """int64[g]: position of each GPU event's launch in the ops lane, −1 for none."""
-    return np.where(context.gpu.launch >= 0, context.calls.position[context.gpu.launch], -1)
 
 
 def _in_order(context: Context, events: Int64) -> Int64:
     """GPU ``events`` by device, stream and start."""
     gpu = context.gpu
-    return events[np.lexsort((gpu.start[events], _streams(context)[events], gpu.device[events]))]
-
-
-def _streams(context: Context) -> Int64:
-    return context.trace.integer_column(ARGUMENT.stream, cat.GPU)[context.gpu.rows]
+    return events[np.lexsort((gpu.start[events], gpu.stream[events], gpu.device[events]))]
 
 
 def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     """The GPU events of the file by their ``keys``; empty where it has none."""
-    trace, gpu, ops = context.trace, context.gpu, context.lanes["ops"]
+    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
     if not len(gpu.rows):
         return _no_work()
-    around = np.append(ops.parent, -1)[_launched(context)]
-    records = np.where(trace.name_matches(is_communication, gpu.rows), np.append(ops.rows, -1)[around], -1)
-    moved = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[gpu.rows]
+    around = values_at(ops.parent, context.calls.position[gpu.launch])
+    records = np.where(gpu.state == COMMUNICATES, values_at(ops.rows, around), -1)
+    moved = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[gpu.rows]
     return _table(
         gpu.step,
         keys,
         place=_in_order(context, np.arange(len(gpu.rows))),
         start=gpu.start,
-        lane=_streams(context),
+        lane=gpu.stream,
         ns=gpu.ns,
         moved=moved + message_bytes(trace, gpu.rows, records),
     )
@@ -105,7 +97,7 @@ def host_work(context: Context, keys: WorkKeys, texts: list[str]) -> WorkTable:
     """The self time of the operators in the steps of a file without GPU events by their ``keys``, else empty; wrappers
     count as no work. The ids of threads, which `lane` refers to, are added to ``texts``.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     if len(context.gpu.rows):
         return _no_work()
     positions = np.flatnonzero(context.calls.operator)
@@ -148,12 +140,12 @@ def _no_work() -> WorkTable:
 
 def _launch_shapes(trace: Trace, rows: Int64, texts: list[str]) -> Int64:
     """Code of grid and block, which are added to ``texts``; −1 where not recorded."""
-    grid, block = (trace.text_column(a, cat.KERNEL)[rows].astype(np.int64) for a in (ARGUMENT.grid, ARGUMENT.block))
+    grid, block = (trace.text_column(a, cat.KERNEL)[rows] for a in (ARGUMENT.grid, ARGUMENT.block))
     kernels = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[kernels], block[kernels])
     out = np.full(len(rows), -1, np.int64)
     out[kernels] = code + len(texts)
     text = ["?", *trace.texts]
-    for g, b in zip(grid[kernels][first].tolist(), block[kernels][first].tolist(), strict=True):
+    for g, b in tuples(grid[kernels][first], block[kernels][first]):
         texts.append(f"{text[g + 1]} × {text[b + 1]}")
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from tracediff import bounds
@@ -163,19 +164,24 @@ def _balanced(text: str) -> bool:
     return not waiting
 
 
+def _depths(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[re.Match[str], int]]:
+    """Each match of a bracket or separator in ``text``, and how many brackets are open behind it."""
+    depth = 0
+    for m in pattern.finditer(text):
+        if m[0] in CLOSED_BY:
+            depth += 1
+        elif m[0] in CLOSED_BY.values() and (m[0] != ">" or not text.endswith("-", 0, m.start())):
+            depth -= 1
+        yield m, depth
+
+
 def _pieces(text: str, separator: str) -> list[str]:
     """``text`` split at each ``separator`` (one of SEPARATORS) outside all brackets."""
-    out, depth, start = [], 0, 0
-    for m in SEPARATORS[separator].finditer(text):
-        character, i = m[0], m.start()
-        if character in CLOSED_BY:
-            depth += 1
-        elif character == separator:
-            if depth == 0:
-                out.append(text[start:i].strip())
-                start = m.end()
-        elif character != ">" or not text.endswith("-", 0, i):
-            depth -= 1
+    out, start = [], 0
+    for m, depth in _depths(text, SEPARATORS[separator]):
+        if depth == 0 and m[0] == separator:
+            out.append(text[start : m.start()].strip())
+            start = m.end()
     return [*out, text[start:].strip()]
 
 
@@ -198,16 +204,7 @@ def _component(part: str) -> tuple[str, list[str] | None, str | None]:
 
 def _closing(text: str) -> int:
     """The position of the bracket that closes the one ``text`` begins with."""
-    depth = 0
-    for m in BRACKET.finditer(text):
-        character, i = m[0], m.start()
-        if character in CLOSED_BY:
-            depth += 1
-        elif character != ">" or not text.endswith("-", 0, i):
-            depth -= 1
-            if depth == 0:
-                return i
-    return len(text) - 1
+    return next((m.start() for m, depth in _depths(text, BRACKET) if depth == 0), len(text) - 1)
 
 
 def _signature(name: str) -> str:

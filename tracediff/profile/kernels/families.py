@@ -245,7 +245,7 @@ def read_rules(path: str | Path) -> Families:
     document = read_toml(Path(path), form)
     tables = document.get("family")
     if not isinstance(tables, list) or not tables or set(document) - {"family"}:
-        raise TracediffError(str(path), "not a list of [[family]] tables", form)
+        raise TracediffError(path, "not a list of [[family]] tables", form)
     return Families(
         tuple(
             rule

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from tracediff.ingest.model.times import MISSING
+from tracediff.arrays import MISSING
 from tracediff.patterns import NAMES_KEPT, late
 from tracediff.runtimes import copy_direction, is_memset
 

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
+from tracediff.arrays import Bools
 from tracediff.errors import TracediffError, quoted
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
@@ -42,7 +42,7 @@ class Selection(Struct, frozen=True):
             raise TracediffError("--step", f"the range {quoted(text)} ends before it begins", f"write {last}..{first}")
         return cls(first=first, last=last)
 
-    def used(self, profile: Profile) -> NDArray[np.bool_]:
+    def used(self, profile: Profile) -> Bools:
         """bool[s]: which steps of ``profile`` count."""
         numbers = profile.step_numbers
         if self.first is not None and self.last is not None:

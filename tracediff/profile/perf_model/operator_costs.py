@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
+from typing import Any
 
 from msgspec import Struct
 
@@ -70,20 +71,41 @@ def _bytes(dtype_of: Tensor, *elements: int) -> int | None:
     return None if dtype_of.size is None else dtype_of.size * sum(elements)
 
 
+CONSTANTS = {"no": False, "yes": True, "-": None, "input": (True, False), "weight": (False, True)}
+
+
+def _positions(table: str) -> dict[str, tuple[Any, ...]]:
+    """Operator → the positions of its arguments, or what is so in each of its calls, from a table."""
+    rows = (row.split() for row in table.splitlines() if row and not row.startswith("#"))
+    return {op: tuple(CONSTANTS[c] if c in CONSTANTS else int(c) for c in columns) for op, *columns in rows}
+
+
 # matrix products
 
-PRODUCTS = {
-    "mm": 0, "bmm": 0, "mv": 0, "dot": 0, "vdot": 0, "matmul": 0, "linear": 0, "_int_mm": 0, "_scaled_mm": 0,
-    "addmm": 1, "baddbmm": 1, "addbmm": 1, "addmv": 1, "_addmm_activation": 1,
-}  # fmt: skip
-"""Operator → position of the first of its two operands."""
+PRODUCTS = _positions("""
+# operator           first of its two operands
+mm                   0
+bmm                  0
+mv                   0
+dot                  0
+vdot                 0
+matmul               0
+linear               0
+_int_mm              0
+_scaled_mm           0
+addmm                1
+baddbmm              1
+addbmm               1
+addmv                1
+_addmm_activation    1
+""")
 OTHER_RESULT = ("_int_mm", "_scaled_mm")
 """Operators whose result has another dtype than their operands."""
 PRODUCT = "matrix product"
 
 
 def _product(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
-    first = PRODUCTS[op]
+    (first,) = PRODUCTS[op]
     a, b = inputs.tensor(first), inputs.tensor(first + 1)
     if a is None or b is None or not a.dims or not b.dims:
         return OperatorWork(PRODUCT)
@@ -118,31 +140,30 @@ def broadcast(*shapes: Dims) -> Dims | None:
 
 # convolutions
 
-CONVOLUTIONS: dict[str, tuple[int, int, int, int | bool]] = {
-    "convolution": (3, 4, 5, 6),
-    "_convolution": (3, 4, 5, 6),
-    "convolution_overrideable": (3, 4, 5, 6),
-    "cudnn_convolution": (3, 2, 4, False),
-    "miopen_convolution": (4, 3, 5, False),
-    "miopen_depthwise_convolution": (4, 3, 5, False),
-    "mkldnn_convolution": (4, 3, 5, False),
-    "cudnn_convolution_relu": (3, 4, 5, False),
-    "miopen_convolution_relu": (3, 4, 5, False),
-    "cudnn_convolution_add_relu": (5, 6, 7, False),
-    "cudnn_convolution_transpose": (4, 2, 5, True),
-    "miopen_convolution_transpose": (5, 3, 6, True),
-}
-"""Operator → positions of stride, padding, dilation and of whether it is transposed (or whether it is)."""
-CONVOLUTION_BACKWARD: dict[str, tuple[int, int, int, int | bool, int | tuple[bool, bool]]] = {
-    "convolution_backward": (0, 1, 2, 7, 10),
-    "convolution_backward_overrideable": (0, 1, 2, 6, 9),
-    "cudnn_convolution_backward_input": (1, 0, 2, False, (True, False)),
-    "cudnn_convolution_backward_weight": (1, 0, 2, False, (False, True)),
-}
-"""Operator → positions of the output's gradient, input, weight, of whether it is transposed, and of which gradients it
-computes (or these themselves).
-For the last two the positions are those of ``cudnn_convolution_backward`` around them (torch before 1.11), since they
-record no weight.
+CONVOLUTIONS = _positions("""
+# operator                     stride padding dilation transposed
+convolution                         3       4        5          6
+_convolution                        3       4        5          6
+convolution_overrideable            3       4        5          6
+cudnn_convolution                   3       2        4         no
+miopen_convolution                  4       3        5         no
+miopen_depthwise_convolution        4       3        5         no
+mkldnn_convolution                  4       3        5         no
+cudnn_convolution_relu              3       4        5         no
+miopen_convolution_relu             3       4        5         no
+cudnn_convolution_add_relu          5       6        7         no
+cudnn_convolution_transpose         4       2        5        yes
+miopen_convolution_transpose        5       3        6        yes
+""")
+CONVOLUTION_BACKWARD = _positions("""
+# operator                         gradient of output   input   weight   transposed   which gradients
+convolution_backward                                0       1        2            7                10
+convolution_backward_overrideable                   0       1        2            6                 9
+cudnn_convolution_backward_input                    1       0        2           no             input
+cudnn_convolution_backward_weight                   1       0        2           no            weight
+""")
+"""For the last two the positions are those of ``cudnn_convolution_backward`` around them (torch before 1.11), since
+they record no weight.
 """
 CONVOLUTION = "convolution"
 
@@ -226,33 +247,33 @@ def recorded_outputs(calls: list[tuple[str, Inputs]]) -> Outputs:
 
 # attention
 
-ATTENTION: dict[str, tuple[int, int, int | None, bool]] = {
-    "_scaled_dot_product_flash_attention": (0, 4, None, False),
-    "_scaled_dot_product_flash_attention_backward": (1, 11, 6, False),
-    "_scaled_dot_product_efficient_attention": (0, 6, None, False),
-    "_scaled_dot_product_efficient_attention_backward": (1, 11, None, False),
-    "_scaled_dot_product_cudnn_attention": (0, 6, None, False),
-    "_scaled_dot_product_cudnn_attention_backward": (1, 14, 9, False),
-    "_scaled_dot_product_flash_attention_for_cpu": (0, 4, None, False),
-    "_scaled_dot_product_flash_attention_for_cpu_backward": (1, 7, None, False),
-    "_scaled_dot_product_fused_attention_overrideable": (0, 5, None, False),
-    "_scaled_dot_product_fused_attention_overrideable_backward": (1, 13, 8, False),
-    "_flash_attention_forward": (0, 8, 3, True),
-    "_flash_attention_backward": (1, 11, 6, True),
-    "_efficient_attention_forward": (0, 9, 4, True),
-    "_efficient_attention_backward": (1, 14, 6, True),
-    "_cudnn_attention_forward": (0, 10, 4, False),
-    "_cudnn_attention_backward": (1, 14, 9, False),
-}
-"""Operator → positions of the query (key and value follow), of whether it is causal and of the offsets of sequences of
-several lengths; and whether positions come before heads."""
-WINDOWS = {
-    "_flash_attention_forward": (11, 12),
-    "_flash_attention_backward": (15, 16),
-    "_efficient_attention_forward": (13,),
-    "_efficient_attention_backward": (18,),
-}
-"""Operator → positions of the sizes of its attention window."""
+ATTENTION = _positions("""
+# operator                                                  query   causal   offsets   positions before heads
+_scaled_dot_product_flash_attention                             0        4         -                       no
+_scaled_dot_product_flash_attention_backward                    1       11         6                       no
+_scaled_dot_product_efficient_attention                         0        6         -                       no
+_scaled_dot_product_efficient_attention_backward                1       11         -                       no
+_scaled_dot_product_cudnn_attention                             0        6         -                       no
+_scaled_dot_product_cudnn_attention_backward                    1       14         9                       no
+_scaled_dot_product_flash_attention_for_cpu                     0        4         -                       no
+_scaled_dot_product_flash_attention_for_cpu_backward            1        7         -                       no
+_scaled_dot_product_fused_attention_overrideable                0        5         -                       no
+_scaled_dot_product_fused_attention_overrideable_backward       1       13         8                       no
+_flash_attention_forward                                        0        8         3                      yes
+_flash_attention_backward                                       1       11         6                      yes
+_efficient_attention_forward                                    0        9         4                      yes
+_efficient_attention_backward                                   1       14         6                      yes
+_cudnn_attention_forward                                        0       10         4                       no
+_cudnn_attention_backward                                       1       14         9                       no
+""")
+"""Key and value follow the query; offsets are those of sequences of several lengths."""
+WINDOWS = _positions("""
+# operator                     sizes of its attention window
+_flash_attention_forward       11 12
+_flash_attention_backward      15 16
+_efficient_attention_forward   13
+_efficient_attention_backward  18
+""")
 CAUSAL = {"False": False, "0": False, "True": True, "1": True}
 """Causal as a flag, or as efficient attention's kind of mask."""
 

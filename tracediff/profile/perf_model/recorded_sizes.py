@@ -19,35 +19,39 @@ from tracediff.ingest.model.trace import Trace
 
 Dims = tuple[int, ...]
 
-DTYPES = {
-    "double": ("float64", 8),
-    "float": ("float32", 4),
-    "c10::Half": ("float16", 2),
-    "c10::BFloat16": ("bfloat16", 2),
-    "c10::complex<double>": ("complex128", 16),
-    "c10::complex<float>": ("complex64", 8),
-    "bool": ("bool", 1),
-    "int": ("int32", 4),
-    "long int": ("int64", 8),
-    "long": ("int64", 8),
-    "long long": ("int64", 8),
-    "short int": ("int16", 2),
-    "short": ("int16", 2),
-    "signed char": ("int8", 1),
-    "unsigned char": ("uint8", 1),
-    "c10::Float8_e4m3fn": ("float8", 1),
-    "c10::Float8_e5m2": ("float8", 1),
-    "c10::Float8_e4m3fnuz": ("float8", 1),
-    "c10::Float8_e5m2fnuz": ("float8", 1),
+SPELLINGS = {
+    "float64": (8, "double", "float64"),
+    "float32": (4, "float", "float32"),
+    "float16": (2, "half", "c10::half", "float16"),
+    "bfloat16": (2, "bfloat16", "c10::bfloat16"),
+    "float8_e4m3fn": (1, "float8_e4m3fn", "c10::float8_e4m3fn"),
+    "float8_e5m2": (1, "float8_e5m2", "c10::float8_e5m2"),
+    "float8_e4m3fnuz": (1, "float8_e4m3fnuz", "c10::float8_e4m3fnuz"),
+    "float8_e5m2fnuz": (1, "float8_e5m2fnuz", "c10::float8_e5m2fnuz"),
+    "int8": (1, "char", "signed char", "int8"),
+    "uint8": (1, "byte", "unsigned char", "uint8"),
+    "int16": (2, "short", "short int", "int16"),
+    "int32": (4, "int", "int32"),
+    "int64": (8, "long", "long int", "long long", "int64"),
+    "bool": (1, "bool"),
+    "complex64": (8, "complexfloat", "c10::complex<float>"),
+    "complex128": (16, "complexdouble", "c10::complex<double>"),
 }
-"""The profiler's C++ names of element types → (dtype, bytes of an element)."""
+"""dtype → bytes of an element, and how the profiler and NCCL's metadata spell it, in lower case."""
+DTYPES = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in SPELLINGS.items() for spelling in spellings}
+
+
+def dtype_of(spelled: str) -> tuple[str, int] | None:
+    """(dtype, bytes of an element), None where it is not known."""
+    return DTYPES.get(spelled.lower())
 
 
 class Tensor(Struct, frozen=True):
     """A tensor as a call was given it.
 
     Attributes:
-        dims: its sizes. dtype: empty where not recorded. size: bytes of an element, None where not known.
+        dims: its sizes. dtype: empty where not recorded, one of all kinds of float8. size: bytes of an element, None
+            where not known.
         distinct: elements that differ in memory (expanded dimensions count once).
     """
 
@@ -78,7 +82,7 @@ class Inputs(Struct, frozen=True):
 
     def numbers(self, position: int) -> Dims | None:
         """A list of integers such as ``[2, 2]``; None where it was not recorded."""
-        numbers = _list(self.value(position))
+        numbers = read_list(self.value(position))
         return tuple(numbers) if numbers and all(isinstance(n, int) for n in numbers) else None
 
     def flags(self, position: int) -> tuple[bool, ...] | None:
@@ -91,16 +95,17 @@ def read_inputs(dims: str | None, types: str | None, strides: str | None = None,
     """The arguments from the texts of ``Input Dims``, ``Input type``, ``Input Strides`` and ``Concrete Inputs``; what
     is not a list is not recorded.
     """
-    type_names, steps = _list(types), _list(strides)
+    type_names, steps = read_list(types), read_list(strides)
     tensors = []
-    for position, sizes in enumerate(_list(dims)):
+    for position, sizes in enumerate(read_list(dims)):
         name = type_names[position] if position < len(type_names) else ""
         step = steps[position] if position < len(steps) else None
         tensors.append(_tensor(sizes, name if isinstance(name, str) else "", step))
-    return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in _list(values)))
+    return Inputs(tuple(tensors), tuple(v if isinstance(v, str) else "" for v in read_list(values)))
 
 
-def _list(text: str | None) -> list[Any]:
+def read_list(text: str | None) -> list[Any]:
+    """The JSON list that ``text`` is; empty if it is none."""
     try:
         decoded = msgspec.json.decode(text or "[]")
     except (msgspec.DecodeError, RecursionError):
@@ -115,13 +120,13 @@ def _tensor(sizes: Any, type_name: str, strides: Any) -> Tensor | None:
         or not all(isinstance(n, int) and 0 <= n < 1 << 48 for n in sizes)
     ):
         return None
-    dtype, size = DTYPES.get(type_name, ("", None))
+    dtype, size = dtype_of(type_name) or ("", None)
     if not sizes and not dtype:  # a scalar, a list or nothing is written as a tensor without dimensions
         return None
     has_strides = isinstance(strides, list) and len(strides) == len(sizes)
     return Tensor(
         tuple(sizes),
-        dtype,
+        dtype.partition("_")[0],
         size,
         prod(n for n, s in zip(sizes, strides, strict=True) if s != 0) if has_strides else prod(sizes),
     )
@@ -134,33 +139,8 @@ def times(dims: Iterable[int]) -> str:
 
 SENT, RECEIVED, DTYPE = "In msg nelems", "Out msg nelems", "dtype"
 """Arguments of communication kernels: elements of the input and the output, and what they are."""
-NCCL_DTYPES = {
-    "float32": (4, "float", "float32"),
-    "float64": (8, "double", "float64"),
-    "float16": (2, "half", "c10::half", "float16"),
-    "bfloat16": (2, "bfloat16", "c10::bfloat16"),
-    "int8": (1, "char", "signed char", "int8"),
-    "uint8": (1, "byte", "unsigned char", "uint8"),
-    "int16": (2, "short", "short int", "int16"),
-    "int32": (4, "int", "int32"),
-    "int64": (8, "long", "long int", "int64"),
-    "bool": (1, "bool"),
-    "float8_e4m3fn": (1, "float8_e4m3fn", "c10::float8_e4m3fn"),
-    "float8_e5m2": (1, "float8_e5m2", "c10::float8_e5m2"),
-    "complex64": (8, "complexfloat", "c10::complex<float>"),
-    "complex128": (16, "complexdouble", "c10::complex<double>"),
-}
-"""dtype → its bytes, and how NCCL's metadata and recorded inputs spell it, in lower case."""
-SPELLED = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in NCCL_DTYPES.items() for spelling in spellings}
-
-
 MOST = 1 << 50
 """Elements of one message beyond which they are taken for a recording error."""
-
-
-def message_dtype(spelled: str) -> tuple[str, int] | None:
-    """(dtype, bytes of an element), None where it is not known."""
-    return SPELLED.get(spelled.lower())
 
 
 def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
@@ -172,13 +152,14 @@ def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
             arguments where the kernel does not.
     """
     recorded = np.flatnonzero(records >= 0)
-    out = _bytes(trace, rows, cat.KERNEL)
-    out[recorded] = np.maximum(out[recorded], _bytes(trace, records[recorded], cat.CPU_OP))
+    out = _bytes(trace, rows)
+    out[recorded] = np.maximum(out[recorded], _bytes(trace, records[recorded]))
     return out
 
 
-def _bytes(trace: Trace, rows: Int64, category: int) -> Int64:
-    elements = np.maximum(*(trace.integer_column(name, (category,), 0)[rows] for name in (SENT, RECEIVED)))
-    codes, place = np.unique(trace.text_column(DTYPE, category)[rows], return_inverse=True)
-    sizes = [message_dtype(trace.texts[c]) if c >= 0 else None for c in codes.tolist()]
+def _bytes(trace: Trace, rows: Int64) -> Int64:
+    sent, received = (trace.integer_column(name, cat.KERNEL, cat.CPU_OP, missing=0)[rows] for name in (SENT, RECEIVED))
+    elements = np.maximum(sent, received)
+    codes, place = np.unique(trace.text_column(DTYPE, cat.KERNEL, cat.CPU_OP)[rows], return_inverse=True)
+    sizes = [dtype_of(trace.texts[c]) if c >= 0 else None for c in codes.tolist()]
     return np.clip(elements, 0, MOST) * np.array([size[1] if size else 0 for size in sizes], np.int64)[place]

@@ -13,17 +13,16 @@ from functools import lru_cache, partial
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined, grouped, ordinals
+from tracediff.arrays import Bools, Int64, combined, grouped, ordinals, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
 from tracediff.profile.model.profile import CallTable
-from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
+from tracediff.profile.placement.nesting import Lane, Lanes, nearest, nearest_around
 from tracediff.profile.placement.scopes import BACKWARD, PHASES, Paths, Scopes, of_forward, scopes_of, source_lines
 from tracediff.profile.placement.steps import Steps
 
@@ -67,24 +66,24 @@ class Calls(Struct, frozen=True):
         table: the nodes and their rows per step.
         node: int32[n] by position in the ops lane: for an operator its own node; for a wrapper or a runtime call the
             node of the operator or scope around it.
-        position: int32[events of the trace] position in the ops lane, −1 for others.
+        position: int32[rows of the trace + 1] position in the ops lane, −1 for others; the last is of no row.
         operator: bool[n] by position: whether it is an operator other than a wrapper.
     """
 
     table: CallTable
     node: Codes
     position: Codes
-    operator: NDArray[np.bool_]
+    operator: Bools
 
 
-def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes) -> Calls:
+def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
     """The call tree of the steps of ``trace``."""
-    ops = lanes["ops"]
+    ops = lanes.ops
     operator = (trace.category[ops.rows] == cat.CPU_OP) & ~trace.name_matches(is_wrapper, ops.rows)
     step = steps.positions_at(ops.start)
     in_step = operator & (step >= 0)
     around = nearest_around(ops, in_step)  # an operator that began before the step has no node to be below
-    scopes = scopes_of(trace, ops, lanes["annotations"])
+    scopes = scopes_of(trace, ops, lanes.annotations)
     scope, tree = _scope_nodes(ops, scopes)
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     number = partial(_number, ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree)
@@ -96,7 +95,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
             len(nodes["name"]),
         )
         node, nodes = number(apart=False)
-    line = source_lines(trace, ops, lanes["python"])
+    line = source_lines(trace, ops, lanes.python)
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
         is_caller = line == line[nearest(ops, ops.parent < 0)]
@@ -111,7 +110,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: dict[str, Lane], notes: Notes
     (s, c), (count, total, self_ns) = grouped(
         [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
     )
-    position = np.full(len(trace), -1, np.int32)
+    position = np.full(len(trace) + 1, -1, np.int32)
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
         CallTable(
@@ -150,15 +149,15 @@ def _add(nodes: Nodes, **columns: list[int]) -> int:
     return first
 
 
-def operators_around(ops: Lane, operator: NDArray[np.bool_]) -> tuple[Int64, Int64]:
+def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
     """(innermost, outermost) int64[n]: the scope of ``operator`` that each scope is or is in, −1 for none."""
     inner = nearest(ops, operator)
-    return inner, nearest(ops, operator & (np.append(inner, -1)[ops.parent] < 0))
+    return inner, nearest(ops, operator & (values_at(inner, ops.parent) < 0))
 
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
-    code, first = combined(scopes.phase.astype(np.int64), scopes.annotation, scopes.module)
+    code, first = combined(scopes.phase, scopes.annotation, scopes.module)
     nodes: Nodes = {name: [] for name in ("parent", "kind", "name", "shapes", "ordinal")}
     node_of_key: dict[tuple[int, int, int], int] = {}
 
@@ -191,7 +190,7 @@ def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: 
 
 def _number(
     ops: Lane,
-    counted: NDArray[np.bool_],
+    counted: Bools,
     *,
     around: Int64,
     scope: Int64,
@@ -207,12 +206,12 @@ def _number(
     node = scope.copy()
     name, shapes = label
     label_codes = np.full(len(ops.rows), -1, np.int32)
-    label_codes[counted] = combined(name[counted].astype(np.int64), shapes[counted].astype(np.int64))[0]
+    label_codes[counted] = combined(name[counted], shapes[counted])[0]
     level = np.flatnonzero(counted & (around < 0))
     reached = np.zeros(len(ops.rows), bool)
     while len(level):
         level = level[np.lexsort((level, ops.start[level]))]
-        root, label_of = around[level] < 0, label_codes[level].astype(np.int64)
+        root, label_of = around[level] < 0, label_codes[level]
         siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
         ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
         parent_node = np.where(root, scope[level], node[around[level]])

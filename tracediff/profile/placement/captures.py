@@ -14,15 +14,14 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import MISSING, Int64, group_rows
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Codes, Trace, texts
 from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, build_calls
-from tracediff.profile.placement.nesting import LANES, build_lane
+from tracediff.profile.placement.nesting import build_lanes
 from tracediff.profile.placement.steps import whole_file
 from tracediff.runtimes import ARGUMENT, is_capture_begin, is_captured_copy, is_launch
 
@@ -55,20 +54,17 @@ def captures_of(trace: Trace) -> list[Capture]:
     """The captured graphs in a capture trace, in order of time; empty if no launch in it is a captured one."""
     notes = Notes()
     steps = whole_file(trace)
-    calls = build_calls(
-        trace, steps, {name: build_lane(trace, categories, notes) for name, categories in LANES.items()}, notes
-    )
+    calls = build_calls(trace, steps, build_lanes(trace, notes), notes)
     begins = _begins(trace)
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
-    names, shapes = _names(trace, launches), _shapes(trace, launches)
-    paths = _Paths(trace, calls.table)
-    nodes = [paths.of(int(calls.node[calls.position[row]])) for row in launches.tolist()]
+    names, shapes = _names(trace, launches), launch_shapes(trace, launches)
+    paths = _paths(trace, calls.table, calls.node[calls.position[launches]])
     captures = []
-    for number in distinct(graph).tolist():
-        mine = np.flatnonzero(graph == number).tolist()
+    for group in group_rows(graph, np.arange(len(graph))):
+        mine = group.tolist()
         captures.append(
-            Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(nodes[i] for i in mine))
+            Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(paths[i] for i in mine))
         )
     return captures
 
@@ -77,8 +73,8 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
     rows = trace.complete(cat.CALLS)
     rows = rows[trace.name_matches(lambda name: is_launch(name) or is_captured_copy(name), rows)]
-    ran = trace.integer_column(ARGUMENT.correlation, cat.GPU)
-    correlation = trace.integer_column(ARGUMENT.correlation, cat.CALLS)[rows]
+    ran = trace.integer_column(ARGUMENT.correlation, *cat.GPU)
+    correlation = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)[rows]
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
     if len(begins):  # what runs before is not part of a graph
         rows = rows[trace.ts[rows] >= begins[0]]
@@ -92,60 +88,37 @@ def _begins(trace: Trace) -> Int64:
 
 
 def _names(trace: Trace, launches: Int64) -> list[str]:
-    kernel_names = [""] * len(launches)
-    for category in cat.CALLS:
-        codes = trace.text_column(KERNEL_ARGUMENT, category)[launches]
-        kernel_names = [
-            trace.texts[code] if code >= 0 else name for code, name in zip(codes.tolist(), kernel_names, strict=True)
-        ]
     is_copy = trace.name_matches(is_captured_copy, launches).tolist()
+    kernel_names = texts(trace, KERNEL_ARGUMENT, launches)
     return [COPY if copies else name for copies, name in zip(is_copy, kernel_names, strict=True)]
 
 
-def _shapes(trace: Trace, launches: Int64) -> list[str]:
-    """Grid and block of each launch, empty where not recorded."""
-    out = [""] * len(launches)
-    for category in cat.CALLS:
-        grid, block = (trace.text_column(a, category)[launches].tolist() for a in (ARGUMENT.grid, ARGUMENT.block))
-        out = [
-            shape_text(trace.texts[g], trace.texts[b]) if g >= 0 and b >= 0 else shape
-            for g, b, shape in zip(grid, block, out, strict=True)
-        ]
-    return out
+def launch_shapes(trace: Trace, rows: Int64) -> list[str]:
+    """Grid and block of each kernel or launch, whatever blanks they were written with; empty where not recorded."""
+    shapes = zip(*(texts(trace, argument, rows) for argument in (ARGUMENT.grid, ARGUMENT.block)), strict=True)
+    return ["".join(f"{grid}×{block}".split()) if grid and block else "" for grid, block in shapes]
 
 
-def shape_text(grid: str, block: str) -> str:
-    """Grid and block, whatever blanks they were written with."""
-    return "".join(f"{grid}×{block}".split())
+def _paths(trace: Trace, table: CallTable, nodes: Codes) -> list[CallPath]:
+    """The path of each of ``nodes`` of a capture's tree; each node's is made once."""
+    recorded_texts = (*trace.texts, "")  # the last is of no code
+    paths: dict[int, CallPath] = {-1: ()}
 
-
-class _Paths:
-    """Nodes of a capture's tree → their `CallPath`; each node's is made once."""
-
-    def __init__(self, trace: Trace, table: CallTable) -> None:
-        self._trace, self._table = trace, table
-        self._known: dict[int, CallPath] = {-1: ()}
-
-    def of(self, node: int) -> CallPath:
-        """The path of ``node``."""
-        todo = []
-        while node not in self._known:
-            todo.append(node)
-            node = int(self._table.parent[node])
-        for new in reversed(todo):
-            self._known[new] = self._below(self._known[node], new)
-            node = new
-        return self._known[node]
-
-    def _below(self, path: CallPath, node: int) -> CallPath:
-        table, trace = self._table, self._trace
+    def below(path: CallPath, node: int) -> CallPath:
         kind = int(table.kind[node])
         if kind == PHASE:  # the replay has its own
             return path
-        codes = (column[node] for column in (table.shapes, table.types, table.strides, table.line))
-        shapes, types, strides, line = (trace.texts[c] if c >= 0 else "" for c in codes)
-        own = (kind, trace.names[table.name[node]], shapes, types, strides, line, int(table.ordinal[node]))
-        return *path, own
+        recorded = (recorded_texts[column[node]] for column in (table.shapes, table.types, table.strides, table.line))
+        return *path, (kind, trace.names[table.name[node]], *recorded, int(table.ordinal[node]))
+
+    for node in nodes.tolist():
+        new = []
+        while node not in paths:
+            new.append(node)
+            node = int(table.parent[node])
+        for inner in reversed(new):
+            paths[inner] = below(paths[int(table.parent[inner])], inner)
+    return [paths[node] for node in nodes.tolist()]
 
 
 TEXTS = ("name", "str", "annotation")
@@ -161,7 +134,7 @@ def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
     """Position in ``rows``, of GPU events of graph replays → where their annotation places them; none without one."""
     if not len(rows):
         return {}
-    columns = {name: _texts(trace, name, rows) for name in GRAPH_ANNOTATIONS}
+    columns = {name: trace.text_column(name, *cat.GPU)[rows] for name in GRAPH_ANNOTATIONS}
     path_of_key: dict[tuple[int, ...], CallPath] = {}
     paths: dict[int, CallPath] = {}
     codes = np.stack(list(columns.values()))
@@ -171,12 +144,6 @@ def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
             path_of_key[key] = _path({n: trace.texts[c] if c >= 0 else "" for n, c in zip(columns, key, strict=True)})
         paths[position] = path_of_key[key]
     return paths
-
-
-def _texts(trace: Trace, argument: str, rows: Int64) -> Int64:
-    """int64[n] code of the argument of each event, −1 where it has none."""
-    codes: Int64 = np.stack([trace.text_column(argument, category)[rows] for category in cat.GPU]).max(axis=0)
-    return codes
 
 
 def _listed(text: str) -> dict[str, str]:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, distinct
+from tracediff.arrays import MISSING, Int64, distinct, last_equal, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.placement.steps import NO_STEP, Steps
-from tracediff.runtimes import ARGUMENT, is_launch
+from tracediff.runtimes import ARGUMENT, is_communication, is_launch
 
 NOT_RECORDED = "gpu-not-recorded"
 """Code of the health note on a file whose launches have no GPU event."""
+COMPUTES, COMMUNICATES, COPIES = range(3)
 SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
@@ -26,8 +26,9 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
     Attributes:
         rows: int64[g] rows of the trace.
         start, end: int64[g] in ns.
-        device: int64[g], MISSING where not recorded.
+        device, stream: int64[g] numbers, MISSING where not recorded.
         launch: int64[g] row of the launching call, −1 where spilled.
+        state: int64[g] whether it COMPUTES, COMMUNICATES or COPIES; positions in `step_states.STATES`.
         step: int64[g] step position of the launch; NO_STEP outside every step, SPILLED without a launch. All events are
             in the step of a file that counts as one.
     """
@@ -36,7 +37,9 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
     start: Int64
     end: Int64
     device: Int64
+    stream: Int64
     launch: Int64
+    state: Int64
     step: Int64
 
     @property
@@ -61,38 +64,31 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     notes.add(
         "spilled-kernels",
         "GPU events have no launch in the file (launched before the recording, or the launch is missing)",
-        int((step == SPILLED).sum()),
+        np.count_nonzero(step == SPILLED),
     )
     if not len(rows):
         calls = trace.complete(cat.CALLS)
-        launches = int(trace.name_matches(is_launch, calls).sum())
+        launches = trace.name_matches(is_launch, calls).sum()
         notes.add(NOT_RECORDED, "launches have no GPU event in the file: GPU activity was not recorded", launches)
-    notes.add("outside-steps", "GPU events were launched outside every step", int((step == NO_STEP).sum()))
-    device = trace.integer_column(ARGUMENT.device, cat.GPU)[rows]
+    notes.add("outside-steps", "GPU events were launched outside every step", np.count_nonzero(step == NO_STEP))
+    device, stream = (trace.integer_column(number, *cat.GPU)[rows] for number in (ARGUMENT.device, ARGUMENT.stream))
     start, end = trace.spans(rows)
-    return GpuEvents(rows=rows, start=start, end=end, device=device, launch=launch, step=step)
+    state = np.where(trace.name_matches(is_communication, rows), COMMUNICATES, COMPUTES)
+    state[trace.category[rows] != cat.KERNEL] = COPIES
+    return GpuEvents(
+        rows=rows, start=start, end=end, device=device, stream=stream, launch=launch, state=state, step=step
+    )
 
 
 def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     """int64[g]: the row of the call, or operator where no call is recorded, with the same correlation; of several the
     latest to start.
     """
-    calls, correlations = (
-        np.concatenate(c) for c in zip(*(trace.integer(k, ARGUMENT.correlation) for k in cat.OPS), strict=True)
-    )
-    has_duration = trace.dur[calls] >= 0
-    calls, correlations = calls[has_duration], correlations[has_duration]
-    order = np.lexsort((trace.dur[calls], trace.ts[calls], correlations))
-    calls, correlations = calls[order], correlations[order]
-    gpu_correlations = trace.integer_column(ARGUMENT.correlation, cat.GPU)[gpu_rows]
-    out = np.full(len(gpu_rows), -1, np.int64)
-    if not len(calls):
-        return out
-    position = np.searchsorted(correlations, gpu_correlations, side="right") - 1
-    has_launch = (
-        (position >= 0) & (correlations[np.maximum(position, 0)] == gpu_correlations) & (gpu_correlations != MISSING)
-    )
-    out[has_launch] = calls[position[has_launch]]
+    correlation = trace.integer_column(ARGUMENT.correlation, *cat.OPS, *cat.GPU)
+    calls = trace.complete(cat.OPS)
+    calls = calls[correlation[calls] != MISSING]
+    calls = calls[np.lexsort((trace.category[calls], trace.dur[calls], trace.ts[calls], correlation[calls]))]
+    correlations, gpu_correlations = correlation[calls], correlation[gpu_rows]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], gpu_correlations)
-    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", int(twins.sum()))
-    return out
+    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", twins.sum())
+    return values_at(calls, last_equal(correlations, gpu_correlations))

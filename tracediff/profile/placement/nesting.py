@@ -4,20 +4,17 @@ scope at each instant, on one thread or on several taken as one.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Int64, cut, distinct
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, concatenated, cut, distinct, group_rows, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 
-LANES = {"ops": cat.OPS, "annotations": (cat.ANNOTATION,), "python": (cat.PYTHON,)}
 BLOCK = 1 << 16
 
 
@@ -38,23 +35,33 @@ class Lane(Struct, frozen=True, kw_only=True):
     start: Int64
     end: Int64
     parent: Int64
-    depth: NDArray[Any]
+    depth: AnyArray
     self_ns: Int64
+
+
+class Lanes(NamedTuple):
+    """The lanes of one file: operators and calls, annotations, Python functions."""
+
+    ops: Lane
+    annotations: Lane
+    python: Lane
 
 
 EMPTY = Lane(**{name: np.zeros(0, np.int64) for name in Lane.__struct_fields__})
 
 
-def thread_number(identity: int | str | None) -> int | None:
-    """The number that the id of a process or thread is or spells; None for any other."""
+def id_order(identity: int | str | None) -> tuple[bool, int, str]:
+    """The place of the id of a process or thread in order: ids that are or spell a number by that, then others."""
+    number = identity
     if isinstance(identity, str):
-        return int(identity) if identity.isdecimal() and len(identity) <= 18 else None
-    return identity
+        number = int(identity) if identity.isdecimal() and len(identity) <= 18 else None
+    return number is None, int(number or 0), str(identity)
 
 
-def build_lane(trace: Trace, categories: tuple[int, ...], notes: Notes) -> Lane:
-    """The lane made of the complete events of ``categories``."""
-    return lane_of(trace, trace.complete(categories), notes)
+def build_lanes(trace: Trace, notes: Notes) -> Lanes:
+    """The lanes of the complete events of ``trace``."""
+    lanes = (lane_of(trace, trace.complete(kind), notes) for kind in (cat.OPS, (cat.ANNOTATION,), (cat.PYTHON,)))
+    return Lanes(*lanes)
 
 
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
@@ -69,10 +76,10 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
         notes.add(
             "deep-scopes",
             f"scopes that are nested deeper than {bounds.SCOPES} count in the self time of the scope around them",
-            int((~is_included).sum()),
+            np.count_nonzero(~is_included),
         )
         place = np.cumsum(is_included) - 1
-        parent = np.where(parent[is_included] >= 0, place[parent[is_included]], -1)
+        parent = values_at(place, parent[is_included])
         rows, thread, start, recorded, end, depth = (
             x[is_included] for x in (rows, thread, start, recorded, end, depth)
         )
@@ -80,7 +87,7 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     notes.add(
         "overlapping-scopes",
         "scopes end after the scope around them; the time after its end counts in no self time",
-        int(cut.sum()),
+        cut.sum(),
     )
     self_ns, depth = end - start, depth.astype(np.int16)  # narrow numbers are sorted in linear time
     inner = parent >= 0
@@ -102,28 +109,28 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     place = np.cumsum(is_open) - 1
     columns = {name: getattr(lane, name)[is_open] for name in Lane.__struct_fields__}
     parent = columns.pop("parent")
-    return Lane(**columns, parent=np.where(parent >= 0, place[parent], -1))
+    return Lane(**columns, parent=values_at(place, parent))
 
 
-def nearest(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
+def nearest(lane: Lane, mask: Bools) -> Int64:
     """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is or is in, −1 for none."""
     place = np.where(mask, np.arange(len(mask)), lane.parent)
     while True:  # each round looks twice as far
-        further = np.append(place, -1)[place]
+        further = values_at(place, place)
         if np.array_equal(further, place):
             return place
         place = further
 
 
-def nearest_around(lane: Lane, mask: NDArray[np.bool_]) -> Int64:
+def nearest_around(lane: Lane, mask: Bools) -> Int64:
     """int64[n]: position of the innermost scope of ``mask`` (bool[n]) that each scope is in, −1 for none."""
-    return np.append(nearest(lane, mask), -1)[lane.parent]
+    return values_at(nearest(lane, mask), lane.parent)
 
 
 def by_depth(lane: Lane) -> list[Int64]:
     """The positions in ``lane`` at each depth, from the roots on."""
     order = np.argsort(lane.depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(lane.depth[order])) + 1) if len(order) else []
+    return group_rows(lane.depth[order], order)
 
 
 def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64]:
@@ -141,7 +148,7 @@ def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64
         some = rows[ties]
         recorded = np.full(len(some), MISSING, np.int64)
         for name in ("External id", "Ev Idx", "Python id"):
-            recorded = np.where(recorded == MISSING, trace.integer_column(name, cat.HOST)[some], recorded)
+            recorded = np.where(recorded == MISSING, trace.integer_column(name, *cat.HOST)[some], recorded)
         by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[some]]
         keys = (by_name, recorded, trace.category[some], -trace.dur[some], trace.ts[some], thread[ties])
         rows[ties] = some[np.lexsort(keys)]
@@ -252,7 +259,7 @@ class Painting(Struct, frozen=True):
 NOTHING = Painting(np.array([ALWAYS], np.int64), np.array([-1], np.int64))
 
 
-def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
+def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:
     """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
     of its children: per scope they add up to its self time.
     """
@@ -262,8 +269,7 @@ def pieces(lane: Lane, mask: NDArray[np.bool_] | None = None) -> Pieces:
     scopes = np.arange(len(lane.rows))
     if mask is not None:
         inner, scopes = inner[mask[lane.parent[inner]]], np.flatnonzero(mask)
-    before, after = _before(lane, inner), _after(lane, inner, scopes)
-    start, end, position = (np.concatenate(c) for c in zip(before, after, strict=True))
+    start, end, position = concatenated((_before(lane, inner), _after(lane, inner, scopes)))
     return start, end, position
 
 

@@ -14,15 +14,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, group_rows
+from tracediff.arrays import Int64, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import Calls
-from tracediff.profile.placement.captures import COPY, CallPath, Capture, PathNode, annotated_paths, shape_text
+from tracediff.profile.placement.captures import COPY, CallPath, Capture, PathNode, annotated_paths, launch_shapes
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.runtimes import ARGUMENT, is_graph_launch
+from tracediff.runtimes import is_graph_launch
 
 CODE = "graph-capture"
 ANNOTATED = "graph-annotations"
@@ -80,11 +80,7 @@ def _captured_paths(
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
-        paths |= {
-            event: capture.paths[place]
-            for event, place in zip(events.tolist(), places.tolist(), strict=True)
-            if place >= 0
-        }
+        paths |= {event: capture.paths[place] for event, place in tuples(events, places) if place >= 0}
     for message, count in counts_of_methods.items():
         notes.add(CODE, f"{KERNELS} {message}", count)
     return paths
@@ -99,15 +95,9 @@ def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
 
 
 def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
-    grid, block = (trace.text_column(a, cat.KERNEL)[rows].tolist() for a in (ARGUMENT.grid, ARGUMENT.block))
     is_kernel = (trace.category[rows] == cat.KERNEL).tolist()
-    return tuple(
-        (
-            trace.names[name] if kernel else COPY,
-            shape_text(trace.texts[g], trace.texts[b]) if kernel and g >= 0 and b >= 0 else "",
-        )
-        for name, kernel, g, b in zip(trace.name[rows].tolist(), is_kernel, grid, block, strict=True)
-    )
+    events = zip(trace.names_of(rows), launch_shapes(trace, rows), is_kernel, strict=True)
+    return tuple((name, shape) if kernel else (COPY, "") for name, shape, kernel in events)
 
 
 def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:

@@ -11,11 +11,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, distinct
+from tracediff.arrays import MISSING, Int64, combined, distinct, group_rows, last_equal, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
-from tracediff.ingest.model.times import MISSING
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
 from tracediff.profile.placement.nesting import Lane, by_depth, lane_of, nearest
@@ -81,8 +80,8 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
 
     phase = _phases(trace, ops, annotations)
     starts, threads = ops.start, ops.thread
-    module = np.append(module_of, -1)[enclosing(modules, threads, starts)]
-    annotation = np.append(user_of, -1)[enclosing(users, threads, starts)]
+    module = values_at(module_of, enclosing(modules, threads, starts))
+    annotation = values_at(user_of, enclosing(users, threads, starts))
     if len(modules.rows):
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = of_forward(trace, ops, phase, module)[backward]
@@ -102,15 +101,9 @@ def module_lane(trace: Trace) -> Lane:
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
     """int64[m]: position in ``lane`` of the innermost scope of the thread that is open at each time, −1 for none."""
     out = np.full(len(time), -1, np.int64)
-    borders = (
-        np.concatenate(([0], np.flatnonzero(np.diff(lane.thread)) + 1, [len(lane.rows)]))
-        if len(lane.rows)
-        else np.zeros(1, np.int64)
-    )
-    for first, last in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
-        mine = np.flatnonzero(thread == lane.thread[first])
-        position = first - 1 + np.searchsorted(lane.start[first:last], time[mine], side="right")
-        position[position < first] = -1
+    for scopes in group_rows(lane.thread, np.arange(len(lane.rows))):
+        mine = np.flatnonzero(thread == lane.thread[scopes[0]])
+        position = np.append(-1, scopes)[np.searchsorted(lane.start[scopes], time[mine], side="right")]
         while True:
             over = (position >= 0) & (lane.end[position] <= time[mine])
             if not over.any():
@@ -133,9 +126,9 @@ def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     node = np.full(len(lane.rows), -1, np.int64)
     parents: list[int] = []
     names: list[int] = []
-    name = trace.name[lane.rows].astype(np.int64)
+    name = trace.name[lane.rows]
     for positions in by_depth(lane):
-        parent_node = np.append(node, -1)[lane.parent[positions]]
+        parent_node = values_at(node, lane.parent[positions])
         code, first = combined(parent_node, name[positions])
         node[positions] = len(parents) + code
         parents += parent_node[first].tolist()
@@ -149,7 +142,7 @@ def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
     for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
-        around = np.append(nearest(annotations, trace.name_matches(pattern.search, annotations.rows)), -1)[scope]
+        around = values_at(nearest(annotations, trace.name_matches(pattern.search, annotations.rows)), scope)
         phases[(around >= 0) & (phases < 0)] = phase
     phase_of_op = inherited(ops, phases, -1)
     alone = (phase_of_op < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
@@ -164,21 +157,11 @@ def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) 
     Operators that record no gradient carry the number of the next that does, so that the latest of one number is the
     one meant.
     """
-    sequence = trace.integer_column("Sequence number", (cat.CPU_OP,))[ops.rows]
+    sequence = trace.integer_column("Sequence number", cat.CPU_OP)[ops.rows]
     numbered = np.flatnonzero((sequence != MISSING) & (sequence >= 0) & (phase != BACKWARD))
     numbered = numbered[np.lexsort((ops.start[numbered], sequence[numbered]))]
-    forward_sequence = sequence[numbered]
     backward_sequence = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
-    out = np.full(len(ops.rows), -1, np.int64)
-    if len(forward_sequence):
-        position = np.searchsorted(forward_sequence, backward_sequence, side="right") - 1
-        has_forward = (
-            (position >= 0)
-            & (forward_sequence[np.maximum(position, 0)] == backward_sequence)
-            & (backward_sequence != MISSING)
-        )
-        out[has_forward] = values[numbered[position[has_forward]]]
-    return out
+    return values_at(values[numbered], last_equal(sequence[numbered], backward_sequence))
 
 
 CODE = late(r"\.py\(\d+\)")
@@ -193,7 +176,7 @@ def outside_torch(trace: Trace, python: Lane, others: Collection[str] = ()) -> I
     is_outside = [bool(CODE.search(name)) and name not in inside for name in trace.names]
     outside = np.array(is_outside, bool)[trace.name[python.rows]]
     rows = np.full(len(trace) + 1, -1, np.int64)
-    rows[python.rows] = np.append(python.rows, -1)[nearest(python, outside)]
+    rows[python.rows] = values_at(python.rows, nearest(python, outside))
     return rows
 
 
@@ -211,7 +194,7 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
     out = np.full(len(ops.rows), -1, np.int64)
     if len(python.rows):
         around = enclosing(python, ops.thread, ops.start)
-        caller = outside_torch(trace, python)[np.where(around >= 0, python.rows[around], -1)]
+        caller = outside_torch(trace, python)[values_at(python.rows, around)]
         with_caller = np.flatnonzero(caller >= 0)
         codes, name = np.unique(trace.name[caller[with_caller]], return_inverse=True)
         numbers = [lines.setdefault(trace.names[code], len(lines)) for code in codes.tolist()]
@@ -221,13 +204,11 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
         codes = distinct(stack[stack >= 0])
         lines_of_code = [innermost_line(trace.texts[code]) for code in codes.tolist()]
         numbers = [lines.setdefault(frame, len(lines)) if frame else -1 for frame in lines_of_code]
-        own = np.append(np.array(numbers, np.int64), -1)[
-            np.where(stack >= 0, np.searchsorted(codes, stack), len(codes))
-        ]
+        own = values_at(np.array(numbers, np.int64), np.where(stack >= 0, np.searchsorted(codes, stack), len(codes)))
         out = np.where(own >= 0, own, out)
     if not lines:
         return out
     texts = {text: code for code, text in enumerate(trace.texts)}
     codes_of = np.array([texts.setdefault(line, len(texts)) for line in lines], np.int64)
     trace.texts = list(texts)
-    return np.where(out >= 0, codes_of[out], -1)
+    return values_at(codes_of, out)

@@ -88,7 +88,7 @@ def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     rows = np.flatnonzero(np.isin(trace.name, list(number_of_name)) & trace.is_of(host) & (trace.dur >= 0))
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     number = np.array([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
-    notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", int((number < 0).sum()))
+    notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", np.count_nonzero(number < 0))
     rows, number = rows[number >= 0], number[number >= 0]
     _, first = np.unique(number, return_index=True)
     first.sort()
@@ -103,7 +103,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
     rows = rows[trace.name_matches(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
-        raise TracediffError(str(trace.file), f"no annotation matches the step marker {quoted(marker)}", remedy)
+        raise TracediffError(trace.file, f"no annotation matches the step marker {quoted(marker)}", remedy)
     rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
 
@@ -122,9 +122,9 @@ def whole_file(trace: Trace) -> Steps:
     if not len(rows):
         if unread := unread_devices(trace.notes):
             problem = f"contains only events of devices that are not supported yet ({shortened(unread)})"
-            raise NotATrace(str(trace.file), problem, "record the host's side, too, with ProfilerActivity.CPU")
+            raise NotATrace(trace.file, problem, "record the host's side, too, with ProfilerActivity.CPU")
         remedy = "record it with ProfilerActivity.CPU, and with CUDA if there is a GPU"
-        raise NotATrace(str(trace.file), "contains no operator, call, annotation or GPU event", remedy)
+        raise NotATrace(trace.file, "contains no operator, call, annotation or GPU event", remedy)
     starts, ends = trace.spans(rows)
     start, end = starts.min(), ends.max()
     return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)

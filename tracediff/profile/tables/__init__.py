@@ -57,8 +57,8 @@ def table_schema(name: str) -> TableSchema:
 
 
 def _file_table(name: str) -> FileTable:
-    table: FileTable = import_module(f"tracediff.profile.tables.{MODULES[name]}").TABLES[name]
-    return table
+    tables: tuple[FileTable, ...] = import_module(f"tracediff.profile.tables.{MODULES[name]}").TABLES
+    return next(table for table in tables if table[0].name == name)
 
 
 def table_names(requested: Collection[str]) -> tuple[str, ...]:

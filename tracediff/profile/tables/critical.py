@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, cut, distinct, union
+from tracediff.arrays import Int64, concatenated, cut, distinct, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
@@ -17,10 +17,10 @@ from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Pieces, pieces
 from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
-from tracediff.runtimes import ARGUMENT, is_communication
+from tracediff.runtimes import ARGUMENT
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
-COMPUTE, COMM, COPY, QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(len(KINDS))
+QUEUE, OP, CALL, PYTHON, UNEXPLAINED = range(KINDS.index("queue"), len(KINDS))
 NOT_IN_FILE, NOT_RECORDED = "launch not in the file", "nothing recorded"
 
 CRITICAL = TableSchema(
@@ -60,38 +60,31 @@ class Labels(Struct, frozen=True):
 
 def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
-    of_ops = pieces(context.lanes["ops"])
+    of_ops = pieces(context.lanes.ops)
     path = critical_path(context)
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     labels = _labels(context.trace, context.gpu, texts)
     critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))
-    step, label, ns = (np.concatenate(c) for c in zip(*critical, *total, strict=True))
+    step, label, ns = concatenated([*critical, *total])
     on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
     keys = [(label // len(texts), KINDS), (label % len(texts), texts)]
-    return summed(step, keys, [np.where(on_path, ns, 0), np.where(on_path, 0, ns)])
+    return summed(step, keys, [ns * on_path, ns * ~on_path])
 
 
 def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
     size, code = len(texts), {text: k for k, text in enumerate(texts)}
     name = np.array([code[match_name(n)] for n in trace.names], np.int64)[trace.name]
-    rows = np.append(_kinds(trace) * size + name, PYTHON * size + code[NOT_RECORDED])
+    rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + code[NOT_RECORDED])
     launch_label = np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
     return Labels(rows[gpu.rows], QUEUE * size + launch_label, rows, UNEXPLAINED * size + code[NOT_IN_FILE])
 
 
-def _kinds(trace: Trace) -> Int64:
+def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
     """int64[n] index into KINDS of each event; events other than operators, calls and GPU events count as Python."""
     kind = np.full(len(trace.categories), PYTHON, np.int64)
-    for category, code in (
-        (cat.CPU_OP, OP),
-        *((calls, CALL) for calls in cat.CALLS),
-        (cat.KERNEL, COMPUTE),
-        (cat.MEMCPY, COPY),
-        (cat.MEMSET, COPY),
-    ):
-        kind[category] = code
+    kind[cat.CPU_OP], kind[list(cat.CALLS)] = OP, CALL
     kinds = kind[trace.category]
-    kinds[(trace.category == cat.KERNEL) & trace.name_matches(is_communication)] = COMM
+    kinds[gpu.rows] = gpu.state
     return kinds
 
 
@@ -102,15 +95,15 @@ def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
         spans = np.flatnonzero(path.what == what)
         yield path.step[spans], label[path.owner[spans]], ns[spans]
     yield _unexplained(path, labels)
-    on_host = path.on_host(np.arange(len(path.what)))
-    yield path.step[on_host.span], labels.rows[on_host.row], on_host.ns
+    span, row, _, ns = path.on_host(np.arange(len(path.what)))
+    yield path.step[span], labels.rows[row], ns
 
 
 def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
     """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
     operators and calls on every thread; Python time of the host taken as one thread.
     """
-    gpu, ops, edges = context.gpu, context.lanes["ops"], context.completions
+    gpu, ops, edges = context.gpu, context.lanes.ops, context.completions
     whole = path.outside_ops
     idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
     start, end, position = of_ops
@@ -135,4 +128,4 @@ def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Part
     return step, label[which], high - low
 
 
-TABLES: dict[str, FileTable] = {CRITICAL.name: (CRITICAL, critical_rows)}
+TABLES: tuple[FileTable, ...] = ((CRITICAL, critical_rows),)

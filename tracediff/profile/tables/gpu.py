@@ -9,16 +9,27 @@ from itertools import pairwise
 
 import numpy as np
 
-from tracediff.arrays import Int64, Intervals, busy_ns, combined, distinct, edges_of, numbered_texts, sums, union
+from tracediff.arrays import (
+    MISSING,
+    Int64,
+    Intervals,
+    busy_ns,
+    combined,
+    concatenated,
+    distinct,
+    edges_of,
+    numbered_texts,
+    sums,
+    union,
+)
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
 from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, step_account
 from tracediff.profile.model.profile import TableRows
-from tracediff.profile.placement.gpu_events import GpuEvents, gpu_names
+from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
 from tracediff.profile.tables.schema import Amounts, Column, FileTable, Rate, TableSchema, summed
-from tracediff.runtimes import ARGUMENT, copy_direction, is_communication, is_host_collective, is_memset
+from tracediff.runtimes import ARGUMENT, copy_direction, is_host_collective, is_memset
 
 LAUNCHES = TableSchema(
     "launches",
@@ -51,7 +62,7 @@ def launch_rows(context: Context) -> TableRows:
     first[np.unique(launch, return_index=True)[1]] = True
     took, ran = trace.dur[launch], gpu.ns[launched]
     waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
-    columns = [np.where(first, took, 0), first, waited, ran, 1, ran < took]
+    columns = [took * first, first, waited, ran, 1, ran < took]
     return summed(gpu.step[launched], [(trace.name[launch], trace.names)], columns)
 
 
@@ -77,15 +88,14 @@ STREAMS = TableSchema(
 def stream_rows(context: Context) -> TableRows:
     """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
-    stream = context.trace.integer_column(ARGUMENT.stream, cat.GPU)[gpu.rows]
     launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
     gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
     for device, gpu_name in gpu_names(gpu).items():
         on_device = np.flatnonzero(gpu.device == device)
         running = union(gpu.start[on_device], gpu.end[on_device])
         each = {
-            str(s) if s != MISSING else "unknown": on_device[stream[on_device] == s]
-            for s in distinct(stream[on_device]).tolist()
+            str(s) if s != MISSING else "unknown": on_device[gpu.stream[on_device] == s]
+            for s in distinct(gpu.stream[on_device]).tolist()
         }
         for name, which in {ALL_STREAMS: on_device, **each}.items():
             gpus.append(gpu_name)
@@ -108,12 +118,9 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
     )  # since when nothing of the stream runs
     waits_from = np.minimum(np.maximum(launched[which], free), start)
     queued_ns = running.length_before(start) - running.length_before(waits_from)
-    out = np.zeros((steps, 4), np.int64)
-    out[:, 0] = busy_ns(start, end, step, steps)
-    in_step = step >= 0
-    for column, values in ((1, end - start), (2, queued_ns), (3, np.ones(len(which), np.int64))):
-        np.add.at(out[:, column], step[in_step], values[in_step])
-    return out
+    in_step = np.flatnonzero(step >= 0)
+    amounts = (values[in_step] for values in (end - start, queued_ns, np.ones_like(step)))
+    return np.stack((busy_ns(start, end, step, steps), *(sums(step[in_step], a, steps) for a in amounts)), axis=1)
 
 
 WAITS = ("busy", "launch", "data", "host", "peer")
@@ -143,9 +150,7 @@ def gap_rows(context: Context) -> TableRows:
     gpus = gpu_names(context.gpu)
     parts = [_of_gpu(context, _only(context.gpu, device)) for device in gpus]
     place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
-    step, waits, state, length, gaps = (
-        (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (np.zeros(0, np.int64),) * 5
-    )
+    step, waits, state, length, gaps = concatenated([(context.gpu.step[:0],) * 5, *parts])
     return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
 
 
@@ -186,16 +191,15 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     lasting = np.flatnonzero(gpu.end > gpu.start)
     lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
     start, launch = gpu.start[lasting], gpu.launch[lasting]
-    speaks = np.flatnonzero(context.trace.name_matches(is_communication, gpu.rows[lasting]) & (launch >= 0))
-    idle_since = np.maximum.accumulate(gpu.end[lasting])[np.searchsorted(start, start[speaks], side="left") - 1]
-    idle_since[np.searchsorted(start, start[speaks], side="left") == 0] = context.completions[0]
-    launched = (context.trace.ts + np.maximum(context.trace.dur, 0))[launch[speaks]]
-    return union(np.maximum(launched, idle_since), start[speaks])
+    speaks = np.flatnonzero((gpu.state[lasting] == COMMUNICATES) & (launch >= 0))
+    earlier = np.searchsorted(start, start[speaks], side="left")
+    idle_since = np.append(context.completions[0], np.maximum.accumulate(gpu.end[lasting]))[earlier]
+    return union(np.maximum(context.trace.spans(launch[speaks])[1], idle_since), start[speaks])
 
 
 def _on_host(context: Context) -> Intervals:
     """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
-    trace, rows = context.trace, context.lanes["annotations"].rows
+    trace, rows = context.trace, context.lanes.annotations.rows
     some = rows[trace.name_matches(is_host_collective, rows)]
     return union(*trace.spans(some))
 
@@ -256,7 +260,7 @@ def copy_rows(context: Context) -> TableRows:
     copies = np.flatnonzero(trace.category[gpu.rows] != cat.KERNEL)
     rows = gpu.rows[copies]
     name = trace.name[rows]
-    size = trace.integer_column(ARGUMENT.size, (cat.MEMCPY, cat.MEMSET), 0)[rows]
+    size = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[rows]
     keys = [(name, lambda code: _direction(trace.names[code])), (name, lambda code: _memory(trace.names[code]))]
     return summed(gpu.step[copies], keys, [gpu.ns[copies], 1, size])
 
@@ -323,19 +327,19 @@ def collective_rows(context: Context) -> TableRows:
         operations.exposed,
         took - operations.exposed,
         1,
-        np.where(has_size, operations.size, 0),
-        np.where(has_size, took, 0),
+        operations.size * has_size,
+        took * has_size,
         bus,
-        np.where(has_bus, took, 0),
+        took * has_bus,
     ]
     return summed(operations.step, [*keys, numbered_texts(size_labels(operations.size))], columns)
 
 
-TABLES: dict[str, FileTable] = {
-    LAUNCHES.name: (LAUNCHES, launch_rows),
-    STREAMS.name: (STREAMS, stream_rows),
-    GAPS.name: (GAPS, gap_rows),
-    KERNEL_SIZES.name: (KERNEL_SIZES, kernel_size_rows),
-    COPIES.name: (COPIES, copy_rows),
-    COLLECTIVES.name: (COLLECTIVES, collective_rows),
-}
+TABLES: tuple[FileTable, ...] = (
+    (LAUNCHES, launch_rows),
+    (STREAMS, stream_rows),
+    (GAPS, gap_rows),
+    (KERNEL_SIZES, kernel_size_rows),
+    (COPIES, copy_rows),
+    (COLLECTIVES, collective_rows),
+)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Int64, Intervals, combined, cut, grouped
+from tracediff.arrays import Bools, Int64, Intervals, combined, cut, grouped, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -26,12 +26,11 @@ from tracediff.profile.placement.nesting import (
     painted,
     pieces,
 )
-from tracediff.profile.placement.scopes import enclosing, module_lane, outside_torch, paths_of
+from tracediff.profile.placement.scopes import LOADER_SCOPE, enclosing, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
 from tracediff.runtimes import is_synchronising
 
-RowMask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
 
 IDLE = TableSchema(
@@ -59,7 +58,7 @@ def idle_rows(context: Context) -> TableRows:
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
     caller = np.where(
         _on_thread(context, own)[row],
-        outside_torch(context.trace, context.lanes["python"])[python.rows_at(low)],
+        outside_torch(context.trace, context.lanes.python)[python.rows_at(low)],
         -1,
     )
     caller[caller == row] = -1
@@ -73,10 +72,10 @@ def idle_rows(context: Context) -> TableRows:
     return summed(step, keys, [high - low])
 
 
-def _on_thread(context: Context, thread: int) -> RowMask:
+def _on_thread(context: Context, thread: int) -> Bools:
     """bool[rows of the trace + 1]: whether Python or an operator or call of ``thread``; the last is of no row."""
     is_on_thread = np.zeros(len(context.trace) + 1, bool)
-    for lane in (context.lanes["ops"], context.lanes["python"]):
+    for lane in (context.lanes.ops, context.lanes.python):
         is_on_thread[lane.rows[lane.thread == thread]] = True
     return is_on_thread
 
@@ -85,7 +84,7 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     """The row that says best what the host does at each instant, the Python function on the thread of the steps, and
     that thread.
     """
-    ops, python, annotations = (context.lanes[name] for name in ("ops", "python", "annotations"))
+    ops, annotations, python = context.lanes
     threads = thread_order(context.trace, context.steps, ops)
     is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
     own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
@@ -98,7 +97,7 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     return overlaid(host, _innermost_in(annotations, pieces(annotations), is_annotation)), functions, own
 
 
-def _innermost_in(lane: Lane, of_lane: Pieces, mask: RowMask) -> Painting:
+def _innermost_in(lane: Lane, of_lane: Pieces, mask: Bools) -> Painting:
     """The innermost of the scopes of ``mask`` in ``lane``, which are of one thread; ``of_lane`` are its pieces."""
     begin, end, position = of_lane
     some = np.flatnonzero(mask[position])
@@ -107,8 +106,8 @@ def _innermost_in(lane: Lane, of_lane: Pieces, mask: RowMask) -> Painting:
 
 def _idle_kind(context: Context, row: Int64) -> Int64:
     kinds = np.full(len(context.trace) + 1, IDLE_KINDS.index("nothing recorded"), np.int64)
-    for kind, lane in zip(IDLE_KINDS, ("ops", "python", "annotations"), strict=False):
-        kinds[context.lanes[lane].rows] = IDLE_KINDS.index(kind)
+    for kind, lane in zip(("operator", "annotation", "Python"), context.lanes, strict=True):
+        kinds[lane.rows] = IDLE_KINDS.index(kind)
     kinds[:-1][context.trace.is_of(cat.CALLS)] = IDLE_KINDS.index("runtime call")
     return kinds[np.where(row >= 0, row, len(context.trace))]
 
@@ -128,8 +127,8 @@ def loading_rows(context: Context) -> TableRows:
     """Rows by annotation. Time and calls count in the step in which the annotation begins, exposed time in the period
     in which it lies; where several annotations are open, it counts for the first.
     """
-    trace, lane, account = context.trace, context.lanes["annotations"], context.account
-    loaders = np.flatnonzero(trace.name_matches(lambda name: "DataLoader" in name, lane.rows))
+    trace, lane, account = context.trace, context.lanes.annotations, context.account
+    loaders = np.flatnonzero(trace.name_matches(LOADER_SCOPE.search, lane.rows))
     rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
     start, end = trace.spans(rows)
     previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
@@ -142,7 +141,7 @@ def loading_rows(context: Context) -> TableRows:
     return summed(
         np.concatenate((context.steps.positions_at(start), period)),
         [(trace.name[rows[which]], matched(trace.names))],
-        [exposed, np.where(whole, trace.dur[rows[which]], 0), whole],
+        [exposed, trace.dur[rows[which]] * whole, whole],
     )
 
 
@@ -164,7 +163,7 @@ SYNCHRONISATIONS = TableSchema(
 
 def synchronisation_rows(context: Context) -> TableRows:
     """Rows by call and call site; if one such call is inside another, only the outer counts."""
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     waits = (trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_synchronising, ops.rows)
     waiting = np.flatnonzero(waits & ~((ops.parent >= 0) & waits[ops.parent]))
     step = context.steps.positions_at(ops.start[waiting])
@@ -173,7 +172,7 @@ def synchronisation_rows(context: Context) -> TableRows:
         (np.where(step >= 0, context.calls.node[waiting], -1), lambda node: _path(trace, context.calls, node)),
         _innermost_of(
             trace,
-            context.lanes["python"],
+            context.lanes.python,
             matches=SOURCE_LINE.search,
             ops=ops,
             positions=waiting,
@@ -181,7 +180,7 @@ def synchronisation_rows(context: Context) -> TableRows:
         ),
         _innermost_of(
             trace,
-            context.lanes["annotations"],
+            context.lanes.annotations,
             matches=lambda name: not PROFILER_STEP.match(name),
             ops=ops,
             positions=waiting,
@@ -197,7 +196,7 @@ def _innermost_of(
     """(code of the innermost ``most`` scopes of ``lane`` around each of the ops at ``positions`` whose names match
     ``matches``, the texts that the codes index).
     """
-    name = np.append(trace.name[lane.rows].astype(np.int64), -1)
+    name = np.append(trace.name[lane.rows], -1)
     outer = np.append(lane.parent, -1)
     matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
     innermost = [matching[enclosing(lane, ops.thread[positions], ops.start[positions])]]
@@ -230,7 +229,7 @@ PYTHON = TableSchema(
 
 def python_rows(context: Context) -> TableRows:
     """Rows by function, without addresses of objects; a call counts in the step in which it begins."""
-    names, lane = context.trace.names, context.lanes["python"]
+    names, lane = context.trace.names, context.lanes.python
     name = context.trace.name[lane.rows]
     keys: list[Key] = [(name, matched(names)), (name, lambda code: _kind(names[code]))]
     return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.end - lane.start, 1])
@@ -259,83 +258,62 @@ HOST_MODULES = TableSchema(
 )
 
 
-class HostPaths:
-    """Paths of modules, numbered: each a name (a code of the trace) below another path, −1 for none."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[tuple[int, int], int] = {}
-
-    def number_of(self, parent: int, name: int) -> int:
-        """The number of ``name`` below the path ``parent``."""
-        return self.numbers.setdefault((parent, name), len(self.numbers))
-
-
 def module_rows(context: Context) -> TableRows:
     """Rows by module path; empty if the trace has no modules. Self times add up to those of all operators and calls in
     the steps.
     """
-    ops, paths = context.lanes["ops"], HostPaths()
-    of_node = _modules_of(context.calls.table, paths)
-    lane = module_lane(context.trace)
-    nodes, recorded = paths_of(context.trace, lane)
-    of_call: list[int] = []
-    for parent, name in zip(recorded.parent, recorded.name, strict=True):
-        of_call.append(paths.number_of(of_call[parent] if parent >= 0 else -1, name))
+    ops, calls, lane = context.lanes.ops, context.calls, module_lane(context.trace)
+    of_call, recorded = paths_of(context.trace, lane)
+    paths = {path: number for number, path in enumerate(zip(recorded.parent, recorded.name, strict=True))}
+    of_node = _modules_of(calls.table, paths)
     step = context.steps.positions_at(ops.start)
-    operator_columns = [
-        np.where(step >= 0, of_node[context.calls.node], -1),
-        ops.self_ns,
-        context.calls.operator.astype(np.int64),
-    ]
-    (at_step, module), (self_ns, operators) = grouped([step, operator_columns[0]], operator_columns[1:])
+    module = np.where(step >= 0, of_node[calls.node], -1)
+    (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator.astype(np.int64)])
     rows = [_row(at_step, module, self_ns, 0, operators, 0)]
-    parents = np.array([parent for parent, _ in paths.numbers], np.int64)
+    parents = np.array([parent for parent, _ in paths], np.int64)
     while len(at_step):
         rows.append(_row(at_step, module, 0, self_ns, 0, 0))
         inner = np.flatnonzero(module >= 0)
         inner = inner[parents[module[inner]] >= 0]
         at_step, module, self_ns = at_step[inner], parents[module[inner]], self_ns[inner]
-    rows.append(
-        _row(
-            context.steps.positions_at(lane.start), np.array(of_call, np.int64)[nodes] if of_call else nodes, 0, 0, 0, 1
-        )
-    )
-    columns = np.concatenate(rows) if paths.numbers else np.zeros((0, 6), np.int64)
-    return summed(
-        columns[:, 0],
-        [(columns[:, 1] + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])],
-        list(columns[:, 2:].T),
-    )
+    rows.append(_row(context.steps.positions_at(lane.start), of_call, 0, 0, 0, 1))
+    step, module, *columns = np.concatenate(rows).T if paths else np.zeros((6, 0), np.int64)
+    return summed(step, [(module + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])], columns)
 
 
 def _row(step: Int64, module: Int64, *values: Int64 | int) -> Int64:
     return np.column_stack((step, module, *(np.broadcast_to(np.asarray(v, np.int64), len(step)) for v in values)))
 
 
-def _modules_of(calls: CallTable, paths: HostPaths) -> Int64:
-    """int64[nodes] path of the innermost module at or around each node of the calls, −1 for none."""
-    out = np.full(len(calls.parent), -1, np.int64)
-    for node, (parent, kind, name) in enumerate(
-        zip(calls.parent.tolist(), calls.kind.tolist(), calls.name.tolist(), strict=True)
-    ):
-        around = int(out[parent]) if parent >= 0 else -1
-        out[node] = paths.number_of(around, name) if kind == MODULE else around
-    return out
+ModulePaths = dict[tuple[int, int], int]
+"""Paths of modules, each a name (a code of the trace) below another path, −1 for none → their numbers."""
 
 
-def _module_texts(names: list[str], paths: HostPaths) -> list[str]:
+def _modules_of(calls: CallTable, paths: ModulePaths) -> Int64:
+    """int64[nodes] path of the innermost module at or around each node of the calls, −1 for none; graphs have modules
+    that no call recorded, which are added to ``paths``.
+    """
+    out = np.full(len(calls.parent) + 1, -1)
+    nodes = tuples(calls.parent, calls.kind, calls.name)
+    for node, (parent, kind, name) in enumerate(nodes):
+        around = int(out[parent])  # the last is of roots, which nothing is around
+        out[node] = paths.setdefault((around, name), len(paths)) if kind == MODULE else around
+    return out[:-1]
+
+
+def _module_texts(names: list[str], paths: ModulePaths) -> list[str]:
     """The text of each path, labelled as in the other tables."""
-    labels = module_labels((path, parent, names[name]) for path, (parent, name) in enumerate(paths.numbers))
+    labels = module_labels((number, parent, names[name]) for (parent, name), number in paths.items())
     texts: list[str] = []
-    for path, (parent, _) in enumerate(paths.numbers):
-        texts.append(f"{texts[parent]}/{labels[path]}" if parent >= 0 else labels[path])
+    for (parent, _), number in paths.items():
+        texts.append(f"{texts[parent]}/{labels[number]}" if parent >= 0 else labels[number])
     return texts
 
 
-TABLES: dict[str, FileTable] = {
-    IDLE.name: (IDLE, idle_rows),
-    LOADING.name: (LOADING, loading_rows),
-    SYNCHRONISATIONS.name: (SYNCHRONISATIONS, synchronisation_rows),
-    PYTHON.name: (PYTHON, python_rows),
-    HOST_MODULES.name: (HOST_MODULES, module_rows),
-}
+TABLES: tuple[FileTable, ...] = (
+    (IDLE, idle_rows),
+    (LOADING, loading_rows),
+    (SYNCHRONISATIONS, synchronisation_rows),
+    (PYTHON, python_rows),
+    (HOST_MODULES, module_rows),
+)

@@ -8,12 +8,10 @@ import math
 import re
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, cut
+from tracediff.arrays import MISSING, Floats, Int64, combined, cut, tuples, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.times import MISSING
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
@@ -62,7 +60,7 @@ def memory_rows(context: Context) -> TableRows:
 def _values(device: Allocations, steps: Steps) -> Int64:
     """int64[s, columns]: the values of one device."""
     low, high = device.levels(steps)
-    reserved = [device.reserved[a : b + 1].max() for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    reserved = [device.reserved[a : b + 1].max() for a, b in tuples(low, high)]
     born, died = np.maximum(device.change, 0), np.maximum(-device.change, 0)
     sums = [
         np.diff(np.append(0, np.cumsum(c))[np.stack((low, high))], axis=0)[0] for c in (born, died, born > 0, died > 0)
@@ -158,12 +156,12 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
     with_operator = position >= 0
     node[with_operator] = context.calls.node[position[with_operator]]
-    name[with_operator] = context.trace.name[context.lanes["ops"].rows[position[with_operator]]]
+    name[with_operator] = context.trace.name[context.lanes.ops.rows[position[with_operator]]]
     code, first = combined(node, name)
     scopes = _scopes(context, set(node[first].tolist()))
     number: dict[Place, int] = {}
     of_code = []
-    for scope_node, name_code in zip(node[first].tolist(), name[first].tolist(), strict=True):
+    for scope_node, name_code in tuples(node[first], name[first]):
         phase, module = scopes[scope_node]
         of_code.append(number.setdefault((phase, names[name_code] if name_code >= 0 else NOWHERE, module), len(number)))
     return np.array(of_code, np.int64)[code], list(number)
@@ -173,12 +171,12 @@ def _operators(context: Context, device: Allocations) -> Int64:
     """int64[m] position in the ops lane of the operator that each allocation is attributed to, −1 for none: the
     innermost operator that does more than allocate, else the innermost.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     if not len(ops.rows):
         return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
     is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match, ops.rows)
-    position = np.append(nearest(ops, is_caller), -1)[innermost]
+    position = values_at(nearest(ops, is_caller), innermost)
     scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
     return np.where(position >= 0, position, np.where(scope, innermost, -1))
 
@@ -187,7 +185,7 @@ def _threads(context: Context, device: Allocations) -> Int64:
     """int64[m] thread code of each event in the ops lane's numbering: old profilers write the id of one thread both as
     text and as a number.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     base = len(trace.ids) + 1
 
     def text(code: int) -> tuple[str, str]:
@@ -241,7 +239,7 @@ def counter_rows(context: Context) -> TableRows:
     rows, series, value, names = _samples(trace)
     order = np.lexsort((rows, trace.ts[rows], series, trace.pid[rows], trace.name[rows]))
     rows, series, value = rows[order], series[order], value[order]
-    track, _ = combined(trace.name[rows].astype(np.int64), trace.pid[rows].astype(np.int64), series)
+    track, _ = combined(trace.name[rows], trace.pid[rows], series)
     follows = np.flatnonzero(track[1:] == track[:-1])
     start, end = trace.ts[rows[follows]], trace.ts[rows[follows + 1]]
     fits = np.abs(value[follows]) < LARGEST / max(int(borders[-1] - borders[0]), 1)
@@ -261,23 +259,19 @@ def counter_rows(context: Context) -> TableRows:
     return summed(step, [(trace.name[rows[sample]], trace.names), (series[sample], names)], columns)
 
 
-def _samples(trace: Trace) -> tuple[Int64, Int64, NDArray[np.float64], list[str]]:
+def _samples(trace: Trace) -> tuple[Int64, Int64, Floats, list[str]]:
     """(row, series code and value (or NaN) of each sample, series names)."""
-    counters = trace.arguments.get(cat.COUNTER)
-    if counters is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), []
+    counters = trace.arguments.get(cat.COUNTER, Arguments(np.zeros(0, np.int64)))
     numbers = np.array([*map(_number, trace.texts), math.nan])
-    columns: dict[str, NDArray[np.float64]] = dict(counters.floats)
+    columns: dict[str, Floats] = dict(counters.floats)
     columns |= {
         name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in counters.ints.items()
     }
     columns |= {name: numbers[column] for name, column in counters.texts.items()}
     names = sorted(columns)
-    is_recorded = {name: ~np.isnan(columns[name]) for name in names}
-    rows = np.concatenate([counters.rows[is_recorded[name]] for name in names] or [counters.rows[:0]])
-    value = np.concatenate([columns[name][is_recorded[name]] for name in names] or [np.zeros(0)])
-    series = np.repeat(np.arange(len(names)), [int(is_recorded[name].sum()) for name in names]).astype(np.int64)
-    return rows, series, value, names
+    values = np.array([columns[name] for name in names]).reshape(len(names), len(counters.rows))
+    series, place = np.nonzero(~np.isnan(values))
+    return counters.rows[place], series, values[series, place], names
 
 
 def _number(text: str) -> float:
@@ -287,8 +281,8 @@ def _number(text: str) -> float:
         return math.nan
 
 
-TABLES: dict[str, FileTable] = {
-    MEMORY.name: (MEMORY, memory_rows),
-    MEMORY_HOLDERS.name: (MEMORY_HOLDERS, holder_rows),
-    COUNTERS.name: (COUNTERS, counter_rows),
-}
+TABLES: tuple[FileTable, ...] = (
+    (MEMORY, memory_rows),
+    (MEMORY_HOLDERS, holder_rows),
+    (COUNTERS, counter_rows),
+)

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, most
+from tracediff.arrays import Bools, Int64, combined, most, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.model.profile import TableRows
@@ -108,14 +107,14 @@ def rate_rows(context: Context) -> TableRows:
     """Rows by kind of work, shapes and dtype; work without a formula by its operator. Times sum to the kernel account,
     or without a GPU to the operators' self times.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     on_gpu = len(context.gpu.rows) > 0
     position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
-    charged = np.append(nearest(ops, _charged(context)), -1)[position]
+    charged = values_at(nearest(ops, _charged(context)), position)
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
         charged[copied[trace.name_matches(has_traffic, ops.rows[charged[copied]])]] = -1
-    operator = np.append(nearest(ops, context.calls.operator), -1)[position]
+    operator = values_at(nearest(ops, context.calls.operator), position)
     work, works = _works(trace, ops, charged)
     first = _first_of(np.where(charged >= 0, charged, operator), charged >= 0, step)
     flop, size = (
@@ -127,12 +126,12 @@ def rate_rows(context: Context) -> TableRows:
     columns = [
         ns,
         first,
-        np.where(first & has_flop, flop, 0),
-        np.where(has_flop, ns, 0),
-        np.where(first & moved, size, 0),
-        np.where(moved, ns, 0),
-        np.where(has_flop & (units == MATRIX), ns, 0),
-        np.where(has_flop & (units == VECTOR), ns, 0),
+        flop * (first & has_flop),
+        ns * has_flop,
+        size * (first & moved),
+        ns * moved,
+        ns * (has_flop & (units == MATRIX)),
+        ns * (has_flop & (units == VECTOR)),
     ]
     operator_name = np.where(operator >= 0, trace.name[ops.rows[operator]], -1) if len(ops.rows) else operator
     kinds, names = len(works), len(trace.names)
@@ -144,45 +143,47 @@ def rate_rows(context: Context) -> TableRows:
         label = trace.names[(code - kinds) % names]
         return label if code < kinds + names else f"no operator: {context.families.of_kernel(label, None)}", "", ""
 
-    keys: list[Key] = [
-        (label, lambda code: key(code)[0]),
-        (label, lambda code: key(code)[1]),
-        (label, lambda code: key(code)[2]),
-    ]
+    codes, place = np.unique(label, return_inverse=True)
+    texts = [key(code) for code in codes.tolist()]
+    keys: list[Key] = [(place, [text[part] for text in texts]) for part in range(len(RATES.keys))]
     return summed(step, keys, columns)
 
 
-def _gpu_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
+def _gpu_items(context: Context) -> tuple[Codes, Int64, Int64, Codes]:
     """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
     gpu = context.gpu
-    position = np.where(gpu.launch >= 0, context.calls.position[gpu.launch], -1)
-    return position, gpu.step, gpu.ns, context.trace.name[gpu.rows].astype(np.int64)
+    return (
+        context.calls.position[gpu.launch],
+        gpu.step,
+        gpu.ns,
+        context.trace.name[gpu.rows],
+    )
 
 
-def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Int64]:
+def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Codes]:
     """The same of the operators of a file without GPU events: their own positions and self times."""
-    ops = context.lanes["ops"]
+    ops = context.lanes.ops
     position = np.flatnonzero(context.calls.operator)
     return (
         position,
         context.steps.positions_at(ops.start[position]),
         ops.self_ns[position],
-        context.trace.name[ops.rows[position]].astype(np.int64),
+        context.trace.name[ops.rows[position]],
     )
 
 
-def _charged(context: Context) -> NDArray[np.bool_]:
+def _charged(context: Context) -> Bools:
     """bool[n]: operators with a formula for FLOPs without another such one inside, and those with traffic without the
     same one inside.
     """
-    trace, ops = context.trace, context.lanes["ops"]
+    trace, ops = context.trace, context.lanes.ops
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
     heavy, light = (cpu_op & trace.name_matches(has_formula, ops.rows) for has_formula in (has_flop, has_traffic))
     code_of_base: dict[str, int] = {}
     base = np.array([code_of_base.setdefault(base_of(name), len(code_of_base)) for name in trace.names], np.int64)[
         trace.name[ops.rows]
     ]
-    out: NDArray[np.bool_] = heavy | light
+    out: Bools = heavy | light
     for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
         inner = np.flatnonzero(kind)
         around = nearest_around(ops, kind)[inner]
@@ -202,10 +203,10 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     partial[partial] = trace.name_matches(lambda name: name == WHOLE, ops.rows[outer[partial]])
     described = np.where(partial, ops.rows[outer], rows)
     texts = [
-        trace.text_column(a, cat.CPU_OP)[described].astype(np.int64)
+        trace.text_column(a, cat.CPU_OP)[described]
         for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     ]
-    code, first = combined(trace.name[rows].astype(np.int64), *texts)
+    code, first = combined(trace.name[rows], *texts)
     read: list[tuple[str, Inputs]] = []
     for row, *codes in zip(rows[first].tolist(), *(t[first].tolist() for t in texts), strict=True):
         read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
@@ -214,7 +215,7 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
     return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [OperatorWork(""), *works]
 
 
-def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[np.bool_]:
+def _first_of(owner: Int64, charged: Bools, step: Int64) -> Bools:
     """bool[m]: the item of each owner that its call and work count at; items of none (−1) are their own. It is one that
     is charged with the work, if any is, whether or not the operator copied first.
     """
@@ -224,11 +225,11 @@ def _first_of(owner: Int64, charged: NDArray[np.bool_], step: Int64) -> NDArray[
     return first
 
 
-def _units(trace: Trace, name: Int64, charged: Int64) -> Int64:
+def _units(trace: Trace, name: Codes, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
     owners, owner = np.unique(charged, return_inverse=True)
     return most(owner, unit, len(owners))[owner]
 
 
-TABLES: dict[str, FileTable] = {RATES.name: (RATES, rate_rows)}
+TABLES: tuple[FileTable, ...] = ((RATES, rate_rows),)

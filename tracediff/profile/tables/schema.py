@@ -6,20 +6,18 @@ together.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.arrays import Int64, combined, numbered_texts
+from tracediff.arrays import AnyArray, Int64, combined, numbered_texts
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
 
 UNITS = ("count", "ns", "bytes", "flop")
-Key = tuple[NDArray[Any], Sequence[str] | Callable[[int], str]]
+Key = tuple[AnyArray, Sequence[str] | Callable[[int], str]]
 """Codes, and the text of each; codes of the same text are one key."""
-Amounts = NDArray[Any] | int
+Amounts = AnyArray | int
 """A number for each row, or for all."""
 
 
@@ -112,7 +110,7 @@ def summed(step: Int64, keys: Sequence[Key], columns: Sequence[Amounts]) -> Tabl
     return TableRows(tuple(zip(*rows, strict=True)), step[inside][first], key, values)
 
 
-def _by_text(codes: NDArray[Any], texts: Sequence[str] | Callable[[int], str]) -> tuple[Int64, list[str]]:
+def _by_text(codes: AnyArray, texts: Sequence[str] | Callable[[int], str]) -> tuple[Int64, list[str]]:
     """(code of each text, the distinct texts)."""
     code, first = combined(codes)
     text = texts if callable(texts) else texts.__getitem__
