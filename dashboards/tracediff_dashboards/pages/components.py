@@ -44,6 +44,12 @@ def name(value: str) -> Any:
     return html.Bdi(printable(value))
 
 
+def times(control_us: float, test_us: float) -> str:
+    """``7.35 → 7.76 ms (+0.41)``: both times and their change in one unit."""
+    unit = time_unit([control_us, test_us])
+    return f"{unit.plain(control_us)} → {unit.plain(test_us)} {unit.name} ({unit.signed(test_us - control_us)})"
+
+
 def chart(
     comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None, **options: Any
 ) -> Any:

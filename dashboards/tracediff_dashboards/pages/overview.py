@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import dcc, html
+from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
-from tracediff.formatting import change, plural, signed_time
+from tracediff.formatting import plural
 from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
@@ -90,21 +91,24 @@ def _explanation(context: PageContext) -> list[Any]:
     return [table, *([html.P(sums.note, className="facts")] if sums.note else [])]
 
 
-def _linked(context: PageContext, name: str, label: str = "") -> Any:
-    """``label`` or the name itself, as a link to the name's row if it has one."""
-    place = rows.row_named(context.comparison, name) if name else None
-    component = components.name(label or name)
-    if place is None:
-        return component
-    tab, row = place
-    return dcc.Link(component, href=context.address("changes", tab=tab, row=row))
+def _linked(context: PageContext, words: Sequence[str], label: str) -> Any:
+    """``label`` as a link to the row that the last of ``words`` names, else to the work of the family that the first
+    names.
+    """
+    place = rows.row_named(context.comparison, words[-1]) if words else None
+    if place is not None:
+        return _link(context, *place, components.name(label))
+    if not any(words[:1] == (family.name,) for family in context.whole.families):
+        return components.name(label)
+    filters = replace(context.view.filters, family=words[:1])
+    return dcc.Link(components.name(label), href=context.address("changes", filters=filters))
 
 
 def _changes(context: PageContext) -> list[Any]:
     tables = []
     for section in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
         if section.rows:
-            names = [_linked(context, line.name) for line in section.rows]
+            names = [_linked(context, (line.name,), line.name) for line in section.rows]
             tables.append(components.changes(section.rows, section.title, side_names(context.whole), names=names))
     if not tables:
         return [
@@ -143,7 +147,7 @@ def _module(context: PageContext) -> list[Any]:
     cells = slowest.cells
     instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
     link = _link(context, "modules", slowest.key, components.name(cells["name"]))
-    return [link, f"{instances}: {_times(cells['control_us'], cells['test_us'])}"]
+    return [link, f"{instances}: {components.times(cells['control_us'], cells['test_us'])}"]
 
 
 def _idle(context: PageContext) -> list[Any]:
@@ -152,18 +156,19 @@ def _idle(context: PageContext) -> list[Any]:
     states = [s for s in whole.step_time.states if s.name not in GPU_STATES]
     if not any(any(s.time) for s in states):
         return ["it is not idle during a step"]
-    idle = _times(*total(s.time for s in states).map(whole.us))
+    idle = components.times(*total(s.time for s in states).map(whole.us))
     most = max(states, key=lambda s: (s.time.test, s.time.control))
     sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
-    sentence.append(_times(*most.time.map(whole.us)))
-    idle_rows = (row for table in whole.tables if table.schema.name == IDLE for row in table.rows)
+    sentence.append(components.times(*most.time.map(whole.us)))
+    idle_rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows]
     host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
     if host is None:
         return sentence
-    us = host.values[0].map(whole.us)
-    if not host.key[1]:
-        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*us)}"]
-    return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*us)}"]
+    place, here = host.key[1], host.values[0]
+    in_all = total(row.values[0] for row in idle_rows if row.key[1] == place)
+    everywhere = "" if in_all == here else f"; in all idle time {components.times(*in_all.map(whole.us))}"
+    where = ["the host is mostly in ", components.name(place)] if place else ["mostly nothing of the host is recorded"]
+    return [*sentence, ", where ", *where, f": {components.times(*here.map(whole.us))}{everywhere}"]
 
 
 def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
@@ -172,7 +177,3 @@ def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
 
 def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:
     return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
-
-
-def _times(control: float, test: float) -> str:
-    return f"{change(control, test)} ({signed_time(test - control)})"

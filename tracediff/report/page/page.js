@@ -240,12 +240,12 @@
     }
 
     search(exactly = null) {
-      const wanted = (exactly ?? this.input.value).trim().toLowerCase();
+      const wanted = (exactly ?? this.input.value).trim().toLowerCase().split(/\s+/);
       if (exactly !== null) this.input.value = exactly;
       const kept = (row) => !this.every || this.every.checked || !SCOPES.has(this.value(row, "category"));
       const all = this.source.rows.map((_, k) => k).filter((k) => kept(this.source.rows[k]));
-      const texts = wanted ? this.texts() : null;
-      this.order = wanted ? all.filter((k) => texts[k].includes(wanted)) : all;
+      const texts = wanted[0] ? this.texts() : null;
+      this.order = texts ? all.filter((k) => wanted.every((word) => texts[k].includes(word))) : all;
       const left = this.source.all - this.source.rows.length;
       this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
         (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
