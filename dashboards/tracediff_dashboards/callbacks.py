@@ -243,18 +243,21 @@ class PanelCallbacks:
             context = self._comparisons.context(view, theme)
             if context is None:
                 return [no_update] * 4
-            sides = context.shown_steps
-            if all(is_kept(*side) for side in sides) and not (view.window or has_range(relayout)):
+            sides, is_marked = context.shown_steps, bool(view.row) or context.is_filtered
+            if all(is_kept(*side) for side in sides) and not (view.window or has_range(relayout) or is_marked):
                 for side in sides:
                     self._inspector.prepare(*side)
                 return [no_update] * 4
             unit_us = timeline.unit_us([self._inspector.length_us(*side) for side in sides])
             window = window_of(relayout, unit_us, view.window)
-            steps = [self._inspector.step(*side, window) for side in sides]
+            chosen = timeline.highlight(context, self._inspector)
+            apart = zip(sides, chosen.events, strict=True)
+            steps = [self._inspector.step(*side, window, events) for side, events in apart]
         except TracediffError as error:
             return [no_update, no_update, components.error_alert(error), no_update]
-        figure = timeline.zoomed(context.whole, steps, window, context.theme)
-        return [figure, {"height": f"{figure.layout.height}px"}, timeline.caption(steps), window]
+        figure = timeline.zoomed(context.whole, steps, window, context.theme, chosen.marks)
+        caption = timeline.caption(steps, chosen.sentence)
+        return [figure, {"height": f"{figure.layout.height}px"}, caption, window]
 
     @_or_alert
     def show_linked(self, clicked: Any, search: str | None, theme: str | None) -> Any:

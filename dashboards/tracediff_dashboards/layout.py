@@ -16,8 +16,8 @@ POLL_MS = 400
 FILTERED_BY = ("phase", "family", "module", "rank", "test-rank")
 """Filters whose options depend on the sets."""
 UNFILTERED = (
-    "Device, phase, family and module filter the changes and the tree. The verdict, why, the step time, timeline, "
-    "ranks, memory and health always cover all work."
+    "Device, phase, family and module filter the changes and the tree, and highlight their work on the timeline. The "
+    "verdict, why, the step time, ranks, memory and health always cover all work."
 )
 LIST_PX = 420
 """Height of a dropdown list."""

@@ -203,7 +203,7 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     """
     judging = judging or Judging()
     requested = control, test
-    control, test = _of_common_ranks(control, test)
+    control, test = of_common_ranks(control, test)
     summaries = summarise(control), summarise(test)
     comparison = _accounts(*summaries, judging)
     shared = any(all(op.count) and op.category != "user_annotation" for op in comparison.ops) or not comparison.ops
@@ -238,7 +238,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, other.times_are_for)
 
 
-def _of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
+def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
     """Both sets with the ranks that both have; as they are if there are none, or no others."""
     common = set(control.ranks) & set(test.ranks)
     if not common:

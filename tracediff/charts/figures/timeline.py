@@ -176,12 +176,14 @@ class StepSpans(Struct, frozen=True):
 
     Attributes:
         where: the step, in words. period_ns: of the step. start, end: int64[n] ns after the start of the step.
+        event: int64[n] rows of the trace.
     """
 
     where: str
     period_ns: int
     start: Int64
     end: Int64
+    event: Int64
 
 
 def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str = "light") -> go.Figure:
