@@ -112,10 +112,9 @@ def _filters() -> Any:
 
 
 def _labelled(key: str, label: str, **options: Any) -> Any:
-    """A dropdown with its label."""
+    """A dropdown of every page."""
     options.setdefault("placeholder", "all" if options.get("clearable", True) else "choose a set")
-    choice = dcc.Dropdown(id=key, maxHeight=LIST_PX, **options)
-    return html.Div([html.Label(label, htmlFor=key), choice], className="field")
+    return html.Div(components.choice(key, label, maxHeight=LIST_PX, **options), className="field")
 
 
 def links(current: str | None, view: View) -> list[Any]:

@@ -124,7 +124,7 @@ def test_three_questions_take_at_most_two_clicks(tab, url):
     assert "idle" in app.page.inner_text(".answers")
     assert "sleep" in answer("Why the GPU is idle")
     assert clicks == []
-    click("th >> text=old_gemm_kernel")  # what replaced this kernel?
+    click("th >> text=aten::mm")  # what replaced its kernel?
     app.page.wait_for_selector("#details h2")
     assert "new_gemm_kernel" in app.page.inner_text("#details .sides")
     assert len(clicks) <= 2

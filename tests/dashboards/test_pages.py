@@ -35,7 +35,7 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
 def test_the_overview_shows_the_verdict_and_leads_to_the_work(tab):
     app = tab().go(f"/{PAIR}")
     assert "faster per step" in app.page.inner_text(".verdict")
-    assert "add up to the step; residual: 0 ns" in app.page.inner_text("#page")
+    assert "add up to the step: 0 ns unexplained" in app.page.inner_text("#page")
     app.page.click("text=All changes")
     app.page.wait_for_selector(".ag-row")
     assert urlsplit(app.page.url).path == "/changes"

@@ -13,16 +13,16 @@ from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import time_unit
 from tracediff.pair import Pair
-from tracediff.present import sections
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
+from tracediff.report.page.html import text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.aggregate.summary import Side
     from tracediff.diff.comparison import Comparison
-    from tracediff.present.sections import ReportRow
+    from tracediff.present.sections import ReportRow, Sums
     from tracediff_dashboards.reading.comparisons import PageContext
 
 GRAPH: dcc.Graph.Config = {
@@ -39,9 +39,12 @@ def attributes(**values: str) -> dict[str, Any]:
 
 def name(value: str) -> Any:
     """A name from a trace: on one line, shortened, and isolated from the direction of the text around it."""
-    if len(value) > bounds.PAGE_CELL:
-        value = f"{value[: bounds.PAGE_CELL // 2]} … {value[-bounds.PAGE_CELL // 2 :]}"
-    return html.Bdi(printable(value))
+    return html.Bdi(text(value, bounds.PAGE_CELL))
+
+
+def choice(key: str, label: str, **options: Any) -> list[Any]:
+    """A dropdown with its label; ``options`` are those of `dcc.Dropdown`."""
+    return [html.Label(label, htmlFor=key), dcc.Dropdown(id=key, **options)]
 
 
 def times(control_us: float, test_us: float) -> str:
@@ -139,35 +142,24 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None 
     )
 
 
-def step_table(comparison: Comparison) -> Any:
-    """The table of the step time by state, which adds up to the step."""
-    step = sections.step_sums(comparison)
-    residual = f"The states add up to the step; residual: {sections.unexplained_ns(comparison)} ns."
-    table_of_states = changes([*step.rows, step.whole], "Step time by state", side_names(comparison), counted=False)
-    return html.Div([table_of_states, html.P(residual, className="facts")], className="closing")
-
-
-def changes(
-    rows: Sequence[ReportRow], title: str, sides: Pair[str], counted: bool = True, names: Sequence[Any] = ()
-) -> Any:
-    """A table of control, test and change per row, with a bar; times per step.
+def sums(rows: Sums, sides: Pair[str], links: Sequence[Any] = ()) -> Any:
+    """A table of control, test and change per row, with a bar, and their sum; times per step.
 
     Args:
-        sides: what their columns are called.
-        names: what is shown for the names of the rows, by default these.
+        sides: what their columns are called. links: shown for the names of rows, which then have counts.
     """
-    unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
-    largest = max((abs(r.delta_us) for r in rows), default=0.0)
-    head = ["name", *(["count"] if counted else []), *sides, "change", ""]
-    cells = [
-        [
-            name_cell,
-            *(r.cells(unit) if counted else r.times(unit)),
-            _bar(r.delta_us, largest),
-        ]
-        for r, name_cell in zip(rows, names or [name(r.name) for r in rows], strict=True)
+    largest = max((abs(row.delta_us) for row in rows.rows), default=0.0)
+
+    def cells(row: ReportRow) -> list[str]:
+        return row.cells(rows.unit) if links else row.times(rows.unit)
+
+    lines = [
+        [shown, *cells(row), _bar(row.delta_us, largest)]
+        for row, shown in zip(rows.rows, links or [name(row.name) for row in rows.rows], strict=True)
     ]
-    return table(head, cells, f"{title}, {unit.name} per step")
+    head = ["name", *([rows.counted] if links else []), *sides, "change", ""]
+    whole = [rows.whole.name, *cells(rows.whole), ""]
+    return html.Div(table(head, [*lines, whole], f"{rows.title}, {rows.unit.name} per step"), className="closing")
 
 
 def _bar(delta_us: float, largest: float) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 
@@ -27,6 +27,9 @@ from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.step_inspector import StepInspector, belonging, named
 from tracediff_dashboards.state.view import FlameView
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
 SPANS_PX = 290
 """Height of the chart of spans, which comes later."""
 MATCHED = (*GPU_WORK, "cpu_op")
@@ -43,7 +46,7 @@ def details(context: PageContext, row: TableRow) -> list[Any]:
     return [
         title,
         html.H3("When it runs"),
-        dcc.Store(id="spans-of", data=row.key),
+        dcc.Store(id="spans-of", data=f"{context.view.tab} {row.key}"),
         html.Div(id="spans", style={"minHeight": f"{SPANS_PX}px"}),
         *body,
     ]
@@ -107,12 +110,8 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         ("total time", components.times(*op.total.map(us))),
         ("significance", _significance(op)),
     ]
-    steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
-    whole = (
-        [html.P("The chart covers all work of this name: the filters do not apply.", className="facts")]
-        if context.view.filters.part.has_place
-        else []
-    )
+    control, test = (per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
+    note = "The chart covers all work of this name: the filters do not apply."
     groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.members for m in side)]
     matched = (
         [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(context, groups)]
@@ -124,9 +123,8 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         _facts(facts),
         *_in_flame_graph(context, op),
         *matched,
-        html.H3("Time per step"),
-        *whole,
-        components.figure(name_steps((steps[0], steps[1]), theme=context.theme), "steps"),
+        *_time_per_step(name_steps((control, test), theme=context.theme)),
+        *([html.P(note, className="facts")] if context.view.filters.part.has_place else []),
         *(
             _call_sites(places(context.comparison, op.category, op.raw_name), context)
             if op.category in MATCHED
@@ -163,10 +161,11 @@ def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
     control, test = (
         work_per_step(traces, tree, gpu, [item.work for item in side_items]) for traces, tree, side_items in sides
     )
-    return [
-        html.H3("Time per step"),
-        components.figure(name_steps((control, test), quantity="time", theme=context.theme), "steps"),
-    ]
+    return _time_per_step(name_steps((control, test), quantity="time", theme=context.theme))
+
+
+def _time_per_step(chart: go.Figure) -> list[Any]:
+    return [html.H3("Time per step"), components.figure(chart, "steps")]
 
 
 def _call_sites(call_sites: Sequence[CallPlace], context: PageContext) -> list[Any]:

@@ -42,8 +42,11 @@ def page(context: PageContext) -> list[Any]:
         *_explanation(context),
         html.H2("Where the step went"),
         components.chart(comparison, "step_waterfall", context.theme),
-        components.step_table(comparison),
-        html.H2("Largest changes"),
+        components.sums(replace(sections.step_sums(comparison), title="Step time by state"), side_names(context.whole)),
+        html.P(
+            f"The states add up to the step: {sections.unexplained_ns(comparison)} ns unexplained.", className="facts"
+        ),
+        html.H2("Changed work"),
         *_changes(context),
     ]
 
@@ -105,23 +108,16 @@ def _linked(context: PageContext, words: Sequence[str], label: str) -> Any:
 
 
 def _changes(context: PageContext) -> list[Any]:
-    tables = []
-    for section in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
-        if section.rows:
-            names = [_linked(context, (line.name,), line.name) for line in section.rows]
-            tables.append(components.changes(section.rows, section.title, side_names(context.whole), names=names))
-    if not tables:
-        return [
-            html.P(
-                "The filters leave no work: clear a filter above." if context.is_filtered else "Nothing changed.",
-                className="missing",
-            )
-        ]
-    matched = [html.P(sections.matched_line(context.comparison), className="facts")]
+    work = sections.changed_work(context.comparison, bounds.PAGE_CHANGES)
+    every = html.P(dcc.Link("All changes", href=context.address("changes")))
+    if not work.rows:
+        nothing = "The filters leave no matched work." if context.is_filtered else "Nothing changed."
+        return [html.P(nothing, className="missing"), every]
+    links = [_linked(context, (row.operator.removesuffix(" kernels"),), row.name) for row in work.rows]
     return [
-        *tables,
-        html.P(dcc.Link("All changes", href=context.address("changes"))),
-        *matched,
+        components.sums(work, side_names(context.whole), links),
+        every,
+        html.P(sections.matched_line(context.comparison), className="facts"),
         components.chart(context.comparison, "families", context.theme),
     ]
 

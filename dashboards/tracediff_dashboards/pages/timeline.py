@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.arrays import Int64
@@ -20,6 +19,7 @@ from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import spans_of
 from tracediff_dashboards.pages.rows import find_row
 from tracediff_dashboards.reading.comparisons import PageContext
+from tracediff_dashboards.reading.events import with_steps
 from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, places
 from tracediff_dashboards.state.view import Window
 
@@ -74,10 +74,8 @@ def _perfetto(whole: Comparison) -> list[Any]:
 
 def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
     options = [{"label": _label(place), "value": place.key} for place in places(traces)[: bounds.STEPS_LISTED]]
-    return html.Div(
-        [html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="typical step")],
-        className="field",
-    )
+    steps = components.choice(key, label, options=options, value=value or None, placeholder="typical step")
+    return html.Div(steps, className="field")
 
 
 def _label(place: StepPlace) -> str:
@@ -130,13 +128,13 @@ def zoomed(
     marks: Set[str],
 ) -> go.Figure:
     """The timeline of ``steps`` of both sides; the time axis shows ``window``, and ``marks`` stand out if any."""
-    sides = [replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True)]
-    figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
+    figure = charts.timeline(with_steps(whole, steps), theme=theme)
     remove_title(figure)
     if window is not None:
         unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
-    for bars in figure.data if marks else ():
+    traces: Iterable[Any] = figure.data if marks else ()
+    for bars in traces:
         bars.selectedpoints = [k for k, mark in enumerate(bars.ids) if mark in marks]
         bars.unselected.marker.opacity = 0.12  # as in the report
     return figure

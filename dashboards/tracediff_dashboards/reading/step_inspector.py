@@ -126,7 +126,8 @@ def named(category: str, name: str) -> Select:
         step = context.steps.positions_at(trace.ts[rows])
         on_gpu = np.isin(rows, gpu.rows)
         step[on_gpu] = gpu.step[np.searchsorted(gpu.rows, rows[on_gpu])]
-        return rows[step == place.position]
+        chosen: Int64 = rows[step == place.position]
+        return chosen
 
     return select
 
@@ -144,7 +145,8 @@ def belonging(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
             if profile is place.profile
         )
         keys_of_rows = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
-        return rows[inside[[k in work for k in keys_of_rows]]] if len(inside) else rows[inside]
+        chosen: Int64 = inside[np.array([k in work for k in keys_of_rows], bool)]
+        return rows[chosen]
 
     return select
 

@@ -169,15 +169,12 @@ class FlameView(Struct, frozen=True, kw_only=True):
     @property
     def fields(self) -> dict[str, str | Sequence[object]]:
         """Its fields of the URL's query; empty ones are the default."""
-        flags = {key: "1" if getattr(self, key) else "" for key in ("inverted", "separate", "lines", "regex")}
-        return {"size": self.size, **flags, "find": self.find, "zoom": self.zoom}
+        return {key: "1" if value is True else value for key, value in asdict(self).items()}
 
     @property
     def data(self) -> dict[str, Any]:
         """What the script reads; without a size it chooses one."""
-        size = {"size": self.size} if self.size else {}
-        flags = {key: getattr(self, key) for key in ("inverted", "separate", "lines", "regex")}
-        return {**size, **flags, "find": self.find, "zoom": list(self.zoom)}
+        return {key: value for key, value in asdict(self).items() if value or key != "size"}
 
 
 def flame_view(values: Mapping[str, Any]) -> FlameView:
