@@ -373,3 +373,17 @@ def test_the_keyboard_reaches_everything(tab):
     app.page.keyboard.press("Space")
     app.page.wait_for_function("() => document.querySelector('.ag-row-selected')?.getAttribute('row-index') === '1'")
     assert not app.complaints
+
+
+def test_on_a_phone_names_have_room(tab):
+    """Of tables: a name of two words takes at most a line for each."""
+    app = tab(390).go(f"/{PAIR}").settle()
+    for table in (".why", ".changes"):
+        heights = app.page.eval_on_selector_all(
+            f"{table} tbody th > *", "all => all.map(e => e.getBoundingClientRect().height)"
+        )
+        assert heights
+        assert max(heights) < 50
+    assert app.page.evaluate("document.documentElement.scrollWidth") <= 390
+    widths = app.page.eval_on_selector_all(".answers dd", "all => all.map(e => e.getBoundingClientRect().width)")
+    assert min(widths) > 300

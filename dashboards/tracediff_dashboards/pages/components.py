@@ -13,6 +13,7 @@ from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import time_unit
 from tracediff.pair import Pair
+from tracediff.present.explanation_lines import direction
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
 from tracediff.report.page.html import text
@@ -148,20 +149,21 @@ def sums(rows: Sums, sides: Pair[str], links: Sequence[Any] = ()) -> Any:
     Args:
         sides: what their columns are called. links: shown for the names of rows, which then have counts.
     """
-    largest = max((abs(row.delta_us) for row in rows.rows), default=0.0)
+    largest = max((abs(row.delta_us) for row in rows.rows), default=0.0) or 1.0
 
     def cells(row: ReportRow) -> list[str]:
         return row.cells(rows.unit) if links else row.times(rows.unit)
 
     lines = [
-        [shown, *cells(row), _bar(row.delta_us, largest)]
+        [shown, *cells(row), bar(direction(row.delta_us), abs(row.delta_us) / largest)]
         for row, shown in zip(rows.rows, links or [name(row.name) for row in rows.rows], strict=True)
     ]
     head = ["name", *([rows.counted] if links else []), *sides, "change", ""]
-    whole = [rows.whole.name, *cells(rows.whole), ""]
-    return html.Div(table(head, [*lines, whole], f"{rows.title}, {rows.unit.name} per step"), className="closing")
+    lines.append([rows.whole.name, *cells(rows.whole), ""])
+    kind = "sums changes" if links else "sums"
+    return html.Div(table(head, lines, f"{rows.title}, {rows.unit.name} per step", kind), className="closing")
 
 
-def _bar(delta_us: float, largest: float) -> Any:
-    width = 100 * abs(delta_us) / largest if largest else 0
-    return html.Span(className=f"bar {'slower' if delta_us > 0 else 'faster'}", style={"width": f"{width:.1f}%"})
+def bar(direction: str, width: float, left: float = 0.0) -> Any:
+    """A bar that is ``width`` wide and begins at ``left``, both as parts of its cell."""
+    return html.Span(className=f"bar {direction}", style={"marginLeft": f"{left:.1%}", "width": f"{width:.1%}"})

@@ -82,15 +82,16 @@ def _explanation(context: PageContext) -> list[Any]:
     sums = explanation_table(context.comparison.explanation, names=side_names(context.whole))
     cells = [
         [
-            _linked(context, line.find, line.label),
+            html.Span(_linked(context, line.find, line.short or line.label), title=printable(line.label)),
             line.times,
-            html.Span(line.step, className="slower" if line.delta_us > 0 else "faster"),
+            html.Span(line.step, className=line.direction),
+            components.bar(line.direction, line.bar[1], line.bar[0]),
             printable(line.because),
         ]
         for line in (*sums.lines, sums.total)
     ]
     caption = f"Why the {context.comparison.explanation.period} changed"
-    table = html.Div(components.table([*sums.heads, ""], cells, caption, kind="sums why"), className="closing")
+    table = html.Div(components.table([*sums.heads, "", ""], cells, caption, kind="sums why"), className="closing")
     return [table, *([html.P(sums.note, className="facts")] if sums.note else [])]
 
 
