@@ -203,9 +203,6 @@ class PanelCallbacks:
             Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW, prevent_initial_call=True
         )(self.show_linked)
 
-    def _context(self, search: str | None, theme: str | None) -> PageContext | None:
-        return self._comparisons.context(view_of(search), theme)
-
     @_or_alert
     def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
         """The panel of the selected row."""
@@ -254,14 +251,13 @@ class PanelCallbacks:
                 return [no_update] * 4
             unit_us = timeline.unit_us([self._inspector.length_us(*side) for side in sides])
             window = window_of(relayout, unit_us, view.window)
-            chosen = timeline.highlight(context, self._inspector)
-            apart = zip(sides, chosen.events, strict=True)
-            steps = [self._inspector.step(*side, window, events) for side, events in apart]
+            events, sentence = timeline.highlight(context, self._inspector)
+            apart = zip(sides, events, strict=True)
+            steps = [self._inspector.step(*side, window, rows) for side, rows in apart]
         except TracediffError as error:
             return [no_update, no_update, components.error_alert(error), no_update]
-        figure = timeline.zoomed(context.whole, steps, window, context.theme, chosen.marks)
-        caption = timeline.caption(steps, chosen.sentence)
-        return [figure, {"height": f"{figure.layout.height}px"}, caption, window]
+        figure = timeline.zoomed(context.whole, steps, window, context.theme, events)
+        return [figure, {"height": f"{figure.layout.height}px"}, timeline.caption(steps, sentence), window]
 
     @_or_alert
     def show_linked(self, clicked: Any, search: str | None, theme: str | None) -> Any:
@@ -269,7 +265,7 @@ class PanelCallbacks:
         side, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
         if side not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
             return []
-        context = self._context(search, theme)
+        context = self._comparisons.context(view_of(search), theme)
         if context is None:
             return []
         return timeline.linked_table(self._inspector.follow(*context.shown_steps[int(side)], int(event)))

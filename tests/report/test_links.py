@@ -73,3 +73,13 @@ def test_a_row_is_found_by_words_in_any_place(visit, report):
                 "#groups tr[data-place] td:first-child", "all => all.map(c => c.textContent)"
             )
         ] == names
+
+
+def test_an_operator_without_matched_work_is_found_among_all_operators(visit, report):
+    """A link of the explanation or of changed work names the table of matched work."""
+    page = visit(report).page
+    page.eval_on_selector(
+        "#changes .changes a", "link => { link.dataset.find = 'cudaDeviceSynchronize'; link.click(); }"
+    )
+    assert page.inner_text("#ops tr.chosen td:first-child") == "cudaDeviceSynchronize"
+    assert page.url.endswith("#ops")

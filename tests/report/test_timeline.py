@@ -54,16 +54,16 @@ def click_on(page, name, k=0):
     return page.inner_text(SELECTION)
 
 
-def test_a_clicked_event_says_what_it_is_and_shows_its_likes(visit, report):
+@pytest.mark.parametrize(("k", "side", "duration"), [(0, "control: before", "90.0 µs"), (2, "test: after", "150.0 µs")])
+def test_a_clicked_event_says_what_it_is_and_shows_its_likes(visit, report, k, side, duration):
     visited = visit(report)
     page = visited.page
-    text = click_on(page, "gemm&lt;float&gt;")
+    text = click_on(page, "gemm&lt;float&gt;", k)
     assert text.startswith("gemm<float>\n")
-    assert "control: before, rank 0 · GPU 0 stream 7 · 90.0 µs, at " in text
+    assert f"{side}, rank 0 · GPU 0 stream 7 · {duration}, at " in text
     assert text.split("launched by ")[1].startswith("aten::mm\n")
     assert "Highlighted: 2 marks in control, 2 in test." in text
     assert page.evaluate(BRIGHT) == 4
-    assert "test: after, rank 0" in click_on(page, "gemm&lt;float&gt;", 2)
     page.get_by_role("button", name="Show in the table").click()
     assert "gemm<float>" in page.inner_text("#ops tbody tr.chosen td:first-child")
     assert not visited.complaints

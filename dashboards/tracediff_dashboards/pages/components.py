@@ -54,15 +54,13 @@ def times(control_us: float, test_us: float) -> str:
     return f"{unit.plain(control_us)} → {unit.plain(test_us)} {unit.name} ({unit.signed(test_us - control_us)})"
 
 
-def chart(
-    comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None, **options: Any
-) -> Any:
+def chart(comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None) -> Any:
     """The chart ``which`` of `tracediff.charts` with its title; if it has no data, a sentence that says so.
 
     Args:
-        config: options of plotly in addition to GRAPH. options: keyword arguments of the chart.
+        config: options of plotly in addition to GRAPH.
     """
-    return figure(getattr(charts, which)(comparison, theme=theme, **options), which, config)
+    return figure(getattr(charts, which)(comparison, theme=theme), which, config)
 
 
 def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:
@@ -124,13 +122,13 @@ def alert(sentence: str, *more: Any) -> Any:
     return html.Div([html.P(printable(sentence)), *more], className="alert", role="alert")
 
 
-def items(lines: Sequence[str]) -> Any:
-    """A list of plain texts, at most ITEMS."""
-    entries = [html.Li(printable(line)) for line in lines[: bounds.ITEMS]]
-    if len(lines) > bounds.ITEMS:
-        entries.append(
-            html.Li(f"and {len(lines) - bounds.ITEMS:,} more: `tracediff compare --json` writes all of them")
-        )
+def items(
+    lines: Sequence[Any], most: int = bounds.ITEMS, more: str = "more: `tracediff compare --json` writes all of them"
+) -> Any:
+    """A list of plain texts or components, at most ``most``; ``more`` follows the number of others."""
+    entries = [html.Li(printable(line) if isinstance(line, str) else line) for line in lines[:most]]
+    if len(lines) > most:
+        entries.append(html.Li(f"and {len(lines) - most:,} {more}"))
     return html.Ul(entries)
 
 

@@ -277,9 +277,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
 def _members(context: PageContext, members: Sequence[Member]) -> Any:
     if not members:
         return html.P("none", className="missing")
-    lines = [html.Li(_member(context, member)) for member in members[: bounds.MEMBERS]]
-    more = [html.Li(f"and {len(members) - bounds.MEMBERS:,} more")] if len(members) > bounds.MEMBERS else []
-    return html.Ul([*lines, *more])
+    return components.items([_member(context, member) for member in members], bounds.MEMBERS, "more")
 
 
 def _member(context: PageContext, member: Member) -> list[Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
-from msgspec import Struct
 
 from tracediff import bounds, charts
 from tracediff.arrays import Int64
@@ -87,37 +86,22 @@ def unit_us(lengths: Sequence[float | None]) -> float:
     return time_unit(length for length in lengths if length is not None).size
 
 
-class Highlight(Struct, frozen=True):
-    """What stands out on the timeline.
-
-    Attributes:
-        events: of control and test, int64[n] rows of the trace. sentence: what it is, and how many events.
-    """
-
-    events: Pair[Int64] = Pair(NO_EVENTS, NO_EVENTS)
-    sentence: Sequence[Any] = ()
-
-    @property
-    def marks(self) -> set[str]:
-        """The ids of the marks that stand out."""
-        return {f"{side}:{row}" for side, rows in enumerate(self.events) for row in rows.tolist()}
-
-
-def highlight(context: PageContext, inspector: StepInspector) -> Highlight:
-    """The events of the selected row, else of the work that the filters leave, else nothing.
+def highlight(context: PageContext, inspector: StepInspector) -> tuple[Pair[Int64], list[Any]]:
+    """(events that stand out on control and test, int64[n] rows of the trace; a sentence on them): those of the
+    selected row, else of the work that the filters leave, else none.
 
     Raises:
         TracediffError: the events can no longer be read.
     """
     row = find_row(context.comparison, context.view.tab, context.view.row)
     if row is None and not context.is_filtered:
-        return Highlight()
+        return Pair(NO_EVENTS, NO_EVENTS), []
     spans = spans_of(context, row.item if row else None, inspector)
     events = Pair(*(side.event if side else NO_EVENTS for side in spans))
     what = components.name(row.cells["name"]) if row else "the work that the filters leave"
     clear = [dcc.Link("Clear", id="unmark", href=context.address("timeline", row=""), title="Esc")] if row else []
     numbers = f": {plural(len(events.control), 'event')} in control, {count(len(events.test))} in test. "
-    return Highlight(events, ["Highlighted: ", what, numbers, *clear])
+    return events, ["Highlighted: ", what, numbers, *clear]
 
 
 def zoomed(
@@ -125,14 +109,15 @@ def zoomed(
     steps: Sequence[TypicalStep | None],
     window: Window | None,
     theme: str,
-    marks: Set[str],
+    events: Pair[Int64],
 ) -> go.Figure:
-    """The timeline of ``steps`` of both sides; the time axis shows ``window``, and ``marks`` stand out if any."""
+    """The timeline of ``steps`` of both sides; the time axis shows ``window``, and ``events`` stand out if any."""
     figure = charts.timeline(with_steps(whole, steps), theme=theme)
     remove_title(figure)
     if window is not None:
         unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
+    marks = {f"{side}:{row}" for side, rows in enumerate(events) for row in rows.tolist()}
     traces: Iterable[Any] = figure.data if marks else ()
     for bars in traces:
         bars.selectedpoints = [k for k, mark in enumerate(bars.ids) if mark in marks]

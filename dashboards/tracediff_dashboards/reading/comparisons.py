@@ -63,15 +63,6 @@ class Comparisons:
         pair = self.loader.pair(view.control, view.test)
         return ((), ()) if isinstance(pair, Load) else (pair[0].ranks, pair[1].ranks)
 
-    def part(self, view: View) -> Comparison | Load:
-        """The comparison of the work that the filters select; or the load in progress.
-
-        Raises:
-            TracediffError: as for `whole`.
-        """
-        comparison = self.whole(view)
-        return comparison if isinstance(comparison, Load) else self._part(view, comparison[0])
-
     def context(self, view: View, theme: str | None) -> PageContext | None:
         """What a page shows for a view; None while its sets are being read, or if none are chosen.
 

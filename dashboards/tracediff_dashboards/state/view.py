@@ -146,6 +146,7 @@ def _single(model: Any) -> dict[str, Any]:
 
 
 SIZES = ("work", "host", "count")
+FLAGS = ("inverted", "separate", "lines", "regex")
 
 
 class FlameView(Struct, frozen=True, kw_only=True):
@@ -183,11 +184,8 @@ def flame_view(values: Mapping[str, Any]) -> FlameView:
     names = zoom if isinstance(zoom, list) else []
     return FlameView(
         size=size if isinstance(size, str) and size in SIZES else "",
-        inverted=values.get("inverted") in (True, "1"),
-        separate=values.get("separate") in (True, "1"),
-        lines=values.get("lines") in (True, "1"),
         find=find[: bounds.PAGE_CELL] if isinstance(find, str) else "",
-        regex=values.get("regex") in (True, "1"),
+        **{flag: values.get(flag) in (True, "1") for flag in FLAGS},
         zoom=tuple(name[: bounds.PAGE_CELL] for name in names[: bounds.FILTERED_MODULES] if isinstance(name, str)),
     )
 

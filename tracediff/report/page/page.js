@@ -239,13 +239,17 @@
       return this.haystack;
     }
 
+    // The rows that hold every word of `text`.
+    matches(text) {
+      const wanted = text.trim().toLowerCase().split(/\s+/), texts = wanted[0] ? this.texts() : null;
+      const rows = [...this.source.rows.keys()];
+      return texts ? rows.filter((k) => wanted.every((word) => texts[k].includes(word))) : rows;
+    }
+
     search(exactly = null) {
-      const wanted = (exactly ?? this.input.value).trim().toLowerCase().split(/\s+/);
       if (exactly !== null) this.input.value = exactly;
       const kept = (row) => !this.every || this.every.checked || !SCOPES.has(this.value(row, "category"));
-      const all = this.source.rows.map((_, k) => k).filter((k) => kept(this.source.rows[k]));
-      const texts = wanted[0] ? this.texts() : null;
-      this.order = texts ? all.filter((k) => wanted.every((word) => texts[k].includes(word))) : all;
+      this.order = this.matches(this.input.value).filter((k) => kept(this.source.rows[k]));
       const left = this.source.all - this.source.rows.length;
       this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
         (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
@@ -338,7 +342,7 @@
       select();
     }
 
-    // A link from elsewhere: the rows that hold `text`, and the details of row `k`, or of the first.
+    // A link from elsewhere: the rows that hold `text`, and the details of row `k`, else of that name, else of the first.
     land(text, k = undefined) {
       this.search(text);
       if (!this.order.length && this.every) {
@@ -346,7 +350,7 @@
         this.search(text);
       }
       this.place.scrollIntoView();
-      if (this.order.length) this.choose(k ?? this.order[0]);
+      if (this.order.length) this.choose(k ?? this.order.find((each) => this.value(this.source.rows[each], "name") === text) ?? this.order[0]);
       this.input.focus({ preventScroll: true });
     }
   }
@@ -355,7 +359,11 @@
 
   const followed = [];
 
-  function follow(link, key, text, k = undefined) {
+  // Where the table that a link names has no row of it, the other may: operators that launch nothing are not matched.
+  const tableOf = (key, text) => [key, ...Object.keys(tables)].find((each) => tables[each].matches(text).length) ?? key;
+
+  function follow(link, named, text, k = undefined) {
+    const key = k === undefined ? tableOf(named, text) : named;
     history.replaceState({ ...history.state, left: followed.push(link) - 1 }, "");
     history.pushState({ key, text, k }, "", `#${key}`);
     tables[key].land(text, k);
