@@ -83,3 +83,16 @@ def test_an_operator_without_matched_work_is_found_among_all_operators(visit, re
     )
     assert page.inner_text("#ops tr.chosen td:first-child") == "cudaDeviceSynchronize"
     assert page.url.endswith("#ops")
+
+
+def test_counts_of_both_sides_are_shown_whole(visit, tmp_path):
+    for side, calls in (("before", 12_345), ("after", 11_876)):
+        events = [step(1, 0, 20_000), *(op("aten::add", k, 1) for k in range(calls))]
+        write(tmp_path / side / "t.json", document(events))
+    path = tmp_path / "report.html"
+    path.write_text(to_html(tracediff.compare(tmp_path / "before", tmp_path / "after").comparison), encoding="utf-8")
+    page = visit(path).page
+    for table in ("ops", "groups"):
+        cell = page.locator(f"#{table} tbody tr[data-place] td[data-column=count]").first
+        assert cell.inner_text() == "12,345 → 11,876"
+        assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")

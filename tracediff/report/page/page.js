@@ -10,7 +10,7 @@
   const data = await unpacked("data").json();
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
-  const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 12;
+  const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 11;
   const DIGIT = 8, PADDING = 18;  // pixels of a digit, and beside the text of a cell
   const { count, counts, p, plain, plural, signed } = window.numbers;
   const signedIn = (us, unit) => signed(us, plain(us, unit));
@@ -476,6 +476,7 @@
   let before = null;
   window.addEventListener("beforeprint", () => {
     before ??= root.dataset.theme;
+    document.querySelectorAll(".folded").forEach((one) => { one.open = true; });
     root.dataset.theme = "light";
     places.forEach((place) => draw(place, PAPER));
     Object.values(tables).forEach((table) => { table.box.scrollTop = 0; table.show(PRINTED); });
