@@ -124,7 +124,7 @@ def links(current: str | None, view: View) -> list[Any]:
         dcc.Link(
             title, href=f"/{'' if page == 'overview' else page}{query}", className="current" if page == current else ""
         )
-        for page, title in PAGES.items()
+        for page, (title, _) in PAGES.items()
     ]
 
 

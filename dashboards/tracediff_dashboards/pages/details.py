@@ -113,11 +113,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
     control, test = (per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
     note = "The chart covers all work of this name: the filters do not apply."
     groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.members for m in side)]
-    matched = (
-        [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(context, groups)]
-        if groups or op.category in MATCHED
-        else []
-    )
+    matched = _matched(context, groups) if groups or op.category in MATCHED else []
     return [
         html.H2(components.name(op.name)),
         _facts(facts),
@@ -209,14 +205,9 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
         g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.members for m in side)
     ]
     spans = any(view(m) != total.name for g in groups for side in g.members for m in side)
-    whole = (
-        [html.P("Groups are shown whole, including work that does not belong to this row.", className="facts")]
-        if spans
-        else []
-    )
-    items = _items(context, total)
-    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *whole, *_first_groups(context, groups)]
-    return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, items)]
+    note = [html.P("Groups are shown whole, with work that does not belong to this row.", className="facts")]
+    matched = _matched(context, groups, note if spans else [])
+    return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, _items(context, total))]
 
 
 def _items(context: PageContext, item: Group | Sum | None) -> Sequence[Sequence[Item]]:
@@ -231,19 +222,17 @@ def _items(context: PageContext, item: Group | Sum | None) -> Sequence[Sequence[
     return [[piece for piece in side if view(piece) == item.name] for side in items]
 
 
-def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:
+def _matched(context: PageContext, groups: Sequence[Group], note: Sequence[Any] = ()) -> list[Any]:
+    """The groups that contain the work of a row, the first ones with their members."""
+    head = html.H3(f"Matched in {plural(len(groups), 'group')}")
     if not groups:
-        return [
-            html.P(
-                "No matched work: it launches no GPU work, or is a runtime call or an annotation.",
-                className="missing",
-            )
-        ]
+        nothing = "No matched work: it launches no GPU work, or is a runtime call or an annotation."
+        return [head, html.P(nothing, className="missing")]
     group_details = [
         html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
         for k, g in enumerate(groups[: bounds.GROUPS_LISTED])
     ]
-    return [*group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
+    return [head, *note, *group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
 
 
 def _more(rows: Sequence[object], most: int, what: str) -> list[Any]:

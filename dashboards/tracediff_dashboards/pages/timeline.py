@@ -11,7 +11,7 @@ from tracediff import bounds, charts
 from tracediff.arrays import Int64
 from tracediff.errors import printable
 from tracediff.formatting import count, plural, time, time_unit
-from tracediff.pair import Pair
+from tracediff.pair import SIDES, Pair
 from tracediff.profile.timeline import NO_EVENTS, Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards.pages import components
@@ -81,6 +81,11 @@ def _label(place: StepPlace) -> str:
     return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time(place.period / 1000)}"
 
 
+def length_us(step: TypicalStep) -> float:
+    """The period of a step in µs."""
+    return (step.timeline.end - step.timeline.start) / 1000
+
+
 def unit_us(lengths: Sequence[float | None]) -> float:
     """The unit of the time axis, in µs, for steps of these lengths (µs)."""
     return time_unit(length for length in lengths if length is not None).size
@@ -115,7 +120,7 @@ def zoomed(
     figure = charts.timeline(with_steps(whole, steps), theme=theme)
     remove_title(figure)
     if window is not None:
-        unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])
+        unit = 1000 * unit_us([length_us(step) for step in steps if step])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
     marks = {f"{side}:{row}" for side, rows in enumerate(events) for row in rows.tolist()}
     traces: Iterable[Any] = figure.data if marks else ()
@@ -127,13 +132,10 @@ def zoomed(
 
 def caption(steps: Sequence[TypicalStep | None], sentence: Sequence[Any]) -> list[Any]:
     """The caption of the timeline of the selected steps; ``sentence`` says what stands out."""
-    sides = [(step, which) for step, which in zip(steps, ("control", "test"), strict=True) if step]
     descriptions = [
-        (
-            f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, "
-            f"{time((s.timeline.end - s.timeline.start) / 1000)}"
-        )
-        for s, which in sides
+        f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, {time(length_us(s))}"
+        for which, s in zip(SIDES, steps, strict=True)
+        if s
     ]
     return [
         html.Strong(printable("; ".join(descriptions))),

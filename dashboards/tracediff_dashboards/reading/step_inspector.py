@@ -173,7 +173,7 @@ class StepInspector:
         def read() -> None:
             try:
                 with suppress(TracediffError):  # the error is reported when the events are needed
-                    self._read(traces, _place(traces, key, typical).profile)
+                    self._read(traces, key, typical)
             finally:
                 self._preparing.release()
 
@@ -207,8 +207,7 @@ class StepInspector:
         """
         if typical is None or (window is None and not len(apart) and is_kept(traces, key, typical)):
             return typical
-        place = _place(traces, key, typical)
-        context = self._read(traces, place.profile)
+        place, context = self._read(traces, key, typical)
         start, end = (int(completion) for completion in context.completions[place.position : place.position + 2])
         low, high = window or (0, end - start)
         shown = start + low, start + max(high, low + 1)
@@ -230,8 +229,7 @@ class StepInspector:
         """
         if typical is None:
             return None
-        place = _place(traces, key, typical)
-        context = self._read(traces, place.profile)
+        place, context = self._read(traces, key, typical)
         rows, zero = select(context, place), int(context.completions[place.position])
         start, end = (times - zero for times in context.trace.spans(rows))
         return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start, end, rows)
@@ -244,18 +242,20 @@ class StepInspector:
         """
         if typical is None:
             return []
-        context = self._read(traces, _place(traces, key, typical).profile)
+        _, context = self._read(traces, key, typical)
         return follow(context, event) if 0 <= event < len(context.trace) and context.trace.dur[event] >= 0 else []
 
-    def _read(self, traces: TraceSet, profile: Profile) -> Context:
-        file = profile.origin.file
+    def _read(self, traces: TraceSet, key: str, typical: TypicalStep) -> tuple[StepPlace, Context]:
+        """The step ``key``, and the events of its file."""
+        place = _place(traces, key, typical)
+        profile, file = place.profile, place.profile.origin.file
         context = self._context(file, traces.families)
         if not (
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
         ):
             raise TracediffError(str(file), "has changed since it was compared", "restart the dashboard")
-        return context
+        return place, context
 
     @cachedmethod(attrgetter("_contexts"), key=lambda _self, file, _families: file, condition=attrgetter("_condition"))
     def _context(self, file: TraceFile, families: Families) -> Context:
