@@ -153,8 +153,8 @@ def sums(rows: Sums, sides: Pair[str], links: Sequence[Any] = ()) -> Any:
         return row.cells(rows.unit) if links else row.times(rows.unit)
 
     lines = [
-        [shown, *cells(row), bar(direction(row.delta_us), abs(row.delta_us) / largest)]
-        for row, shown in zip(rows.rows, links or [name(row.name) for row in rows.rows], strict=True)
+        [label, *cells(row), bar(direction(row.delta_us), abs(row.delta_us) / largest)]
+        for row, label in zip(rows.rows, links or [name(row.name) for row in rows.rows], strict=True)
     ]
     head = ["name", *([rows.counted] if links else []), *sides, "change", ""]
     lines.append([rows.whole.name, *cells(rows.whole), ""])

@@ -24,7 +24,7 @@ from tracediff.report.explain import WHY
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.rows import SUMS, TableRow
 from tracediff_dashboards.reading.comparisons import PageContext
-from tracediff_dashboards.reading.step_inspector import StepInspector, belonging, named
+from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work
 from tracediff_dashboards.state.view import FlameView
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ def spans_of(
         TracediffError: the events can no longer be read.
     """
     if isinstance(item, Op):
-        selects = [named(item.category, table_name(item.raw_name))] * 2
+        selects = [events_named(item.category, table_name(item.raw_name))] * 2
     else:
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
-        selects = [belonging(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]
+        selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]
     control, test = (inspector.spans(*step, select) for step, select in zip(context.shown_steps, selects, strict=True))
     return control, test
 

@@ -115,7 +115,7 @@ Select = Callable[[Context, StepPlace], Int64]
 """Selects events of a step: their rows of the trace."""
 
 
-def named(category: str, name: str) -> Select:
+def events_named(category: str, name: str) -> Select:
     """Selects the events of a category that tables call ``name``."""
 
     def select(context: Context, place: StepPlace) -> Int64:
@@ -126,13 +126,13 @@ def named(category: str, name: str) -> Select:
         step = context.steps.positions_at(trace.ts[rows])
         on_gpu = np.isin(rows, gpu.rows)
         step[on_gpu] = gpu.step[np.searchsorted(gpu.rows, rows[on_gpu])]
-        chosen: Int64 = rows[step == place.position]
-        return chosen
+        events: Int64 = rows[step == place.position]
+        return events
 
     return select
 
 
-def belonging(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
+def events_of_work(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
     """Selects the events of ``work``: keys of GPU events or, without a GPU, of operators, in ``tree`` of the set."""
 
     def select(context: Context, place: StepPlace) -> Int64:
@@ -145,8 +145,8 @@ def belonging(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
             if profile is place.profile
         )
         keys_of_rows = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
-        chosen: Int64 = inside[np.array([k in work for k in keys_of_rows], bool)]
-        return rows[chosen]
+        events: Int64 = rows[inside[np.array([k in work for k in keys_of_rows], bool)]]
+        return events
 
     return select
 
@@ -210,8 +210,8 @@ class StepInspector:
         place, context = self._read(traces, key, typical)
         start, end = (int(completion) for completion in context.completions[place.position : place.position + 2])
         low, high = window or (0, end - start)
-        shown = start + low, start + max(high, low + 1)
-        timeline = build_timeline(context, place.position, shown, apart)
+        span = start + low, start + max(high, low + 1)
+        timeline = build_timeline(context, place.position, span, apart)
         marks = replace(timeline.marks, start=timeline.marks.start + low, end=timeline.marks.end + low)
         memory = tuple(replace(m, time=m.time + low) for m in timeline.memory)
         return TypicalStep(
