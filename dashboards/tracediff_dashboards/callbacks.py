@@ -21,7 +21,7 @@ from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
 from tracediff_dashboards.reading.loading import Load
 from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, is_kept, window_of
 from tracediff_dashboards.state.controls import CONTROLS, PROPERTIES, changed, row_of, values_of
-from tracediff_dashboards.state.view import View, view_of
+from tracediff_dashboards.state.view import TABS, View, view_of
 
 CHOSEN_FROM = ("control", "test", *layout.FILTERED_BY)
 """Controls whose options depend on the sets."""
@@ -203,25 +203,26 @@ class PanelCallbacks:
             Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW, prevent_initial_call=True
         )(self.show_linked)
 
-    def _context(self, search: str | None, theme: str | None) -> PageContext | None:
-        return self._comparisons.context(view_of(search), theme)
-
     @_or_alert
     def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
         """The panel of the selected row."""
-        context_and_row = self._row(row_of(selected), search, theme)
+        context_and_row = self._row(view_of(search).tab, row_of(selected), search, theme)
         return details(*context_and_row) if context_and_row else no_update
 
     @_or_alert
-    def show_spans(self, key: str | None, search: str | None, theme: str | None) -> Any:
+    def show_spans(self, tab_and_key: str | None, search: str | None, theme: str | None) -> Any:
         """When the work of the selected row runs."""
-        context_and_row = self._row(key, search, theme)
+        tab, _, key = (tab_and_key or "").partition(" ")
+        context_and_row = self._row(tab, key, search, theme)
         return spans(*context_and_row, self._inspector) if context_and_row else no_update
 
-    def _row(self, key: str | None, search: str | None, theme: str | None) -> tuple[PageContext, TableRow] | None:
-        """(what is shown, the row with a key); None while the sets are being read, and if there is no such row."""
-        context = self._context(search, theme) if key else None
-        row = find_row(context.comparison, context.view.tab, key) if context is not None else None
+    def _row(
+        self, tab: str, key: str | None, search: str | None, theme: str | None
+    ) -> tuple[PageContext, TableRow] | None:
+        """(what is shown, the row of ``tab`` with a key); None while the sets are being read, or without it."""
+        view = replace(view_of(search), tab=tab)
+        context = self._comparisons.context(view, theme) if key and tab in TABS else None
+        row = find_row(context.comparison, tab, key) if context is not None else None
         return (context, row) if context is not None and row is not None else None
 
     def show_zoomed(self, state: Any, search: str | None, theme: str | None) -> list[Any]:
@@ -243,18 +244,20 @@ class PanelCallbacks:
             context = self._comparisons.context(view, theme)
             if context is None:
                 return [no_update] * 4
-            sides = context.shown_steps
-            if all(is_kept(*side) for side in sides) and not (view.window or has_range(relayout)):
+            sides, is_marked = context.shown_steps, bool(view.row) or context.is_filtered
+            if all(is_kept(*side) for side in sides) and not (view.window or has_range(relayout) or is_marked):
                 for side in sides:
                     self._inspector.prepare(*side)
                 return [no_update] * 4
             unit_us = timeline.unit_us([self._inspector.length_us(*side) for side in sides])
             window = window_of(relayout, unit_us, view.window)
-            steps = [self._inspector.step(*side, window) for side in sides]
+            events, sentence = timeline.highlight(context, self._inspector)
+            apart = zip(sides, events, strict=True)
+            steps = [self._inspector.step(*side, window, rows) for side, rows in apart]
         except TracediffError as error:
             return [no_update, no_update, components.error_alert(error), no_update]
-        figure = timeline.zoomed(context.whole, steps, window, context.theme)
-        return [figure, {"height": f"{figure.layout.height}px"}, timeline.caption(steps), window]
+        figure = timeline.zoomed(context.whole, steps, window, context.theme, events)
+        return [figure, {"height": f"{figure.layout.height}px"}, timeline.caption(steps, sentence), window]
 
     @_or_alert
     def show_linked(self, clicked: Any, search: str | None, theme: str | None) -> Any:
@@ -262,57 +265,41 @@ class PanelCallbacks:
         side, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
         if side not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
             return []
-        context = self._context(search, theme)
+        context = self._comparisons.context(view_of(search), theme)
         if context is None:
             return []
         return timeline.linked_table(self._inspector.follow(*context.shown_steps[int(side)], int(event)))
 
 
+IN_BROWSER: dict[tuple[str, str], list[Any]] = {
+    ("flame", "draw"): [Output("flame-graph", "title"), Input("flame-data", "data")],
+    ("theme", "choose"): [
+        [Output("theme", "data"), Output("theme-button", "children")],
+        [Input("theme-button", "n_clicks"), Input("asked-theme", "data"), State("theme", "data")],
+    ],
+    ("upload", "send"): [
+        [Output("dropped", "data"), Output("notice", "children")],
+        [Input("upload", "contents"), State("upload", "filename")],
+    ],
+    ("perfetto", "open"): [Output("perfetto-status", "children"), Input("perfetto", "n_clicks")],
+    ("link", "copy"): [Output("copy", "children"), Input("copy", "n_clicks")],
+    ("grid", "download"): [Output("grid", "exportDataAsCsv"), Input("csv", "n_clicks")],
+    ("grid", "columns"): [
+        Output("grid", "columnDefs"),
+        [Input("columns", "value"), Input("pinned", "value"), State("grid", "columnDefs")],
+    ],
+    ("grid", "count"): [
+        Output("rows", "children"),
+        [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")],
+    ],
+}
+"""Namespace and name of each function of assets/theme.js → what it sets, and what it reads."""
+IMMEDIATE = ("flame", "theme")
+"""Namespaces of those that also run when their components appear."""
+
+
 def register_in_browser(app: Dash) -> None:
     """Connect the callbacks."""
-    app.clientside_callback(
-        ClientsideFunction("flame", "draw"), Output("flame-graph", "title"), Input("flame-data", "data")
-    )
-    app.clientside_callback(
-        ClientsideFunction("theme", "choose"),
-        [Output("theme", "data"), Output("theme-button", "children")],
-        [Input("theme-button", "n_clicks"), Input("asked-theme", "data")],
-        State("theme", "data"),
-    )
-    app.clientside_callback(
-        ClientsideFunction("upload", "send"),
-        [Output("dropped", "data"), Output("notice", "children")],
-        Input("upload", "contents"),
-        State("upload", "filename"),
-        prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        ClientsideFunction("perfetto", "open"),
-        Output("perfetto-status", "children"),
-        Input("perfetto", "n_clicks"),
-        prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        ClientsideFunction("link", "copy"),
-        Output("copy", "children"),
-        Input("copy", "n_clicks"),
-        prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        ClientsideFunction("grid", "download"),
-        Output("grid", "exportDataAsCsv"),
-        Input("csv", "n_clicks"),
-        prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        ClientsideFunction("grid", "columns"),
-        Output("grid", "columnDefs"),
-        [Input("columns", "value"), Input("pinned", "value")],
-        State("grid", "columnDefs"),
-        prevent_initial_call=True,
-    )
-
-    row_count_inputs = [Input("grid", "virtualRowData"), State("grid", "rowData"), State("rows", "title")]
-    app.clientside_callback(
-        ClientsideFunction("grid", "count"), Output("rows", "children"), row_count_inputs, prevent_initial_call=True
-    )
+    for (namespace, name), properties in IN_BROWSER.items():
+        function = ClientsideFunction(namespace, name)
+        app.clientside_callback(function, *properties, prevent_initial_call=namespace not in IMMEDIATE)

@@ -16,8 +16,8 @@ POLL_MS = 400
 FILTERED_BY = ("phase", "family", "module", "rank", "test-rank")
 """Filters whose options depend on the sets."""
 UNFILTERED = (
-    "Device, phase, family and module filter the changes and the tree. The verdict, why, the step time, timeline, "
-    "ranks, memory and health always cover all work."
+    "Device, phase, family and module filter the changes and the tree, and highlight their work on the timeline. The "
+    "verdict, why, the step time, ranks, memory and health always cover all work."
 )
 LIST_PX = 420
 """Height of a dropdown list."""
@@ -112,10 +112,9 @@ def _filters() -> Any:
 
 
 def _labelled(key: str, label: str, **options: Any) -> Any:
-    """A dropdown with its label."""
+    """A dropdown of every page."""
     options.setdefault("placeholder", "all" if options.get("clearable", True) else "choose a set")
-    choice = dcc.Dropdown(id=key, maxHeight=LIST_PX, **options)
-    return html.Div([html.Label(label, htmlFor=key), choice], className="field")
+    return html.Div(components.choice(key, label, maxHeight=LIST_PX, **options), className="field")
 
 
 def links(current: str | None, view: View) -> list[Any]:
@@ -125,7 +124,7 @@ def links(current: str | None, view: View) -> list[Any]:
         dcc.Link(
             title, href=f"/{'' if page == 'overview' else page}{query}", className="current" if page == current else ""
         )
-        for page, title in PAGES.items()
+        for page, (title, _) in PAGES.items()
     ]
 
 

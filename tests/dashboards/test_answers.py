@@ -4,14 +4,18 @@ import threading
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
+from msgspec.structs import replace
 from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.pages.overview import _idle, _linked
 from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound
-from tracediff_dashboards.state.view import OF_TABS
+from tracediff_dashboards.state.view import OF_TABS, view_of
 
-from tracediff.engine import load_sets
+from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.pair import Pair
 
 PAIR = "?control=before&test=after"
 
@@ -120,7 +124,7 @@ def test_three_questions_take_at_most_two_clicks(tab, url):
     assert "idle" in app.page.inner_text(".answers")
     assert "sleep" in answer("Why the GPU is idle")
     assert clicks == []
-    click("th >> text=old_gemm_kernel")  # what replaced this kernel?
+    click("th >> text=aten::mm")  # what replaced its kernel?
     app.page.wait_for_selector("#details h2")
     assert "new_gemm_kernel" in app.page.inner_text("#details .sides")
     assert len(clicks) <= 2
@@ -151,3 +155,29 @@ def test_a_link_to_the_view_is_copied(tab, url):
     assert app.page.evaluate("navigator.clipboard.readText()") == app.page.url
     app.page.wait_for_selector("#copy >> text=Copy link")
     assert not app.complaints
+
+
+def context(pair):
+    sets = load_sets([pair / "before", pair / "after"], LoadOptions(tables=("idle",)))
+    whole = compare_sets(*sets)
+    return PageContext(whole, whole, tuple(sets), view_of(PAIR), "light")
+
+
+def test_a_line_of_the_explanation_leads_to_its_row_else_to_its_family(pair):
+    shown = context(pair)
+    assert "tab=ops&row=" in _linked(shown, ("gemm", "aten::mm"), "x").href
+    assert _linked(shown, ("gemm", "Layer"), "x").href == f"/changes{PAIR}&family=gemm"
+    assert not hasattr(_linked(shown, ("nothing", "Layer"), "x"), "href")
+    assert not hasattr(_linked(shown, (), "x"), "href")
+
+
+def test_what_the_host_does_while_the_gpu_is_idle_is_said_of_all_idle_time(pair):
+    shown = context(pair)
+    assert "in all idle time" not in str(_idle(shown))
+    (idle,) = [table for table in shown.whole.tables if table.schema.name == "idle"]
+    (sleeping,) = [row for row in idle.rows if row.key[1] == "sleep"]
+    elsewhere = replace(sleeping, key=("op", *sleeping.key[1:]), values=(Pair(2 * shown.whole.scale * 1000, 0),))
+    tables = (replace(idle, rows=(*idle.rows, elsewhere)),)
+    text = "".join(map(str, _idle(replace(shown, whole=replace(shown.whole, tables=tables)))))
+    here, everywhere = (sentence.split(" → ")[0] for sentence in text.split(": ")[-1].split("; in all idle time "))
+    assert float(everywhere) == float(here) + 2

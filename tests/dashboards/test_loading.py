@@ -51,10 +51,10 @@ def test_what_is_read_is_what_compare_reads(loader, runs):
     assert comparison.ops == expected.ops
     assert comparison.verdict == expected.verdict
     assert comparison.work == expected.work
-    assert comparisons.part(view) is comparison
+    assert comparisons.context(view, None).comparison is comparison
     assert comparisons.whole(view)[0] is comparison
     assert loader.pair("base", "faster") == sets
-    part = comparisons.part(View("base", "faster", Filters(family=("gemm",))))
+    part = comparisons.context(View("base", "faster", Filters(family=("gemm",))), None).comparison
     assert {g.family for g in part.work.groups} == {"gemm"}
 
 

@@ -23,7 +23,7 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
     for page in PAGES:
         app.go(f"/{page}{PAIR}").settle()
         assert app.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert app.page.inner_text("nav a.current >> nth=0") == PAGES[page]
+        assert app.page.inner_text("nav a.current >> nth=0") == PAGES[page][0]
         assert app.page.evaluate("(nav => nav.scrollWidth <= nav.clientWidth)(document.querySelector('#nav'))")
         assert scheme == "dark" or faults(app.page) == []
     assert app.page.evaluate("getComputedStyle(document.body).backgroundColor") == (
@@ -35,7 +35,7 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
 def test_the_overview_shows_the_verdict_and_leads_to_the_work(tab):
     app = tab().go(f"/{PAIR}")
     assert "faster per step" in app.page.inner_text(".verdict")
-    assert "add up to the step; residual: 0 ns" in app.page.inner_text("#page")
+    assert "add up to the step: 0 ns unexplained" in app.page.inner_text("#page")
     app.page.click("text=All changes")
     app.page.wait_for_selector(".ag-row")
     assert urlsplit(app.page.url).path == "/changes"
@@ -373,3 +373,17 @@ def test_the_keyboard_reaches_everything(tab):
     app.page.keyboard.press("Space")
     app.page.wait_for_function("() => document.querySelector('.ag-row-selected')?.getAttribute('row-index') === '1'")
     assert not app.complaints
+
+
+def test_on_a_phone_names_have_room(tab):
+    """Of tables: a name of two words takes at most a line for each."""
+    app = tab(390).go(f"/{PAIR}").settle()
+    for table in (".why", ".changes"):
+        heights = app.page.eval_on_selector_all(
+            f"{table} tbody th > *", "all => all.map(e => e.getBoundingClientRect().height)"
+        )
+        assert heights
+        assert max(heights) < 50
+    assert app.page.evaluate("document.documentElement.scrollWidth") <= 390
+    widths = app.page.eval_on_selector_all(".answers dd", "all => all.map(e => e.getBoundingClientRect().width)")
+    assert min(widths) > 300

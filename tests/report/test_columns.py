@@ -113,7 +113,7 @@ SHOWN = {
 HEADINGS = [
     ["Why", "loop → vmap (µs)", "effect on step"],
     ["state", "loop", "vmap", "change"],
-    ["name", "count", "loop", "vmap", "change"],
+    ["name", "calls", "loop", "vmap", "change"],
 ]
 """Of the page's short tables."""
 TABLES = ["idle", "critical", "rates"]

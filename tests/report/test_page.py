@@ -115,6 +115,14 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
 
 
 @needs_traces
+def test_a_page_has_at_most_eight_screens(visit, tmp_path):
+    pair = tracediff.compare(trace("hta_control"), trace("hta_test"))
+    page = visit(written(tmp_path, pair.comparison)).page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.evaluate("document.documentElement.scrollHeight") <= 8 * 800
+
+
+@needs_traces
 def test_several_ranks_are_drawn(visit, tmp_path):
     diff = tracediff.compare(FOLDER / "dlrm_8ranks", FOLDER / "dlrm_8ranks", force=True)
     visited = visit(written(tmp_path, diff.comparison))
@@ -305,9 +313,9 @@ def test_tables_are_used_by_keyboard(visit, resnet):
 def test_the_theme_changes_page_and_charts_together(visit, resnet):
     visited = visit(resnet)
     page = visited.page
-    page.locator("#work").scroll_into_view_if_needed()  # charts are drawn when they come into view
-    page.wait_for_selector("#chart-families .main-svg")
-    paper = "document.querySelector('#chart-families').layout.template.layout.paper_bgcolor"
+    page.locator("#timeline").scroll_into_view_if_needed()  # charts are drawn when they come into view
+    page.wait_for_selector("#chart-timeline .main-svg")
+    paper = "document.querySelector('#chart-timeline').layout.template.layout.paper_bgcolor"
     assert page.evaluate(paper) == "#FFFFFF"
     page.click("#theme")
     page.wait_for_function(f"() => {paper} === '#171B21'")

@@ -192,7 +192,7 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     """
     judging = judging or Judging()
     requested = control, test
-    control, test = _of_common_ranks(control, test)
+    control, test = of_common_ranks(control, test)
     steps = step_averages(Pair(control, test))
     summaries = summarise(control, steps.control), summarise(test, steps.test)
     comparison = _accounts(*summaries, judging)
@@ -228,7 +228,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, other.times_are_for)
 
 
-def _of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
+def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
     """Both sets with the ranks that both have; as they are if there are none, or no others."""
     common = set(control.ranks) & set(test.ranks)
     if not common:

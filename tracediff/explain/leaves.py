@@ -37,6 +37,10 @@ GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 NUMBER = re.compile(r"\d+")
 """In annotations: of an iteration, a request or a file, which differ between runs."""
 SINGLES, ONE = "single events", "one "
+NO_OPERATOR = "kernels"
+"""In place of the operator of work that no operator or module launched."""
+ON_THE_HOST = " on the host"
+"""After an operator whose own time on the host is meant."""
 UNPAIRED = "without counterpart"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 IDLE = "GPU idle"
@@ -292,7 +296,7 @@ class _Labels:
         if key.kind == "sync":
             return HOST, WAITING, call, f"{call} in {inside}" if inside else call
         if self.mixed and key.kind == "op" and key.op:
-            return MIXED, self.family_of(key.name, None), f"{display_name(key.name)} on the host"
+            return MIXED, self.family_of(key.name, None), f"{display_name(key.name)}{ON_THE_HOST}"
         here = inside or display_name(key.name) if key.kind == "op" else f"{call} in {inside}" if inside else call
         if key.kind == "op" and is_compiled_call(key.op or key.name):  # on a CPU also what its kernels compute
             return HOST, COMPILED_CODE, here
@@ -308,7 +312,7 @@ class _Labels:
                 module = group.module.split("/")[-1]
                 return self._top, UNPAIRED, module if group.level in PLACED else _replacement(group, module), g
             return self._top, group.family, UNPAIRED, g
-        op = _operators(group) or (group.module or "").split("/")[-1] or "kernels"
+        op = _operators(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         return self._top, group.family, op, kernels_of(group), g
 
 

@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.leaves import GPU, HOST, MIXED, ONE, OPERATORS, SINGLES
+from tracediff.explain.leaves import (
+    GPU,
+    HOST,
+    MIXED,
+    NO_OPERATOR,
+    ON_THE_HOST,
+    ONE,
+    OPERATORS,
+    SINGLES,
+    UNPAIRED,
+)
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
 from tracediff.formatting import ARROW, Unit, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
@@ -30,7 +40,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         label: what changed. because: what happened and why; may be empty.
         times: all of its time on both sides; empty of lines that have none. step: its part of the step's change.
         delta_us: the same in µs.
-        table: the one that holds its work, empty where none does. find: what that work is called there.
+        table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
     """
@@ -41,7 +51,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     step: str
     delta_us: float
     table: str = ""
-    find: str = ""
+    find: tuple[str, ...] = ()
     bar: tuple[float, float] = (0.0, 0.0)
     short: str = ""
 
@@ -194,18 +204,20 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     )
 
 
-def _place(cause: Cause) -> tuple[str, str]:
-    """(table, name there) of the work of a line: its operator, else its family; of the host its operator; of a single
-    event its kernel.
+def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
+    """(table, what its rows there contain) of the work of a line: family, operator or module, and kernels without an
+    operator; of the host its operator; of a single event its kernel.
     """
     chain = cause.chain
     if chain[:2] == (GPU, SINGLES):
-        return IN_WORK, chain[2].removeprefix(ONE)
-    if chain[0] in (GPU, OPERATORS, MIXED):
-        return IN_WORK, "".join(chain[1:3][-1:])
+        return IN_WORK, (chain[2].removeprefix(ONE),)
+    if chain[0] in (GPU, OPERATORS, MIXED) and chain[1:2] != (UNPAIRED,):
+        has_operator = "::" in "".join(chain[2:3])
+        labels = (label for label in chain[1 : 3 if has_operator else 4] if label not in (NO_OPERATOR, UNPAIRED))
+        return IN_WORK, tuple(label.removesuffix(ON_THE_HOST) for label in labels)
     if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:
-        return ON_HOST, chain[2]
-    return "", ""
+        return ON_HOST, (chain[2],)
+    return "", ()
 
 
 def _times(unit: Unit, control: float, test: float) -> str:

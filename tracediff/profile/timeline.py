@@ -15,8 +15,10 @@ from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
+from tracediff.profile.events.work import launching_nodes
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model.profile import Marks, Memory, Timeline
+from tracediff.profile.placement.calls import OP
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
 from tracediff.profile.placement.scopes import LOADER_SCOPE
@@ -28,14 +30,20 @@ KINDS = (*STATES, ANNOTATION)
 
 
 Spans = Int64
-"""int64[6, n]: row, start, end, kind, code of the name and event, as in `Marks`, of events before they are merged."""
+"""int64[7, n]: row, start, end, kind, code of the name, event and code of the operator's name (−1 for none), as in
+`Marks`, of events before they are merged.
+"""
+NO_EVENTS = np.zeros(0, np.int64)
 
 
-def build_timeline(context: Context, position: int, window: tuple[int, int] | None = None) -> Timeline:
+def build_timeline(
+    context: Context, position: int, window: tuple[int, int] | None = None, apart: Int64 = NO_EVENTS
+) -> Timeline:
     """The timeline of the step at ``position``: every event in its period, whichever step launched it.
 
     Args:
         window: [start, end) in ns on the trace's clock, to show instead of the step's period.
+        apart: int64[k] rows of the trace, whose events share marks with each other only.
     """
     trace, gpu = context.trace, context.gpu
     window = window or (int(context.completions[position]), int(context.completions[position + 1]))
@@ -43,7 +51,7 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     parts = [_states(context, window)]
     streams = _streams(gpu, window)
     for place, which in streams[: bounds.TIMELINE_STREAMS]:
-        parts.append(_gpu(trace, gpu, which, len(rows)))
+        parts.append(_gpu(context, which, len(rows)))
         rows.append(place)
     lanes = [
         (what, lane, np.flatnonzero(_within(lane.start, lane.end, window)))
@@ -64,7 +72,8 @@ def build_timeline(context: Context, position: int, window: tuple[int, int] | No
     left_out = max(len(streams) - bounds.TIMELINE_STREAMS, 0) + max(len(threads) - bounds.TIMELINE_THREADS, 0)
     spans = np.concatenate(parts, axis=1)
     spans[1:3] = np.clip(spans[1:3], *window) - window[0]
-    marks = _bounded(spans, [*trace.names, *context.account.names], window[1] - window[0])
+    names = [*trace.names, *context.account.names]
+    marks = _bounded(spans, names, window[1] - window[0], np.isin(spans[5], apart))
     return Timeline(
         step=int(context.steps.numbers[position]),
         start=window[0],
@@ -115,9 +124,11 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
     return _spans(0, edges[low:high], edges[low + 1 : high + 1], kind, states + len(context.trace.names), -1)
 
 
-def _gpu(trace: Trace, gpu: GpuEvents, which: Int64, row: int) -> Spans:
-    rows = gpu.rows[which]
-    return _spans(row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows)
+def _gpu(context: Context, which: Int64, row: int) -> Spans:
+    trace, gpu, calls = context.trace, context.gpu, context.calls.table
+    rows, node = gpu.rows[which], launching_nodes(context)[which]
+    operator = np.where((node >= 0) & (calls.kind[node] == OP), calls.name[node], -1)
+    return _spans(row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows, operator)
 
 
 def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Spans:
@@ -134,33 +145,43 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) ->
     return _spans(row, lane.start[which], lane.end[which], kind, trace.name[rows], rows)
 
 
-def _spans(row: int, start: Int64, end: Int64, kind: Int64, name: Int64 | Codes, event: Int64 | int) -> Spans:
-    return np.stack(np.broadcast_arrays(row, start, end, kind, name, event)).astype(np.int64, copy=False)
+def _spans(
+    row: int,
+    start: Int64,
+    end: Int64,
+    kind: Int64,
+    name: Int64 | Codes,
+    event: Int64 | int,
+    operator: Int64 | int = -1,
+) -> Spans:
+    return np.stack(np.broadcast_arrays(row, start, end, kind, name, event, operator)).astype(np.int64, copy=False)
 
 
-def _bounded(spans: Spans, names: list[str], length: int) -> Marks:
+def _bounded(spans: Spans, names: list[str], length: int, is_apart: Bools) -> Marks:
     """At most TIMELINE_MARKS marks: the pixel doubles until they are few enough."""
     pixel = max(length // bounds.TIMELINE_PIXELS, 1)
     while True:
-        marks = _merged(spans, names, pixel)
+        marks = _merged(spans, names, pixel, is_apart)
         if len(marks.row) <= bounds.TIMELINE_MARKS or pixel > length:
             return marks
         pixel *= 2
 
 
-def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
-    """Marks of ``spans``: spans shorter than ``pixel`` (ns) that begin in the same pixel of a row become one mark,
-    named after the longest.
+def _merged(spans: Spans, names: list[str], pixel: int, is_apart: Bools) -> Marks:
+    """Marks of ``spans``: spans shorter than ``pixel`` (ns) that begin in the same pixel of a row, and are alike in
+    ``is_apart`` (bool[n]), become one mark, named after the longest.
     """
-    row, start, end, kind, name, event = spans
+    row, start, end, kind, name, event, operator = spans
     duration = end - start
     long = duration >= pixel
-    cell = np.where(long, -1 - np.arange(len(long)), start // pixel)
+    cell = np.where(long, -1 - np.arange(len(long)), 2 * (start // pixel) + is_apart)
     order = np.lexsort((-duration, cell, row))
     row, cell = row[order], cell[order]
     new = np.ones(len(order), bool)
     new[1:] = (row[1:] != row[:-1]) | (cell[1:] != cell[:-1])
     first = np.flatnonzero(new)
+    if not len(first):
+        return Marks(row=row, start=start, end=end, kind=kind, name=(), count=row, busy=row, event=event, operator=())
     start, end = np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)
@@ -175,6 +196,7 @@ def _merged(spans: Spans, names: list[str], pixel: int) -> Marks:
         count=count[by_row],
         busy=busy[by_row],
         event=event[longest][by_row],
+        operator=tuple(names[c] if c >= 0 else "" for c in operator[longest][by_row].tolist()),
     )
 
 

@@ -18,6 +18,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import plural
+from tracediff.pair import SIDES
 from tracediff.present.explanation_lines import explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.model.profile import Timeline
@@ -36,7 +37,6 @@ from tracediff.report.perfetto_step import (
 from tracediff.version import VERSION
 from tracediff.write import write_bytes, write_text
 
-SIDES = ("control", "test")
 STATE_ROW = 0
 """The row of states in a timeline."""
 

@@ -8,6 +8,17 @@ new MutationObserver(() => {
   upload?.setAttribute("aria-label", "Drop two traces here, or click to select them");
 }).observe(document, { childList: true, subtree: true });
 
+// Esc or a button closes what a click on the timeline has opened, and Esc ends the highlight of a row.
+{
+  const close = () => document.getElementById("followed") && window.dash_clientside.set_props("followed", { children: [] });
+  document.addEventListener("click", (event) => { if (event.target.closest("#unfollow")) close(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || event.defaultPrevented || document.querySelector(".dash-dropdown-content")) return;
+    close();
+    document.getElementById("unmark")?.click();
+  });
+}
+
 // Light or dark: what the reader chose, else what the dashboard was started with, else what the system says.
 window.dash_clientside = Object.assign({}, window.dash_clientside, {
   theme: {

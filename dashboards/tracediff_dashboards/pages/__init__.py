@@ -8,15 +8,15 @@ from tracediff_dashboards.pages import changes, flame, overview, static, timelin
 from tracediff_dashboards.reading.comparisons import PageContext
 
 PAGES = {
-    "overview": "Overview",
-    "changes": "Changes",
-    "flame": "Flame graph",
-    "timeline": "Timeline",
-    "ranks": "Ranks",
-    "memory": "Memory",
-    "health": "Health",
+    "overview": ("Overview", overview.page),
+    "changes": ("Changes", changes.page),
+    "flame": ("Flame graph", flame.page),
+    "timeline": ("Timeline", timeline.page),
+    "ranks": ("Ranks", static.ranks),
+    "memory": ("Memory", static.memory),
+    "health": ("Health", static.health),
 }
-"""Page → its title, in order; the first one is at ``/``."""
+"""Page → its title and what draws its components, in order; the first one is at ``/``."""
 
 
 def page_at(pathname: str | None) -> str | None:
@@ -25,17 +25,6 @@ def page_at(pathname: str | None) -> str | None:
     return page if page in PAGES else None
 
 
-DRAWN = {
-    "overview": overview.page,
-    "changes": changes.page,
-    "flame": flame.page,
-    "timeline": timeline.page,
-    "ranks": static.ranks,
-    "memory": static.memory,
-    "health": static.health,
-}
-
-
 def draw(which: str, context: PageContext) -> list[Any]:
     """The components of a page."""
-    return DRAWN[which](context)
+    return PAGES[which][1](context)

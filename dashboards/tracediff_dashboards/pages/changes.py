@@ -101,17 +101,18 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
     return html.Div(
         [
             html.Span(caption, id="rows", title=caption, className="facts"),
-            _column_choice("columns", options, visible),
-            _column_choice("pinned", options, pinned),
+            *(
+                html.Div(
+                    components.choice(
+                        key, key, options=options, value=value, multi=True, searchable=False, clearable=False
+                    )
+                )
+                for key, value in (("columns", visible), ("pinned", pinned))
+            ),
             html.Button("Download CSV", id="csv", type="button"),
         ],
         className="tools",
     )
-
-
-def _column_choice(key: str, options: list[dict[str, str]], value: list[str]) -> Any:
-    choice = dcc.Dropdown(id=key, options=options, value=value, multi=True, searchable=False, clearable=False)
-    return html.Div([html.Label(key, htmlFor=key), choice])
 
 
 def _unit(context: PageContext, rows: list[TableRow]) -> Unit:

@@ -13,16 +13,17 @@ from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import time_unit
 from tracediff.pair import Pair
-from tracediff.present import sections
+from tracediff.present.explanation_lines import direction
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
+from tracediff.report.page.html import text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.aggregate.summary import Side
     from tracediff.diff.comparison import Comparison
-    from tracediff.present.sections import ReportRow
+    from tracediff.present.sections import ReportRow, Sums
     from tracediff_dashboards.reading.comparisons import PageContext
 
 GRAPH: dcc.Graph.Config = {
@@ -39,20 +40,27 @@ def attributes(**values: str) -> dict[str, Any]:
 
 def name(value: str) -> Any:
     """A name from a trace: on one line, shortened, and isolated from the direction of the text around it."""
-    if len(value) > bounds.PAGE_CELL:
-        value = f"{value[: bounds.PAGE_CELL // 2]} … {value[-bounds.PAGE_CELL // 2 :]}"
-    return html.Bdi(printable(value))
+    return html.Bdi(text(value, bounds.PAGE_CELL))
 
 
-def chart(
-    comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None, **options: Any
-) -> Any:
+def choice(key: str, label: str, **options: Any) -> list[Any]:
+    """A dropdown with its label; ``options`` are those of `dcc.Dropdown`."""
+    return [html.Label(label, htmlFor=key), dcc.Dropdown(id=key, **options)]
+
+
+def times(control_us: float, test_us: float) -> str:
+    """``7.35 → 7.76 ms (+0.41)``: both times and their change in one unit."""
+    unit = time_unit([control_us, test_us])
+    return f"{unit.plain(control_us)} → {unit.plain(test_us)} {unit.name} ({unit.signed(test_us - control_us)})"
+
+
+def chart(comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None) -> Any:
     """The chart ``which`` of `tracediff.charts` with its title; if it has no data, a sentence that says so.
 
     Args:
-        config: options of plotly in addition to GRAPH. options: keyword arguments of the chart.
+        config: options of plotly in addition to GRAPH.
     """
-    return figure(getattr(charts, which)(comparison, theme=theme, **options), which, config)
+    return figure(getattr(charts, which)(comparison, theme=theme), which, config)
 
 
 def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:
@@ -114,13 +122,13 @@ def alert(sentence: str, *more: Any) -> Any:
     return html.Div([html.P(printable(sentence)), *more], className="alert", role="alert")
 
 
-def items(lines: Sequence[str]) -> Any:
-    """A list of plain texts, at most ITEMS."""
-    entries = [html.Li(printable(line)) for line in lines[: bounds.ITEMS]]
-    if len(lines) > bounds.ITEMS:
-        entries.append(
-            html.Li(f"and {len(lines) - bounds.ITEMS:,} more: `tracediff compare --json` writes all of them")
-        )
+def items(
+    lines: Sequence[Any], most: int = bounds.ITEMS, more: str = "more: `tracediff compare --json` writes all of them"
+) -> Any:
+    """A list of plain texts or components, at most ``most``; ``more`` follows the number of others."""
+    entries = [html.Li(printable(line) if isinstance(line, str) else line) for line in lines[:most]]
+    if len(lines) > most:
+        entries.append(html.Li(f"and {len(lines) - most:,} {more}"))
     return html.Ul(entries)
 
 
@@ -133,37 +141,27 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None 
     )
 
 
-def step_table(comparison: Comparison) -> Any:
-    """The table of the step time by state, which adds up to the step."""
-    step = sections.step_sums(comparison)
-    residual = f"The states add up to the step; residual: {sections.unexplained_ns(comparison)} ns."
-    table_of_states = changes([*step.rows, step.whole], "Step time by state", side_names(comparison), counted=False)
-    return html.Div([table_of_states, html.P(residual, className="facts")], className="closing")
-
-
-def changes(
-    rows: Sequence[ReportRow], title: str, sides: Pair[str], counted: bool = True, names: Sequence[Any] = ()
-) -> Any:
-    """A table of control, test and change per row, with a bar; times per step.
+def sums(rows: Sums, sides: Pair[str], links: Sequence[Any] = ()) -> Any:
+    """A table of control, test and change per row, with a bar, and their sum; times per step.
 
     Args:
-        sides: what their columns are called.
-        names: what is shown for the names of the rows, by default these.
+        sides: what their columns are called. links: shown for the names of rows, which then have counts.
     """
-    unit = time_unit([v for r in rows for v in (r.control_us, r.test_us)])
-    largest = max((abs(r.delta_us) for r in rows), default=0.0)
-    head = ["name", *(["count"] if counted else []), *sides, "change", ""]
-    cells = [
-        [
-            name_cell,
-            *(r.cells(unit) if counted else r.times(unit)),
-            _bar(r.delta_us, largest),
-        ]
-        for r, name_cell in zip(rows, names or [name(r.name) for r in rows], strict=True)
+    largest = max((abs(row.delta_us) for row in rows.rows), default=0.0) or 1.0
+
+    def cells(row: ReportRow) -> list[str]:
+        return row.cells(rows.unit) if links else row.times(rows.unit)
+
+    lines = [
+        [label, *cells(row), bar(direction(row.delta_us), abs(row.delta_us) / largest)]
+        for row, label in zip(rows.rows, links or [name(row.name) for row in rows.rows], strict=True)
     ]
-    return table(head, cells, f"{title}, {unit.name} per step")
+    head = ["name", *([rows.counted] if links else []), *sides, "change", ""]
+    lines.append([rows.whole.name, *cells(rows.whole), ""])
+    kind = "sums changes" if links else "sums"
+    return html.Div(table(head, lines, f"{rows.title}, {rows.unit.name} per step", kind), className="closing")
 
 
-def _bar(delta_us: float, largest: float) -> Any:
-    width = 100 * abs(delta_us) / largest if largest else 0
-    return html.Span(className=f"bar {'slower' if delta_us > 0 else 'faster'}", style={"width": f"{width:.1f}%"})
+def bar(direction: str, width: float, left: float = 0.0) -> Any:
+    """A bar that is ``width`` wide and begins at ``left``, both as parts of its cell."""
+    return html.Span(className=f"bar {direction}", style={"marginLeft": f"{left:.1%}", "width": f"{width:.1%}"})

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 
 from tracediff import bounds
 from tracediff.aggregate.samples import per_step, work_per_step
-from tracediff.charts.figures.timeline import name_spans, name_steps
+from tracediff.charts.figures.timeline import StepSpans, name_spans, name_steps
 from tracediff.diff.comparison import CallPlace, places, places_of
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import Sum
 from tracediff.errors import printable
-from tracediff.formatting import change, count, counts, p_value, plural, signed_time, time, time_unit
+from tracediff.formatting import change, count, counts, p_value, plural, signed_time, time
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -24,8 +24,11 @@ from tracediff.report.explain import WHY
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.rows import SUMS, TableRow
 from tracediff_dashboards.reading.comparisons import PageContext
-from tracediff_dashboards.reading.step_inspector import StepInspector
+from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work
 from tracediff_dashboards.state.view import FlameView
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 SPANS_PX = 290
 """Height of the chart of spans, which comes later."""
@@ -43,7 +46,7 @@ def details(context: PageContext, row: TableRow) -> list[Any]:
     return [
         title,
         html.H3("When it runs"),
-        dcc.Store(id="spans-of", data=row.key),
+        dcc.Store(id="spans-of", data=f"{context.view.tab} {row.key}"),
         html.Div(id="spans", style={"minHeight": f"{SPANS_PX}px"}),
         *body,
     ]
@@ -55,20 +58,29 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     Raises:
         TracediffError: the events can no longer be read.
     """
-    item, sides = row.item, context.shown_steps
-    if isinstance(item, Op):
-        name = item.category, table_name(item.raw_name)
-        side_spans = [inspector.spans_named(*side, *name) for side in sides]
-    else:
-        keys = [{piece.work.key for piece in items} for items in _items(context, item)]
-        side_spans = [
-            inspector.spans(*side, work, tree)
-            for side, work, tree in zip(sides, keys, context.whole.trees, strict=True)
-        ]
-    if side_spans == [None, None]:
+    control, test = spans_of(context, row.item, inspector)
+    if control is None and test is None:
         return [html.P("A snapshot has no events: compare the traces to see them here.", className="missing")]
-    link = dcc.Link("Both steps with all their events", href=context.address("timeline"))
-    return [components.figure(name_spans((side_spans[0], side_spans[1]), theme=context.theme), "spans"), html.P(link)]
+    link = dcc.Link("Show on the timeline", href=context.address("timeline", row=row.key))
+    return [components.figure(name_spans((control, test), theme=context.theme), "spans"), html.P(link)]
+
+
+def spans_of(
+    context: PageContext, item: Op | Group | Sum | None, inspector: StepInspector
+) -> tuple[StepSpans | None, StepSpans | None]:
+    """When a row of the table ran, in the step of each side that the timeline shows; without a row all work that the
+    filters leave.
+
+    Raises:
+        TracediffError: the events can no longer be read.
+    """
+    if isinstance(item, Op):
+        selects = [events_named(item.category, table_name(item.raw_name))] * 2
+    else:
+        sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
+        selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]
+    control, test = (inspector.spans(*step, select) for step, select in zip(context.shown_steps, selects, strict=True))
+    return control, test
 
 
 def _details(context: PageContext, row: TableRow) -> list[Any]:
@@ -94,30 +106,21 @@ def _op(context: PageContext, op: Op) -> list[Any]:
             "count",
             (f"{counts(*op.count.map(number))} per step{' (varies from step to step)' if op.counts_vary else ''}"),
         ),
-        ("self time", _times(*op.self_time.map(us), us(op.delta))),
-        ("total time", _times(*op.total.map(us), us(op.total.delta))),
+        ("self time", components.times(*op.self_time.map(us))),
+        ("total time", components.times(*op.total.map(us))),
         ("significance", _significance(op)),
     ]
-    steps = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
-    whole = (
-        [html.P("The chart covers all work of this name: the filters do not apply.", className="facts")]
-        if context.view.filters.part.has_place
-        else []
-    )
+    control, test = (per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
+    note = "The chart covers all work of this name: the filters do not apply."
     groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.members for m in side)]
-    matched = (
-        [html.H3(f"Matched in {plural(len(groups), 'group')}"), *_first_groups(context, groups)]
-        if groups or op.category in MATCHED
-        else []
-    )
+    matched = _matched(context, groups) if groups or op.category in MATCHED else []
     return [
         html.H2(components.name(op.name)),
         _facts(facts),
         *_in_flame_graph(context, op),
         *matched,
-        html.H3("Time per step"),
-        *whole,
-        components.figure(name_steps((steps[0], steps[1]), theme=context.theme), "steps"),
+        *_time_per_step(name_steps((control, test), theme=context.theme)),
+        *([html.P(note, className="facts")] if context.view.filters.part.has_place else []),
         *(
             _call_sites(places(context.comparison, op.category, op.raw_name), context)
             if op.category in MATCHED
@@ -154,10 +157,11 @@ def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
     control, test = (
         work_per_step(traces, tree, gpu, [item.work for item in side_items]) for traces, tree, side_items in sides
     )
-    return [
-        html.H3("Time per step"),
-        components.figure(name_steps((control, test), quantity="time", theme=context.theme), "steps"),
-    ]
+    return _time_per_step(name_steps((control, test), quantity="time", theme=context.theme))
+
+
+def _time_per_step(chart: go.Figure) -> list[Any]:
+    return [html.H3("Time per step"), components.figure(chart, "steps")]
 
 
 def _call_sites(call_sites: Sequence[CallPlace], context: PageContext) -> list[Any]:
@@ -195,43 +199,40 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
     view = SUMS[context.view.tab]
     facts = [
         ("count", f"{counts(*total.count.map(number))} events per step"),
-        ("time", _times(*total.time.map(us), us(total.delta))),
+        ("time", components.times(*total.time.map(us))),
     ]
     groups = [
         g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.members for m in side)
     ]
     spans = any(view(m) != total.name for g in groups for side in g.members for m in side)
-    whole = (
-        [html.P("Groups are shown whole, including work that does not belong to this row.", className="facts")]
-        if spans
-        else []
-    )
-    items = _items(context, total)
-    matched = [html.H3(f"Matched in {plural(len(groups), 'group')}"), *whole, *_first_groups(context, groups)]
-    return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, items)]
+    note = [html.P("Groups are shown whole, with work that does not belong to this row.", className="facts")]
+    matched = _matched(context, groups, note if spans else [])
+    return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, _items(context, total))]
 
 
-def _items(context: PageContext, item: Group | Sum) -> Sequence[Sequence[Item]]:
-    """The work of a row on both sides."""
+def _items(context: PageContext, item: Group | Sum | None) -> Sequence[Sequence[Item]]:
+    """The work of a row on both sides; without a row all work."""
     if isinstance(item, Group):
         return item.items
-    view, groups = SUMS[context.view.tab], context.comparison.work.groups
-    return [[piece for g in groups for piece in g.items[side] if view(piece) == item.name] for side in (0, 1)]
+    groups = context.comparison.work.groups
+    items = [[piece for g in groups for piece in g.items[side]] for side in (0, 1)]
+    if item is None:
+        return items
+    view = SUMS[context.view.tab]
+    return [[piece for piece in side if view(piece) == item.name] for side in items]
 
 
-def _first_groups(context: PageContext, groups: Sequence[Group]) -> list[Any]:
+def _matched(context: PageContext, groups: Sequence[Group], note: Sequence[Any] = ()) -> list[Any]:
+    """The groups that contain the work of a row, the first ones with their members."""
+    head = html.H3(f"Matched in {plural(len(groups), 'group')}")
     if not groups:
-        return [
-            html.P(
-                "No matched work: it launches no GPU work, or is a runtime call or an annotation.",
-                className="missing",
-            )
-        ]
+        nothing = "No matched work: it launches no GPU work, or is a runtime call or an annotation."
+        return [head, html.P(nothing, className="missing")]
     group_details = [
         html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
         for k, g in enumerate(groups[: bounds.GROUPS_LISTED])
     ]
-    return [*group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
+    return [head, *note, *group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
 
 
 def _more(rows: Sequence[object], most: int, what: str) -> list[Any]:
@@ -252,7 +253,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
             "phase, module, family",
             components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}"),
         ),
-        ("time", _times(*group.time.map(comparison.us), comparison.us(group.delta))),
+        ("time", components.times(*group.time.map(comparison.us))),
         ("change by", f"count {signed_time(by_count)}, mean duration {signed_time(by_mean)}"),
     ]
     sides = [
@@ -265,9 +266,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
 def _members(context: PageContext, members: Sequence[Member]) -> Any:
     if not members:
         return html.P("none", className="missing")
-    lines = [html.Li(_member(context, member)) for member in members[: bounds.MEMBERS]]
-    more = [html.Li(f"and {len(members) - bounds.MEMBERS:,} more")] if len(members) > bounds.MEMBERS else []
-    return html.Ul([*lines, *more])
+    return components.items([_member(context, member) for member in members], bounds.MEMBERS, "more")
 
 
 def _member(context: PageContext, member: Member) -> list[Any]:
@@ -278,11 +277,6 @@ def _member(context: PageContext, member: Member) -> list[Any]:
         *operator,
         f", {time(context.comparison.us(member.ns))}",
     ]
-
-
-def _times(control: float, test: float, delta: float) -> str:
-    unit = time_unit([control, test])
-    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name} ({unit.signed(delta)})"
 
 
 def _facts(pairs: Sequence[tuple[str, Any]]) -> Any:

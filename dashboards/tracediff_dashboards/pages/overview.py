@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import dcc, html
+from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.errors import printable
-from tracediff.formatting import change, plural, signed_time
+from tracediff.formatting import plural
 from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
@@ -41,8 +42,11 @@ def page(context: PageContext) -> list[Any]:
         *_explanation(context),
         html.H2("Where the step went"),
         components.chart(comparison, "step_waterfall", context.theme),
-        components.step_table(comparison),
-        html.H2("Largest changes"),
+        components.sums(replace(sections.step_sums(comparison), title="Step time by state"), side_names(context.whole)),
+        html.P(
+            f"The states add up to the step: {sections.unexplained_ns(comparison)} ns unexplained.", className="facts"
+        ),
+        html.H2("Changed work"),
         *_changes(context),
     ]
 
@@ -78,46 +82,43 @@ def _explanation(context: PageContext) -> list[Any]:
     sums = explanation_table(context.comparison.explanation, names=side_names(context.whole))
     cells = [
         [
-            _linked(context, line.find, line.label),
+            html.Span(_linked(context, line.find, line.short or line.label), title=printable(line.label)),
             line.times,
-            html.Span(line.step, className="slower" if line.delta_us > 0 else "faster"),
+            html.Span(line.step, className=line.direction),
+            components.bar(line.direction, line.bar[1], line.bar[0]),
             printable(line.because),
         ]
         for line in (*sums.lines, sums.total)
     ]
     caption = f"Why the {context.comparison.explanation.period} changed"
-    table = html.Div(components.table([*sums.heads, ""], cells, caption, kind="sums why"), className="closing")
+    table = html.Div(components.table([*sums.heads, "", ""], cells, caption, kind="sums why"), className="closing")
     return [table, *([html.P(sums.note, className="facts")] if sums.note else [])]
 
 
-def _linked(context: PageContext, name: str, label: str = "") -> Any:
-    """``label`` or the name itself, as a link to the name's row if it has one."""
-    place = rows.row_named(context.comparison, name) if name else None
-    component = components.name(label or name)
-    if place is None:
-        return component
-    tab, row = place
-    return dcc.Link(component, href=context.address("changes", tab=tab, row=row))
+def _linked(context: PageContext, words: Sequence[str], label: str) -> Any:
+    """``label`` as a link to the row that the last of ``words`` names, else to the work of the family that the first
+    names.
+    """
+    place = rows.row_named(context.comparison, words[-1]) if words else None
+    if place is not None:
+        return _link(context, *place, components.name(label))
+    if not any(words[:1] == (family.name,) for family in context.whole.families):
+        return components.name(label)
+    filters = replace(context.view.filters, family=words[:1])
+    return dcc.Link(components.name(label), href=context.address("changes", filters=filters))
 
 
 def _changes(context: PageContext) -> list[Any]:
-    tables = []
-    for section in sections.changes(context.comparison, context.view.filters.device, "change", bounds.PAGE_CHANGES):
-        if section.rows:
-            names = [_linked(context, line.name) for line in section.rows]
-            tables.append(components.changes(section.rows, section.title, side_names(context.whole), names=names))
-    if not tables:
-        return [
-            html.P(
-                "The filters leave no work: clear a filter above." if context.is_filtered else "Nothing changed.",
-                className="missing",
-            )
-        ]
-    matched = [html.P(sections.matched_line(context.comparison), className="facts")]
+    work = sections.changed_work(context.comparison, bounds.PAGE_CHANGES)
+    every = html.P(dcc.Link("All changes", href=context.address("changes")))
+    if not work.rows:
+        nothing = "The filters leave no matched work." if context.is_filtered else "Nothing changed."
+        return [html.P(nothing, className="missing"), every]
+    links = [_linked(context, (row.operator.removesuffix(" kernels"),), row.name) for row in work.rows]
     return [
-        *tables,
-        html.P(dcc.Link("All changes", href=context.address("changes"))),
-        *matched,
+        components.sums(work, side_names(context.whole), links),
+        every,
+        html.P(sections.matched_line(context.comparison), className="facts"),
         components.chart(context.comparison, "families", context.theme),
     ]
 
@@ -143,7 +144,7 @@ def _module(context: PageContext) -> list[Any]:
     cells = slowest.cells
     instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
     link = _link(context, "modules", slowest.key, components.name(cells["name"]))
-    return [link, f"{instances}: {_times(cells['control_us'], cells['test_us'])}"]
+    return [link, f"{instances}: {components.times(cells['control_us'], cells['test_us'])}"]
 
 
 def _idle(context: PageContext) -> list[Any]:
@@ -152,18 +153,19 @@ def _idle(context: PageContext) -> list[Any]:
     states = [s for s in whole.step_time.states if s.name not in GPU_STATES]
     if not any(any(s.time) for s in states):
         return ["it is not idle during a step"]
-    idle = _times(*total(s.time for s in states).map(whole.us))
+    idle = components.times(*total(s.time for s in states).map(whole.us))
     most = max(states, key=lambda s: (s.time.test, s.time.control))
     sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
-    sentence.append(_times(*most.time.map(whole.us)))
-    idle_rows = (row for table in whole.tables if table.schema.name == IDLE for row in table.rows)
+    sentence.append(components.times(*most.time.map(whole.us)))
+    idle_rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows]
     host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
     if host is None:
         return sentence
-    us = host.values[0].map(whole.us)
-    if not host.key[1]:
-        return [*sentence, f", where mostly nothing of the host is recorded: {_times(*us)}"]
-    return [*sentence, ", where the host is mostly in ", components.name(host.key[1]), f": {_times(*us)}"]
+    place, here = host.key[1], host.values[0]
+    in_all = total(row.values[0] for row in idle_rows if row.key[1] == place)
+    everywhere = "" if in_all == here else f"; in all idle time {components.times(*in_all.map(whole.us))}"
+    where = ["the host is mostly in ", components.name(place)] if place else ["mostly nothing of the host is recorded"]
+    return [*sentence, ", where ", *where, f": {components.times(*here.map(whole.us))}{everywhere}"]
 
 
 def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
@@ -172,7 +174,3 @@ def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
 
 def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:
     return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
-
-
-def _times(control: float, test: float) -> str:
-    return f"{change(control, test)} ({signed_time(test - control)})"

@@ -15,8 +15,8 @@ from tracediff.diff.groups import Group, Member
 from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op, largest_first
 from tracediff.diff.views import VIEWS, Sum, WorkChange, summed_by
-from tracediff.errors import printable
 from tracediff.present.columns import GRID
+from tracediff.report.page.html import text
 from tracediff_dashboards.state.view import SCHEMAS
 
 TITLES = {
@@ -112,8 +112,4 @@ def _key(identity: tuple[object, ...]) -> str:
 
 
 def _cell(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return printable(
-        value if len(value) <= bounds.CELL else f"{value[: bounds.CELL // 2]} … {value[-bounds.CELL // 2 :]}"
-    )
+    return text(value, bounds.CELL) if isinstance(value, str) else value

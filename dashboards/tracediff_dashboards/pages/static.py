@@ -9,7 +9,7 @@ from dash import html
 from tracediff.errors import printable
 from tracediff.present import sections
 from tracediff.present.setting import side_names
-from tracediff.report.page.html import set_facts, versions
+from tracediff.report.page.html import origin, versions
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.reading.comparisons import PageContext
 
@@ -41,17 +41,15 @@ def health(context: PageContext) -> list[Any]:
         for r in whole.comparability.reasons
     ]
     notes, names = sections.health_lines(whole), side_names(whole)
-    sides = [dict(set_facts(side)) for side in (whole.control, whole.test)]
-    set_rows = [[key, components.name(sides[0][key]), components.name(sides[1][key])] for key in sides[0]]
+    facts = [[what, *map(components.name, sides)] for what, *sides in origin(whole, versions())]
     return [
         html.H1("Health"),
         html.H2("Comparability"),
         components.table(["code", "meaning", *names], reasons, kind="words")
         if reasons
-        else html.P("The preflight found no difference that makes the comparison misleading."),
+        else html.P("The preflight found no difference that could make the comparison misleading."),
         html.H2("Health of the traces"),
-        components.items(notes) if notes else html.P("All events were read; nothing was repaired or dropped."),
+        components.items(notes) if notes else html.P("Every event was read; nothing was repaired or left out."),
         html.H2("Sets"),
-        components.table(["", *names], set_rows, kind="words"),
-        html.P(", ".join(f"{what} {value}" for what, value in versions()), className="facts"),
+        components.table(["", *names], facts, kind="words"),
     ]

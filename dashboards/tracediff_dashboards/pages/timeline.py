@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
-from msgspec.structs import replace
 
 from tracediff import bounds, charts
+from tracediff.arrays import Int64
 from tracediff.errors import printable
-from tracediff.formatting import time, time_unit
-from tracediff.profile.timeline import Linked
+from tracediff.formatting import count, plural, time, time_unit
+from tracediff.pair import SIDES, Pair
+from tracediff.profile.timeline import NO_EVENTS, Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.details import spans_of
+from tracediff_dashboards.pages.rows import find_row
 from tracediff_dashboards.reading.comparisons import PageContext
-from tracediff_dashboards.reading.step_inspector import StepPlace, places
+from tracediff_dashboards.reading.events import with_steps
+from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, places
 from tracediff_dashboards.state.view import Window
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ def page(context: PageContext) -> list[Any]:
         ),
         html.P(
             "Drag to zoom in, double-click to zoom out to the whole step, click an event to see its launch and the "
-            "operators around it.",
+            "operators around it. The row selected in Changes stands out, else the work that the filters leave.",
             className="facts",
         ),
         components.chart(
@@ -69,14 +73,17 @@ def _perfetto(whole: Comparison) -> list[Any]:
 
 def _choice(key: str, label: str, traces: TraceSet, value: str) -> Any:
     options = [{"label": _label(place), "value": place.key} for place in places(traces)[: bounds.STEPS_LISTED]]
-    return html.Div(
-        [html.Label(label, htmlFor=key), dcc.Dropdown(options, value or None, id=key, placeholder="typical step")],
-        className="field",
-    )
+    steps = components.choice(key, label, options=options, value=value or None, placeholder="typical step")
+    return html.Div(steps, className="field")
 
 
 def _label(place: StepPlace) -> str:
     return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time(place.period / 1000)}"
+
+
+def length_us(step: TypicalStep) -> float:
+    """The period of a step in µs."""
+    return (step.timeline.end - step.timeline.start) / 1000
 
 
 def unit_us(lengths: Sequence[float | None]) -> float:
@@ -84,30 +91,56 @@ def unit_us(lengths: Sequence[float | None]) -> float:
     return time_unit(length for length in lengths if length is not None).size
 
 
-def zoomed(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
-    """The timeline of ``steps`` of both sides; the time axis shows ``window``."""
-    sides = [replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True)]
-    figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
+def highlight(context: PageContext, inspector: StepInspector) -> tuple[Pair[Int64], list[Any]]:
+    """(events that stand out on control and test, int64[n] rows of the trace; a sentence on them): those of the
+    selected row, else of the work that the filters leave, else none.
+
+    Raises:
+        TracediffError: the events can no longer be read.
+    """
+    row = find_row(context.comparison, context.view.tab, context.view.row)
+    if row is None and not context.is_filtered:
+        return Pair(NO_EVENTS, NO_EVENTS), []
+    spans = spans_of(context, row.item if row else None, inspector)
+    events = Pair(*(side.event if side else NO_EVENTS for side in spans))
+    what = components.name(row.cells["name"]) if row else "the work that the filters leave"
+    clear = [dcc.Link("Clear", id="unmark", href=context.address("timeline", row=""), title="Esc")] if row else []
+    numbers = f": {plural(len(events.control), 'event')} in control, {count(len(events.test))} in test. "
+    return events, ["Highlighted: ", what, numbers, *clear]
+
+
+def zoomed(
+    whole: Comparison,
+    steps: Sequence[TypicalStep | None],
+    window: Window | None,
+    theme: str,
+    events: Pair[Int64],
+) -> go.Figure:
+    """The timeline of ``steps`` of both sides; the time axis shows ``window``, and ``events`` stand out if any."""
+    figure = charts.timeline(with_steps(whole, steps), theme=theme)
     remove_title(figure)
     if window is not None:
-        unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])
+        unit = 1000 * unit_us([length_us(step) for step in steps if step])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
+    marks = {f"{side}:{row}" for side, rows in enumerate(events) for row in rows.tolist()}
+    traces: Iterable[Any] = figure.data if marks else ()
+    for bars in traces:
+        bars.selectedpoints = [k for k, mark in enumerate(bars.ids) if mark in marks]
+        bars.unselected.marker.opacity = 0.12  # as in the report
     return figure
 
 
-def caption(steps: Sequence[TypicalStep | None]) -> list[Any]:
-    """The caption of the timeline of the selected steps."""
-    sides = [(step, which) for step, which in zip(steps, ("control", "test"), strict=True) if step]
+def caption(steps: Sequence[TypicalStep | None], sentence: Sequence[Any]) -> list[Any]:
+    """The caption of the timeline of the selected steps; ``sentence`` says what stands out."""
     descriptions = [
-        (
-            f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, "
-            f"{time((s.timeline.end - s.timeline.start) / 1000)}"
-        )
-        for s, which in sides
+        f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, {time(length_us(s))}"
+        for which, s in zip(SIDES, steps, strict=True)
+        if s
     ]
     return [
         html.Strong(printable("; ".join(descriptions))),
         html.Span("Short events are merged; hover to see how many."),
+        *([html.Span(sentence, role="status")] if sentence else []),
     ]
 
 
@@ -126,5 +159,6 @@ def linked_table(events: Sequence[Linked]) -> list[Any]:
             rows,
             "Event, launch and surrounding calls",
             "words",
-        )
+        ),
+        html.Button("Close", id="unfollow", title="Esc"),
     ]

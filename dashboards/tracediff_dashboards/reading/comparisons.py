@@ -20,7 +20,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison, only
 from tracediff.diff.groups import Member
 from tracediff.diff.verdict import Judging
-from tracediff.explain.compare import compare_sets
+from tracediff.explain.compare import compare_sets, of_common_ranks
 from tracediff.formatting import ranges
 from tracediff.ingest.discover import labels_for
 from tracediff_dashboards.reading.loading import Load, Loader
@@ -63,15 +63,6 @@ class Comparisons:
         pair = self.loader.pair(view.control, view.test)
         return ((), ()) if isinstance(pair, Load) else (pair[0].ranks, pair[1].ranks)
 
-    def part(self, view: View) -> Comparison | Load:
-        """The comparison of the work that the filters select; or the load in progress.
-
-        Raises:
-            TracediffError: as for `whole`.
-        """
-        comparison = self.whole(view)
-        return comparison if isinstance(comparison, Load) else self._part(view, comparison[0])
-
     def context(self, view: View, theme: str | None) -> PageContext | None:
         """What a page shows for a view; None while its sets are being read, or if none are chosen.
 
@@ -99,7 +90,7 @@ class Comparisons:
         if filters.test_rank:
             control, test = (replace(traces, label=f"{traces.label} rank {ranges(traces.ranks)}") for traces in sets)
             sets = control, test
-        return compare_sets(*sets, view.forced or self.force, self.judging), sets
+        return compare_sets(*sets, view.forced or self.force, self.judging), of_common_ranks(*sets)
 
     @cachedmethod(
         attrgetter("_parts"), key=lambda _self, view, _whole: _part_key(view), condition=attrgetter("_condition")
@@ -129,7 +120,7 @@ class PageContext(Struct, frozen=True):
 
     Attributes:
         comparison: the work that the filters select. whole: the comparison without filters.
-        sets: control and test, with the selected steps and ranks.
+        sets: control and test, with the selected steps and the ranks that are compared.
         view: the state in the URL. theme: light or dark.
     """
 

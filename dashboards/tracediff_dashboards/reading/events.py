@@ -129,14 +129,19 @@ def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes
     Raises:
         TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
     """
-    control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
-    comparison = replace(whole, control=control, test=test)
+    comparison = with_steps(whole, steps)
     with _one_at_a_time:
         try:
             compressed: bytes = Spawned(_written, comparison).result()
         except EOFError:
             raise TracediffError("merged step", "the process that wrote it exited", "free some memory") from None
     return compressed
+
+
+def with_steps(whole: Comparison, steps: Sequence[TypicalStep | None]) -> Comparison:
+    """``whole`` with ``steps`` of control and test instead of the typical ones."""
+    control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
+    return replace(whole, control=control, test=test)
 
 
 def _written(_report: Report, comparison: Comparison) -> bytes:

@@ -27,7 +27,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import Families
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
-from tracediff.profile.timeline import Linked, build_timeline, follow
+from tracediff.profile.timeline import NO_EVENTS, Linked, build_timeline, follow
 from tracediff_dashboards.reading.events import Events
 from tracediff_dashboards.state.view import LATEST, Window
 
@@ -111,6 +111,46 @@ def _place(traces: TraceSet, key: str, typical: TypicalStep) -> StepPlace:
     return min(used, key=distance)
 
 
+Select = Callable[[Context, StepPlace], Int64]
+"""Selects events of a step: their rows of the trace."""
+
+
+def events_named(category: str, name: str) -> Select:
+    """Selects the events of a category that tables call ``name``."""
+
+    def select(context: Context, place: StepPlace) -> Int64:
+        trace, gpu = context.trace, context.gpu
+        is_named = (trace.dur >= 0) & trace.name_matches(lambda raw: table_name(raw) == name)
+        is_named &= np.array([c == category for c in trace.categories], bool)[trace.category]
+        rows = np.flatnonzero(is_named)
+        step = context.steps.positions_at(trace.ts[rows])
+        on_gpu = np.isin(rows, gpu.rows)
+        step[on_gpu] = gpu.step[np.searchsorted(gpu.rows, rows[on_gpu])]
+        events: Int64 = rows[step == place.position]
+        return events
+
+    return select
+
+
+def events_of_work(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
+    """Selects the events of ``work``: keys of GPU events or, without a GPU, of operators, in ``tree`` of the set."""
+
+    def select(context: Context, place: StepPlace) -> Int64:
+        keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes.ops
+        rows, step = (gpu.rows, gpu.step) if len(gpu.rows) else (ops.rows, context.steps.positions_at(ops.start))
+        inside = np.flatnonzero(step == place.position)
+        nodes = next(
+            nodes
+            for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)
+            if profile is place.profile
+        )
+        keys_of_rows = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
+        events: Int64 = rows[inside[np.array([k in work for k in keys_of_rows], bool)]]
+        return events
+
+    return select
+
+
 class StepInspector:
     """Reads the events of single steps for the timeline; ``step_marker`` is that of the sets."""
 
@@ -133,7 +173,7 @@ class StepInspector:
         def read() -> None:
             try:
                 with suppress(TracediffError):  # the error is reported when the events are needed
-                    self._read(traces, _place(traces, key, typical).profile)
+                    self._read(traces, key, typical)
             finally:
                 self._preparing.release()
 
@@ -150,22 +190,28 @@ class StepInspector:
         return _place(traces, key, typical).period / 1000
 
     def step(
-        self, traces: TraceSet, key: str, typical: TypicalStep | None, window: Window | None
+        self,
+        traces: TraceSet,
+        key: str,
+        typical: TypicalStep | None,
+        window: Window | None,
+        apart: Int64 = NO_EVENTS,
     ) -> TypicalStep | None:
         """The step ``key``; without a key the typical step, or if it is not used the used step closest to the median.
 
-        With a ``window``, only the events in it, at full resolution.
+        Args:
+            window: only the events in it, at full resolution. apart: see `build_timeline`.
 
         Raises:
             TracediffError: no such step, or its file can no longer be read.
         """
-        if typical is None or (window is None and is_kept(traces, key, typical)):
+        if typical is None or (window is None and not len(apart) and is_kept(traces, key, typical)):
             return typical
-        place = _place(traces, key, typical)
-        context = self._read(traces, place.profile)
+        place, context = self._read(traces, key, typical)
         start, end = (int(completion) for completion in context.completions[place.position : place.position + 2])
         low, high = window or (0, end - start)
-        timeline = build_timeline(context, place.position, (start + low, start + max(high, low + 1)))
+        span = start + low, start + max(high, low + 1)
+        timeline = build_timeline(context, place.position, span, apart)
         marks = replace(timeline.marks, start=timeline.marks.start + low, end=timeline.marks.end + low)
         memory = tuple(replace(m, time=m.time + low) for m in timeline.memory)
         return TypicalStep(
@@ -175,69 +221,18 @@ class StepInspector:
             replace(timeline, start=start, end=end, marks=marks, memory=memory),
         )
 
-    def spans(
-        self, traces: TraceSet, key: str, typical: TypicalStep | None, work: Set[Key], tree: CallTree
-    ) -> StepSpans | None:
-        """When ``work`` ran in the step that `step` shows; None for a set without events.
-
-        Args:
-            work: keys of GPU events or, without a GPU, of operators, in ``tree``.
+    def spans(self, traces: TraceSet, key: str, typical: TypicalStep | None, select: Select) -> StepSpans | None:
+        """When the events that ``select`` selects ran in the step that `step` shows; None for a set without events.
 
         Raises:
             TracediffError: as for `step`.
         """
-
-        def events_of_work(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
-            keys, gpu, ops = work_keys_of(context), context.gpu, context.lanes.ops
-            events, step = (gpu, gpu.step) if len(gpu.rows) else (ops, context.steps.positions_at(ops.start))
-            inside = np.flatnonzero(step == place.position)
-            nodes = next(
-                nodes
-                for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)
-                if profile is place.profile
-            )
-            keys_of_rows = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
-            mine = inside[[k in work for k in keys_of_rows]] if len(inside) else inside
-            return events.start[mine], events.end[mine]
-
-        return self._spans(traces, key, typical, events_of_work)
-
-    def spans_named(
-        self, traces: TraceSet, key: str, typical: TypicalStep | None, category: str, name: str
-    ) -> StepSpans | None:
-        """When the events of a category that tables call ``name`` ran in the step that `step` shows.
-
-        Raises:
-            TracediffError: as for `step`.
-        """
-
-        def events_of_name(context: Context, place: StepPlace) -> tuple[Int64, Int64]:
-            trace, gpu = context.trace, context.gpu
-            mine = (trace.dur >= 0) & trace.name_matches(lambda raw: table_name(raw) == name)
-            mine &= np.array([c == category for c in trace.categories], bool)[trace.category]
-            rows = np.flatnonzero(mine)
-            step = context.steps.positions_at(trace.ts[rows])
-            on_gpu = np.isin(rows, gpu.rows)
-            step[on_gpu] = gpu.step[np.searchsorted(gpu.rows, rows[on_gpu])]
-            rows = rows[step == place.position]
-            return trace.ts[rows], trace.ts[rows] + trace.dur[rows]
-
-        return self._spans(traces, key, typical, events_of_name)
-
-    def _spans(
-        self,
-        traces: TraceSet,
-        key: str,
-        typical: TypicalStep | None,
-        select: Callable[[Context, StepPlace], tuple[Int64, Int64]],
-    ) -> StepSpans | None:
         if typical is None:
             return None
-        place = _place(traces, key, typical)
-        context = self._read(traces, place.profile)
-        start, end = select(context, place)
-        zero = int(context.completions[place.position])
-        return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start - zero, end - zero)
+        place, context = self._read(traces, key, typical)
+        rows, zero = select(context, place), int(context.completions[place.position])
+        start, end = (times - zero for times in context.trace.spans(rows))
+        return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start, end, rows)
 
     def follow(self, traces: TraceSet, key: str, typical: TypicalStep | None, event: int) -> list[Linked]:
         """An event of the step, its launch and the calls around it.
@@ -247,18 +242,20 @@ class StepInspector:
         """
         if typical is None:
             return []
-        context = self._read(traces, _place(traces, key, typical).profile)
+        _, context = self._read(traces, key, typical)
         return follow(context, event) if 0 <= event < len(context.trace) and context.trace.dur[event] >= 0 else []
 
-    def _read(self, traces: TraceSet, profile: Profile) -> Context:
-        file = profile.origin.file
+    def _read(self, traces: TraceSet, key: str, typical: TypicalStep) -> tuple[StepPlace, Context]:
+        """The step ``key``, and the events of its file."""
+        place = _place(traces, key, typical)
+        profile, file = place.profile, place.profile.origin.file
         context = self._context(file, traces.families)
         if not (
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
         ):
             raise TracediffError(str(file), "has changed since it was compared", "restart the dashboard")
-        return context
+        return place, context
 
     @cachedmethod(attrgetter("_contexts"), key=lambda _self, file, _families: file, condition=attrgetter("_condition"))
     def _context(self, file: TraceFile, families: Families) -> Context:

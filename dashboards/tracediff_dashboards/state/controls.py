@@ -83,11 +83,10 @@ def changed(view: View, controls: Set[str], values: Mapping[str, Any]) -> View:
         )
     if isinstance(values.get("flame-view"), dict):
         view = replace(view, flame=flame_view(values["flame-view"]))
-    at_control, at_test = (str(values.get(key) or "") for key in ("at-control", "at-test"))
-    if "at-control" in controls or at_control:
-        view = replace(view, at_control=at_control)
-    if "at-test" in controls or at_test:
-        view = replace(view, at_test=at_test)
+    for control in ("at-control", "at-test"):
+        step = str(values.get(control) or "")
+        if control in controls or step:
+            view = replace(view, **{control.replace("-", "_"): step})
     if "window" in controls:
         view = replace(view, window=tuple(values["window"]) if values["window"] else None)
     if (view.control, view.test) != (before.control, before.test):

@@ -146,6 +146,7 @@ def _single(model: Any) -> dict[str, Any]:
 
 
 SIZES = ("work", "host", "count")
+FLAGS = ("inverted", "separate", "lines", "regex")
 
 
 class FlameView(Struct, frozen=True, kw_only=True):
@@ -169,15 +170,12 @@ class FlameView(Struct, frozen=True, kw_only=True):
     @property
     def fields(self) -> dict[str, str | Sequence[object]]:
         """Its fields of the URL's query; empty ones are the default."""
-        flags = {key: "1" if getattr(self, key) else "" for key in ("inverted", "separate", "lines", "regex")}
-        return {"size": self.size, **flags, "find": self.find, "zoom": self.zoom}
+        return {key: "1" if value is True else value for key, value in asdict(self).items()}
 
     @property
     def data(self) -> dict[str, Any]:
         """What the script reads; without a size it chooses one."""
-        size = {"size": self.size} if self.size else {}
-        flags = {key: getattr(self, key) for key in ("inverted", "separate", "lines", "regex")}
-        return {**size, **flags, "find": self.find, "zoom": list(self.zoom)}
+        return {key: value for key, value in asdict(self).items() if value or key != "size"}
 
 
 def flame_view(values: Mapping[str, Any]) -> FlameView:
@@ -186,11 +184,8 @@ def flame_view(values: Mapping[str, Any]) -> FlameView:
     names = zoom if isinstance(zoom, list) else []
     return FlameView(
         size=size if isinstance(size, str) and size in SIZES else "",
-        inverted=values.get("inverted") in (True, "1"),
-        separate=values.get("separate") in (True, "1"),
-        lines=values.get("lines") in (True, "1"),
         find=find[: bounds.PAGE_CELL] if isinstance(find, str) else "",
-        regex=values.get("regex") in (True, "1"),
+        **{flag: values.get(flag) in (True, "1") for flag in FLAGS},
         zoom=tuple(name[: bounds.PAGE_CELL] for name in names[: bounds.FILTERED_MODULES] if isinstance(name, str)),
     )
 

@@ -46,7 +46,7 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
     lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in steps]
     unit = time_unit(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in steps]
-    titles = [side_names(subject)[which] for which, _ in steps]
+    titles = [f"{side_names(subject)[which]}, rank {step.rank}" for which, step in steps]
     figure = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
     in_legend: set[str] = set()
     for k, (which, step) in enumerate(steps):
@@ -112,13 +112,14 @@ def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
     marks = of_step.marks
     name, count, busy = marks.name[i], int(marks.count[i]), int(marks.busy[i])
     start = f"at {time(marks.start[i] / 1000)}"
+    launch = f"<br>launched by {full_name(marks.operator[i], bounds.OTHER_NAME)}" if marks.operator[i] else ""
     if of_step.rows[marks.row[i]] == "state":
         name = state_label(name, gpu)
     if count == 1:
-        return f"<b>{full_name(name, bounds.OTHER_NAME)}</b><br>{time(busy / 1000)}, {start}"
+        return f"<b>{full_name(name, bounds.OTHER_NAME)}</b><br>{time(busy / 1000)}, {start}{launch}"
     return (
         f"<b>{plural(count, 'event')}</b>, {time(busy / 1000)} together, {start}<br>the longest: "
-        f"{full_name(name, bounds.OTHER_NAME)}"
+        f"{full_name(name, bounds.OTHER_NAME)}{launch}"
     )
 
 
@@ -175,12 +176,14 @@ class StepSpans(Struct, frozen=True):
 
     Attributes:
         where: the step, in words. period_ns: of the step. start, end: int64[n] ns after the start of the step.
+        event: int64[n] rows of the trace.
     """
 
     where: str
     period_ns: int
     start: Int64
     end: Int64
+    event: Int64
 
 
 def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str = "light") -> go.Figure:

@@ -50,9 +50,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     gpu, calls = context.gpu, context.calls
     shape = _launch_shapes(context.trace, gpu.rows, texts)
     in_step = gpu.step >= 0
-    launching = values_at(calls.node, calls.position[gpu.launch])
-    node = np.where(context.captured_node >= 0, context.captured_node, launching)
-    node[~in_step] = -1
+    node = np.where(in_step, launching_nodes(context), -1)
     keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
     is_op = (node >= 0) & (calls.table.kind[node] == OP)
     bare = _in_order(context, np.flatnonzero(in_step & ~is_op))
@@ -66,6 +64,13 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
         long.sum(),
     )
     return keys
+
+
+def launching_nodes(context: Context) -> Int64:
+    """int64[g]: node of the call that launched each GPU event, −1 for none."""
+    calls = context.calls
+    launching = values_at(calls.node, calls.position[context.gpu.launch])
+    return np.where(context.captured_node >= 0, context.captured_node, launching)
 
 
 def _in_order(context: Context, events: Int64) -> Int64:

@@ -188,6 +188,7 @@ class Marks(Struct, frozen=True, kw_only=True):
         name: of the longest event that the mark covers.
         count: int64[m] number of events that it covers. busy: int64[m] sum of their durations in ns, within the step.
         event: int64[m] row of the longest event in the trace, −1 for states.
+        operator: that launched the longest event; empty for events of the host, and where it is unknown.
     """
 
     row: Int64
@@ -198,6 +199,7 @@ class Marks(Struct, frozen=True, kw_only=True):
     count: Int64
     busy: Int64
     event: Int64
+    operator: tuple[str, ...]
 
 
 class Memory(Struct, frozen=True):

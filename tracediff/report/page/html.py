@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import platform
-import re
 from base64 import b64encode
 from collections.abc import Sequence
 from datetime import date
@@ -218,10 +217,6 @@ def _files(side: Side) -> str:
     return names if len(side.files) <= 8 else f"{names} and {len(side.files) - 8:,} more"
 
 
-OTHERS = re.compile(r" → | \+ ")
-"""What separates the operators of a row."""
-
-
 def render(template: str, **context: Any) -> str:
     """``template`` of the folder ``templates`` with ``context`` filled in; HTML in it is escaped unless it is `Markup`.
 
@@ -243,7 +238,6 @@ def _environment() -> Environment:
     environment.filters |= {
         "text": text,
         "found_by": found_by,
-        "searched": searched,
         "direction": direction,
         "meaning": meaning,
     }
@@ -256,13 +250,6 @@ def text(value: str, longest: int = bounds.PAGE_NAME) -> str:
     if len(value) > longest:
         value = f"{value[: longest // 2]} … {value[-longest // 2 :]}"
     return printable(value)
-
-
-def searched(operator: str) -> str:
-    """What finds the matched work of a row: its first operator, else its family."""
-    if operator.startswith("several "):
-        return found_by(operator.split()[1])
-    return found_by(OTHERS.split(operator)[0].removesuffix(" kernels"))
 
 
 def found_by(name: str) -> str:

@@ -10,8 +10,9 @@
   const data = await unpacked("data").json();
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
-  const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 15;
-  const { count, counts, p, plain, signed } = window.numbers;
+  const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 11;
+  const DIGIT = 8, PADDING = 18;  // pixels of a digit, and beside the text of a cell
+  const { count, counts, p, plain, plural, signed } = window.numbers;
   const signedIn = (us, unit) => signed(us, plain(us, unit));
   const PAPER = 680;  // pixels that A4 and Letter leave between the usual margins
 
@@ -48,8 +49,11 @@
     const figure = inTheme(data.charts[name], root.dataset.theme);
     Object.assign(figure.layout, { width, uirevision: name });
     if (name === "timeline") fade(figure);
+    const isFirst = !drawn.has(place);
     drawn.add(place);
-    return Plotly.react(place, figure.data, figure.layout, CONFIG);
+    const done = Plotly.react(place, figure.data, figure.layout, CONFIG);
+    if (isFirst && name === "timeline") place.on("plotly_click", ({ points: [point] }) => openMark(point));
+    return done;
   }
 
   function setTheme(theme) {
@@ -68,28 +72,66 @@
     }
   }, { rootMargin: "300px" });
 
-  // The timeline: marks of the row that is open, each by its name's number; the others fade.
+  // The timeline: the marks of an open row or of a clicked event stand out, the others fade.
 
   const timeline = places.find((place) => place.dataset.chart === "timeline");
-  const spelling = (code) => data.spellings[code] ?? code;
-  let opened = null;
+  const selection = make("div", { className: "details selection" });
+  selection.setAttribute("role", "status");
+  timeline?.closest("figure").append(selection);
+  let chosen = null;  // ids of marks: side and event
 
   function fade(figure) {
-    for (const trace of figure.data) {
-      Object.assign(trace, opened && { selectedpoints: [...trace.ids.keys()].filter((k) => opened.has(data.marks[trace.ids[k]])), unselected: { marker: { opacity: 0.12 } } });
+    for (const trace of chosen ? figure.data : []) {
+      Object.assign(trace, { selectedpoints: [...trace.ids.keys()].filter((k) => chosen.has(trace.ids[k])), unselected: { marker: { opacity: 0.12 } } });
     }
   }
 
-  // How many marks each side has of the names with these numbers.
-  function openOnTimeline(codes) {
-    opened = codes && new Set(codes.map(spelling));
+  // The marks of the names with these numbers.
+  function marksOf(codes) {
+    const wanted = new Set(codes.map((code) => data.spellings[code] ?? code));
+    return Object.keys(data.marks ?? {}).filter((id) => wanted.has(data.marks[id]));
+  }
+
+  function marksText(ids) {
+    const ofTest = ids.filter((id) => id[0] === "1").length;
+    return data.sides ? `${plural(ids.length - ofTest, "mark")} in control, ${count(ofTest)} in test` : plural(ids.length, "mark");
+  }
+
+  // Let these marks stand out, and say below the chart what they are; without any, all are alike.
+  function select(ids = null, ...what) {
+    chosen = ids && new Set(ids);
     if (drawn.has(timeline)) draw(timeline);
-    if (!codes || !timeline) return [];
-    const sides = [0, 0];
-    for (const [id, code] of Object.entries(data.marks)) if (opened.has(code)) sides[id[0]] += 1;
-    if (!sides[0] && !sides[1]) return [make("p", { className: "facts", textContent: "The timeline has no mark named after it: short events are merged, and smaller rows are left out." })];
-    const show = make("button", { type: "button", textContent: `${count(sides[0])} marks in control, ${count(sides[1])} in test` });
-    show.addEventListener("click", () => timeline.scrollIntoView({ block: "center" }));
+    if (!ids) return selection.replaceChildren(make("p", { className: "facts", textContent: "Click an event to see what it is, and where else it runs." }));
+    const clear = make("button", { type: "button", textContent: "Clear", title: "Esc" });
+    clear.addEventListener("click", () => select());
+    return selection.replaceChildren(...what, make("p", {}, `Highlighted: ${marksText(ids)}. `, clear));
+  }
+
+  // A clicked event, from its hover text: the name in bold, then duration, start and what launched it.
+  function openMark({ id, customdata, y, data: { yaxis = "y" } }) {
+    const [first, ...facts] = plainText(customdata).split("\n"), { annotations, ...axes } = timeline.layout;
+    const row = axes[yaxis.replace("y", "yaxis")].ticktext[y], code = data.marks?.[id];
+    const more = code === undefined ? [] : [make("p", {}, jump("ops", data.names[code], "Show in the table"))];
+    select(code === undefined ? [id] : marksOf([code]), make("p", {}, make("strong", {}, named(first))),
+      make("p", { textContent: [annotations[id[0]]?.text, row].filter(Boolean).map(plainText).concat(facts).join(" · ") }), ...more);
+  }
+
+  // The text of plotly's markup: a name is broken into lines within its bold.
+  function plainText(markup) {
+    const body = new DOMParser().parseFromString(markup, "text/html").body;
+    for (const end of body.querySelectorAll("br")) end.replaceWith(end.closest("b") ? "" : "\n");
+    return body.textContent;
+  }
+
+  // A link from a row to the marks of the names with these numbers.
+  function openOnTimeline(table, codes) {
+    const ids = marksOf(codes);
+    if (!timeline) return [];
+    if (!ids.length) return [make("p", { className: "facts", textContent: "The timeline has no mark named after it: short events are merged, and smaller rows are left out." })];
+    const name = make("strong", {}, named(table.value(table.source.rows[table.open], "name")));
+    const show = make("button", { type: "button", textContent: marksText(ids) }), mark = () => select(ids, make("p", {}, name));
+    mark();
+    show.addEventListener("click", () => { mark(); timeline.scrollIntoView({ block: "center" }); });
     return [make("p", {}, "On the timeline: ", show)];
   }
 
@@ -124,6 +166,9 @@
       this.every?.addEventListener("change", () => this.search());
       this.box.addEventListener("scroll", () => this.show());
       this.box.addEventListener("keydown", (event) => this.move(event));
+      this.place.addEventListener("keydown", (event) => {
+        if (event.key === "Escape" && this.open >= 0 && event.target !== this.input) { event.preventDefault(); this.leave(); }
+      });
       this.search();
     }
 
@@ -139,17 +184,24 @@
 
     head() {
       const row = make("tr");
-      const whole = this.columns.reduce((sum, [, , width]) => sum + width, 0);
-      for (const [column, title, width, help] of this.columns) {
+      const widths = this.columns.map(([column, , width]) => (column === "count" ? Math.max(width, this.widestCount()) : width));
+      const whole = widths.reduce((sum, width) => sum + width, 0);
+      for (const [k, [column, title, , help]] of this.columns.entries()) {
         const sort = make("button", { type: "button", textContent: title, title: help });
         sort.addEventListener("click", () => this.sort(column));
         const cell = make("th", { scope: "col", className: isNumber(column) ? "number" : "" }, sort);
-        cell.style.width = `${100 * width / whole}%`;
+        cell.style.width = `${100 * widths[k] / whole}%`;
         cell.dataset.column = column;
         row.append(cell);
       }
       return make("thead", {}, row);
     }
+
+    widestCount() {
+      return this.source.rows.reduce((most, row) => Math.max(most, this.countText(row).length), 0) * DIGIT + PADDING;
+    }
+
+    countText(row) { return counts(row[this.position.control_count], row[this.position.test_count]); }
 
     sort(column) {
       this.falling = this.sorted === column ? !this.falling : !this.isText(column);
@@ -187,13 +239,17 @@
       return this.haystack;
     }
 
+    // The rows that hold every word of `text`.
+    matches(text) {
+      const wanted = text.trim().toLowerCase().split(/\s+/), texts = wanted[0] ? this.texts() : null;
+      const rows = [...this.source.rows.keys()];
+      return texts ? rows.filter((k) => wanted.every((word) => texts[k].includes(word))) : rows;
+    }
+
     search(exactly = null) {
-      const wanted = (exactly ?? this.input.value).trim().toLowerCase();
       if (exactly !== null) this.input.value = exactly;
       const kept = (row) => !this.every || this.every.checked || !SCOPES.has(this.value(row, "category"));
-      const all = this.source.rows.map((_, k) => k).filter((k) => kept(this.source.rows[k]));
-      const texts = wanted ? this.texts() : null;
-      this.order = wanted ? all.filter((k) => texts[k].includes(wanted)) : all;
+      this.order = this.matches(this.input.value).filter((k) => kept(this.source.rows[k]));
       const left = this.source.all - this.source.rows.length;
       this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
         (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
@@ -236,7 +292,7 @@
           open.addEventListener("click", () => { this.focus = place; this.choose(k); this.panel.scrollIntoView({ block: "nearest" }); });
           open.addEventListener("focus", () => { this.focus = place; });
           cell = make("td", {}, open);
-        } else if (column === "count") cell = make("td", { textContent: counts(row[this.position.control_count], row[this.position.test_count]) });
+        } else if (column === "count") cell = make("td", { textContent: this.countText(row) });
         else if (isChange(column)) cell = make("td", { textContent: signedIn(row[this.position[column]], unit) });
         else if (isTime(column)) cell = make("td", { textContent: plain(row[this.position[column]], unit) });
         else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
@@ -265,23 +321,28 @@
       this.from = -1;
       this.show();
       const close = make("button", { type: "button", textContent: "close" });
-      close.addEventListener("click", () => this.close());
+      close.addEventListener("click", () => this.leave());
       const row = this.source.rows[k];
-      this.panel.replaceChildren(...this.layout.details(this, row), ...openOnTimeline(this.layout.names(this, row)), make("p", {}, close));
+      this.panel.replaceChildren(...this.layout.details(this, row), ...openOnTimeline(this, this.layout.names(this, row)), make("p", {}, close));
       this.panel.hidden = false;
     }
 
+    leave() {
+      this.close();
+      this.body.querySelector("button[tabindex='0']")?.focus({ preventScroll: true });
+    }
+
     close() {
+      if (this.open < 0) return;
       this.open = -1;
       this.from = -1;
       this.show();
-      this.body.querySelector("button[tabindex='0']")?.focus({ preventScroll: true });
       this.panel.hidden = true;
       this.panel.replaceChildren();
-      openOnTimeline(null);
+      select();
     }
 
-    // A link from elsewhere: the rows that hold `text`, and the details of row `k`, or of the first.
+    // A link from elsewhere: the rows that hold `text`, and the details of row `k`, else of that name, else of the first.
     land(text, k = undefined) {
       this.search(text);
       if (!this.order.length && this.every) {
@@ -289,7 +350,7 @@
         this.search(text);
       }
       this.place.scrollIntoView();
-      if (this.order.length) this.choose(k ?? this.order[0]);
+      if (this.order.length) this.choose(k ?? this.order.find((each) => this.value(this.source.rows[each], "name") === text) ?? this.order[0]);
       this.input.focus({ preventScroll: true });
     }
   }
@@ -298,7 +359,11 @@
 
   const followed = [];
 
-  function follow(link, key, text, k = undefined) {
+  // Where the table that a link names has no row of it, the other may: operators that launch nothing are not matched.
+  const tableOf = (key, text) => [key, ...Object.keys(tables)].find((each) => tables[each].matches(text).length) ?? key;
+
+  function follow(link, named, text, k = undefined) {
+    const key = k === undefined ? tableOf(named, text) : named;
     history.replaceState({ ...history.state, left: followed.push(link) - 1 }, "");
     history.pushState({ key, text, k }, "", `#${key}`);
     tables[key].land(text, k);
@@ -403,10 +468,15 @@
       follow(link, link.dataset.table, link.dataset.find);
     }
   });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.defaultPrevented && chosen) select();
+  });
+  select();
   button.addEventListener("click", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
   let before = null;
   window.addEventListener("beforeprint", () => {
     before ??= root.dataset.theme;
+    document.querySelectorAll(".folded").forEach((one) => { one.open = true; });
     root.dataset.theme = "light";
     places.forEach((place) => draw(place, PAPER));
     Object.values(tables).forEach((table) => { table.box.scrollTop = 0; table.show(PRINTED); });

@@ -1,0 +1,114 @@
+"""The report's timeline: what a click says of an event, and how a highlight ends; tables that are typed into."""
+
+import pytest
+from build_trace import call, document, kernel, op, step, write
+
+import tracediff
+from tracediff.report.page.html import to_html
+
+SELECTION = ".selection"
+BRIGHT = """document.getElementById("chart-timeline").data.flatMap(
+    (t) => (t.selectedpoints ?? [...t.ids.keys()]).map((k) => t.ids[k])).length"""
+NOT_HIGHLIGHTED = "Click an event to see what it is, and where else it runs."
+
+
+def events(ns):
+    """Three steps; in each, aten::mm launches two GEMMs of ``ns`` µs; no operator launches a third kernel."""
+    out = []
+    for k in range(3):
+        start = 1000 * k
+        out += [step(k + 1, start, 900), op("aten::mm", start + 5, 60)]
+        for j, name in enumerate(("gemm<float>", "gemm<float>", "alone")):
+            number = 10 * k + j + 1
+            out += [call("cudaLaunchKernel", start + 10 + 30 * j, 5, correlation=number)]
+            out += [kernel(name, start + 100 + 200 * j, ns, correlation=number)]
+    return out
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("timeline")
+    for side, ns in (("before", 90), ("after", 150)):
+        write(folder / side / "trace.json", document(events(ns)))
+    page = folder / "report.html"
+    page.write_text(to_html(tracediff.compare(folder / "before", folder / "after").comparison), encoding="utf-8")
+    return page
+
+
+def place_of(page, name, k=0):
+    """Centre of the k-th mark whose hover text contains ``name``, on the screen."""
+    page.eval_on_selector("#chart-timeline", "place => place.scrollIntoView({ block: 'center' })")
+    page.wait_for_selector("#chart-timeline .barlayer path", state="attached")
+    return page.evaluate(
+        """([name, k]) => [...document.querySelectorAll("#chart-timeline .barlayer .trace")].flatMap((trace) => {
+            const texts = trace.__data__[0].trace.customdata;
+            return [...trace.querySelectorAll("path")].filter((_, i) => texts[i].includes(name));
+          }).map((path) => path.getBoundingClientRect()).map((r) => [r.x + r.width / 2, r.y + r.height / 2])[k]""",
+        [name, k],
+    )
+
+
+def click_on(page, name, k=0):
+    page.mouse.click(*place_of(page, name, k))
+    page.wait_for_selector(f"{SELECTION} strong")
+    return page.inner_text(SELECTION)
+
+
+@pytest.mark.parametrize(("k", "side", "duration"), [(0, "control: before", "90.0 µs"), (2, "test: after", "150.0 µs")])
+def test_a_clicked_event_says_what_it_is_and_shows_its_likes(visit, report, k, side, duration):
+    visited = visit(report)
+    page = visited.page
+    text = click_on(page, "gemm&lt;float&gt;", k)
+    assert text.startswith("gemm<float>\n")
+    assert f"{side}, rank 0 · GPU 0 stream 7 · {duration}, at " in text
+    assert text.split("launched by ")[1].startswith("aten::mm\n")
+    assert "Highlighted: 2 marks in control, 2 in test." in text
+    assert page.evaluate(BRIGHT) == 4
+    page.get_by_role("button", name="Show in the table").click()
+    assert "gemm<float>" in page.inner_text("#ops tbody tr.chosen td:first-child")
+    assert not visited.complaints
+
+
+def test_an_event_that_no_operator_launched_names_none(visit, report):
+    assert "launched by" not in click_on(visit(report).page, "alone")
+
+
+@pytest.mark.parametrize("end", ["key", "button"])
+@pytest.mark.parametrize("start", ["event", "row"])
+def test_a_highlight_can_be_cleared(visit, report, start, end):
+    page = visit(report).page
+    place_of(page, "gemm")
+    everything = page.evaluate(BRIGHT)
+    if start == "event":
+        click_on(page, "gemm")
+    else:
+        page.locator("#groups tbody button", has_text="gemm").click()
+        assert page.inner_text(f"{SELECTION} strong").startswith("gemm")
+    assert page.evaluate(BRIGHT) == 4
+    if end == "key":
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("Escape")
+    else:
+        page.get_by_role("button", name="Clear").click()
+    assert page.evaluate(BRIGHT) == everything
+    assert page.inner_text(SELECTION) == NOT_HIGHLIGHTED
+
+
+def test_states_have_no_likes(visit, report):
+    text = click_on(visit(report).page, "<b>GPU compute")
+    assert "before, rank 0 · state · " in text
+    assert "Highlighted: 1 mark in control, 0 in test." in text
+    assert "Show in the table" not in text
+
+
+def test_a_table_keeps_the_focus_while_it_is_searched_and_takes_none_before(visit, report):
+    page = visit(report).page
+    assert page.evaluate("document.activeElement === document.body")
+    page.click("#ops input[type=search]")
+    page.keyboard.type("gemm")
+    assert page.input_value("#ops input[type=search]") == "gemm"
+    page.keyboard.press("Tab")  # the box beside it
+    page.locator("#ops tbody button").first.press("Enter")
+    page.locator("#ops .details button").first.press("Escape")
+    assert page.is_hidden("#ops .details")
+    assert "gemm" in page.evaluate("document.activeElement.textContent")
