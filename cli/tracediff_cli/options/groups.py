@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
-from tracediff.write import write_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -227,6 +226,8 @@ class Documents(Struct, frozen=True):
         """Write them, each the text of its kind; whether standard output is free for the screen."""
         for kind, text in texts.items():
             if file := self.files[kind]:
+                from tracediff.write import write_text
+
                 write_text(file, text())
         return "-" not in self.files.values()
 
