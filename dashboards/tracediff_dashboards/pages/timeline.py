@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from dash import dcc, html
 from msgspec.structs import replace
 
-from tracediff import bounds, charts
+from tracediff import bounds
+from tracediff.charts.figures.timeline import timeline
 from tracediff.errors import printable
 from tracediff.formatting import time, time_unit
 from tracediff.profile.timeline import Linked
@@ -87,7 +88,7 @@ def unit_us(lengths: Sequence[float | None]) -> float:
 def zoomed(whole: Comparison, steps: Sequence[TypicalStep | None], window: Window | None, theme: str) -> go.Figure:
     """The timeline of ``steps`` of both sides; the time axis shows ``window``."""
     sides = [replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True)]
-    figure = charts.timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
+    figure = timeline(replace(whole, control=sides[0], test=sides[1]), theme=theme)
     remove_title(figure)
     if window is not None:
         unit = 1000 * unit_us([(s.timeline.end - s.timeline.start) / 1000 for s in steps if s])

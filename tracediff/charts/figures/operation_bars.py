@@ -8,13 +8,16 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+import plotly.graph_objects as go
 from msgspec import Struct
+from plotly.subplots import make_subplots
 
 from tracediff import bounds
 from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
-from tracediff.charts.theme import empty, finish, palette
-from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.charts.theme import Palette, empty, finish, palette
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
 from tracediff.pair import Pair, total
@@ -22,11 +25,6 @@ from tracediff.runtimes import CALL_CATEGORIES
 
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
-
-    from tracediff.charts.theme import Palette
-    from tracediff.diff.comparison import Comparison
-    from tracediff.diff.ops import Op
 
 
 class Bar(Struct, frozen=True):
@@ -77,8 +75,6 @@ def draw_op_bars(
     Args:
         what: the bars measure, in words. unit: of times; None for counts.
     """
-    import plotly.graph_objects as go
-
     key = SORTS[choice("sort", sort, SORTS)]
     displayed = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
     displayed = [b for b in displayed if b.delta or sort not in ("change", "increase", "decrease")]
@@ -222,8 +218,6 @@ def frame_duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figur
 
 
 def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], title: str, unit: str) -> go.Figure:
-    import plotly.graph_objects as go
-
     suffix, difference = ends
     labels = _labels(frame)
     rows = _most_changed(frame, difference, top)
@@ -284,8 +278,6 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     """Runtime calls of the host (launches, copies, synchronisations): how many per step, and their time; the ``top`` by
     time, the rest as one.
     """
-    from plotly.subplots import make_subplots
-
     ops = [op for op in comparison.ops if op.category in CALL_CATEGORIES and any(op.count)]
     if not ops:
         return empty(theme, not_compared(comparison) or "The traces contain no runtime calls.")
