@@ -20,7 +20,7 @@ from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import GateSettings, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
-from tracediff.errors import TracediffError, quoted
+from tracediff.errors import TracediffError, quoted, speaks_python
 from tracediff.explain.compare import against_control, compare_sets, every_pair
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.model.selection import Selection
@@ -28,6 +28,7 @@ from tracediff.profile.tables import table_names
 from tracediff.source.changed_code import with_changed_code
 
 
+@speaks_python
 def load(
     path: Where,
     *,
@@ -89,6 +90,7 @@ def _first_and_last(steps: Any) -> tuple[int, int]:
     return both[0], both[1]
 
 
+@speaks_python
 def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: Sequence[str] = ()) -> int:
     """Write a compact baseline of a set to ``path``; returns its size in bytes.
 
@@ -102,6 +104,7 @@ def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: 
     return write_snapshot(_loaded([traces], LoadOptions(tables=tuple(tables)))[0], path)
 
 
+@speaks_python
 def analyze(
     traces: TraceSet | Where,
     *,
@@ -127,6 +130,7 @@ def analyze(
     return SetAnalysis(analyze_set(_loaded([traces], options)[0]))
 
 
+@speaks_python
 def compare(
     control: TraceSet | Where,
     test: TraceSet | Where,
@@ -174,6 +178,7 @@ def compare(
     return Diff(with_changed_code(comparison, Path(source), commits) if source is not None else comparison)
 
 
+@speaks_python
 def check(
     control: TraceSet | Where,
     test: TraceSet | Where,
@@ -219,6 +224,7 @@ def check(
     return Check(judge_limits(diff.comparison, settings, date.today()))
 
 
+@speaks_python
 def matrix(
     control: TraceSet | Where,
     *others: TraceSet | Where,

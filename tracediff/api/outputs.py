@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tracediff.analysis import Analysis
 
 
+P_VALUES = ("p_value", "q_value", "p_adjusted")
+"""Columns of p-values, as they are and corrected."""
+
+
 class Charted(ABC):
     """A result whose charts can be embedded in a page or drawn as images."""
 
@@ -78,10 +82,13 @@ class Charts:
 
 
 def frame_of(table: OutputTable) -> pd.DataFrame:
-    """The DataFrame of ``table``, with all columns even where it has no rows."""
+    """The DataFrame of ``table``, with all columns even where it has no rows; a p-value of what was not
+    tested is NaN.
+    """
     import pandas as pd
 
-    return pd.DataFrame(table.values, columns=list(table.columns))
+    frame = pd.DataFrame(table.values, columns=list(table.columns))
+    return frame.astype({name: float for name in P_VALUES if name in frame})
 
 
 def loaded_table(name: str, tables: Collection[str]) -> TableSchema:

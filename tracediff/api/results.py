@@ -13,6 +13,7 @@ from tracediff.api.diff import Diff
 from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
 from tracediff.diff.gate.judge import Gate
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.errors import speaks_python
 from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
@@ -92,7 +93,7 @@ class Matrix:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (None where untested)."""
+        """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (NaN where untested)."""
         return frame_of(matrix.rows(self._cells))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -147,6 +148,7 @@ class SetAnalysis(Charted):
         known_view(view, tuple(self.analysis.views))
         return frame_of(output_table(SHARES, FRAME, self.analysis, self.analysis.views[view])).set_index("name")
 
+    @speaks_python
     def table(self, name: str) -> pd.DataFrame:
         """A further table that the set was loaded with.
 

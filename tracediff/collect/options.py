@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
+from tracediff.collect.user_code import file_of
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.environment import number_of
-from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.errors import TracediffError, did_you_mean, quoted, speaks_python, whole_number
 from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
@@ -175,12 +176,13 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
         raise TracediffError("--", "a workload takes no arguments after --; they are passed to make_step", "use --size")
     if options.out is None:
         raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
+    program = file_of(options.target) if options.target else None
     variants = _variants(options)
     check_torch("tracediff collect")
     _check_backends(variants)
     device, out = options.device or _default_device(), Path(options.out)
     if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
-        _prepare(out, options.overwrite, options.target)
+        _prepare(out, options.overwrite, program)
     keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
     option_values = {k: getattr(options, k) for k in (*keys, "provenance")}
     settings: dict[str, Any] = {**option_values, "device": device, "arguments": rest}
@@ -243,15 +245,14 @@ def _default_device() -> str:
     return "cuda" if import_torch("tracediff collect").cuda.is_available() else "cpu"
 
 
-def _prepare(out: Path, overwrite: bool, target: str | None) -> None:
+def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
     """Make ``out`` an empty folder.
 
     Raises:
-        TracediffError: it is none, and ``overwrite`` is not given, or it is not a collection, contains the code of
-            ``target`` or cannot be written.
+        TracediffError: it is none, and ``overwrite`` is not given, or it is not a collection, contains ``program`` or
+            cannot be written.
     """
-    program = Path((target or "").partition(".py")[0] + ".py").resolve()
-    if out.resolve() in program.parents and program.exists():
+    if program and out.resolve() in program.resolve().parents:
         raise TracediffError(f"-o {out}", f"contains {program.name}, which is run", "give another folder")
     if out.exists() and not out.is_dir():
         raise TracediffError(str(out), "is a file, not a folder", "give a folder with -o")
@@ -307,6 +308,7 @@ def listing() -> str:
     return "\n".join(lines)
 
 
+@speaks_python
 def collect(
     target: str | None = None,
     *,
