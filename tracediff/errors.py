@@ -99,6 +99,16 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
 
 
+def check_choice(choice: str, choices: Iterable[str], subject: str, reason: str, otherwise: str) -> None:
+    """Check that ``choice`` is one of ``choices``.
+
+    Raises:
+        TracediffError: it is none, for ``reason``; with those that are near it, else with ``otherwise``.
+    """
+    if choice not in choices:
+        raise TracediffError(subject, reason, did_you_mean(choice, choices, otherwise))
+
+
 def whole_number(text: str) -> int | None:
     """The number that ``text`` writes with up to 18 digits 0–9; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None

@@ -101,7 +101,6 @@ def test_what_is_not_tested_is_no_number(tmp_path):
         (lambda here: tracediff.collect(out=here), "needs either a target or a workload; give one of them"),
         (lambda here: tracediff.collect(out=here, workload="mlpp"), "workload mlpp: unknown workload"),
         (lambda here: tracediff.collect("none.py", out=here / "out"), "none.py: no such file; give FILE.py:make_step"),
-        (lambda here: tracediff.collect(out=here, workload="mlp"), "is not empty; give another folder, or replace"),
     ],
 )
 def test_errors_name_the_arguments_of_python(tmp_path, call, message):

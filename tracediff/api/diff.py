@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
+from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, written
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, summed, summed_by
-from tracediff.errors import speaks_python
+from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.explain.tree import Node
@@ -131,7 +131,8 @@ class Diff(Charted):
         Raises:
             TracediffError: another view.
         """
-        known_view(view, (*VIEWS, "line", "cause"))
+        views = (*VIEWS, "line", "cause")
+        check_choice(view, views, f"view {view}", "is unknown", f"choose one of {', '.join(views)}")
         work = self.comparison.work
         lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
         return self._frame(SUMS, lines).set_index("name")

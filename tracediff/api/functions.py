@@ -101,7 +101,7 @@ def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: 
     Raises:
         TracediffError: as for `load`; the set was loaded without one of ``tables``; or the file cannot be written.
     """
-    return write_snapshot(_loaded([traces], LoadOptions(tables=tuple(tables)))[0], path)
+    return write_snapshot(_loaded([traces], tables)[0], path)
 
 
 @speaks_python
@@ -124,10 +124,7 @@ def analyze(
     Raises:
         TracediffError: as for `load`; or the set was loaded without one of ``tables``.
     """
-    options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
-    )
-    return SetAnalysis(analyze_set(_loaded([traces], options)[0]))
+    return SetAnalysis(analyze_set(*_loaded([traces], tables, jobs, executor, keep_going, max_memory)))
 
 
 @speaks_python
@@ -170,10 +167,7 @@ def compare(
         >>> print(diff.verdict.sentence)
         >>> diff.step_time  # a DataFrame, µs per step
     """
-    options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
-    )
-    a, b = _loaded([control, test], options)
+    a, b = _loaded([control, test], tables, jobs, executor, keep_going, max_memory)
     comparison = compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor))
     return Diff(with_changed_code(comparison, Path(source), commits) if source is not None else comparison)
 
@@ -251,16 +245,23 @@ def matrix(
     Raises:
         TracediffError: as for `load`; or a set was loaded without one of ``tables``.
     """
-    options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
-    )
-    sets = _loaded([control, *others], options)
+    sets = _loaded([control, *others], tables, jobs, executor, keep_going, max_memory)
     judging = Judging(paired, assume_run_cv, equivalence_band, noise_floor)
     return Matrix(every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force))
 
 
-def _loaded(wheres: Sequence[TraceSet | Where], options: LoadOptions) -> list[TraceSet]:
+def _loaded(
+    wheres: Sequence[TraceSet | Where],
+    tables: Sequence[str],
+    jobs: int | None = None,
+    executor: Any = None,
+    keep_going: bool = False,
+    max_memory: int | None = None,
+) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
+    options = LoadOptions(
+        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
+    )
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
     loaded = {k: _with_tables(where, options.tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
     read = iter(load_sets(unread, options) if unread else [])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tracediff.analysis import Analysis, Finding
 from tracediff.api.diff import Diff
-from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
+from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, written
 from tracediff.diff.gate.judge import Gate
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
-from tracediff.errors import speaks_python
+from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
@@ -145,8 +145,9 @@ class SetAnalysis(Charted):
         Raises:
             TracediffError: another view.
         """
-        known_view(view, tuple(self.analysis.views))
-        return frame_of(output_table(SHARES, FRAME, self.analysis, self.analysis.views[view])).set_index("name")
+        views = self.analysis.views
+        check_choice(view, views, f"view {view}", "is unknown", f"choose one of {', '.join(views)}")
+        return frame_of(output_table(SHARES, FRAME, self.analysis, views[view])).set_index("name")
 
     @speaks_python
     def table(self, name: str) -> pd.DataFrame:

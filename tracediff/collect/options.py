@@ -18,7 +18,7 @@ from tracediff.collect.user_code import file_of
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.environment import number_of
-from tracediff.errors import TracediffError, did_you_mean, quoted, speaks_python, whole_number
+from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, speaks_python, whole_number
 from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
@@ -231,14 +231,12 @@ def _check_backends(variants: Sequence[Variant]) -> None:
     for variant in compiled:
         options = dict(variant.options)
         backend = options.get("backend", "inductor")
-        if backend not in backends:
-            hint = did_you_mean(backend, backends, "see --list-backends")
-            raise TracediffError(f"--variant {variant.text}", f"torch.compile has no backend {quoted(backend)}", hint)
-        valid_names = list_options() if backend == "inductor" else options.get("options", {})
-        for name in options.get("options", {}):
-            if name not in valid_names:
-                hint = did_you_mean(name, valid_names, "torch._inductor.list_options() lists them")
-                raise TracediffError(f"--variant {variant.text}", f"inductor has no option {quoted(name)}", hint)
+        subject, listing = f"--variant {variant.text}", "torch._inductor.list_options() lists them"
+        check_choice(
+            backend, backends, subject, f"torch.compile has no backend {quoted(backend)}", "see --list-backends"
+        )
+        for name in options.get("options", {}) if backend == "inductor" else ():
+            check_choice(name, list_options(), subject, f"inductor has no option {quoted(name)}", listing)
 
 
 def _default_device() -> str:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import click
 from msgspec import Struct
 
-from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -411,10 +411,7 @@ def project_settings() -> dict[str, Any]:
 def _parameters(settings: dict[str, Any], path: Path) -> Iterable[tuple[str, Any]]:
     where = f"{path}, {TABLE}"
     for key, value in settings.items():
-        if key not in KEYS:
-            raise TracediffError(
-                where, f"unknown key {quoted(key)}", did_you_mean(key, KEYS, f"keys: {', '.join(KEYS)}")
-            )
+        check_choice(key, KEYS, where, f"unknown key {quoted(key)}", f"keys: {', '.join(KEYS)}")
         if not isinstance(value, str | int | float):
             raise TracediffError(where, f"{key} is not one value", "write a text, a number, true or false")
         yield key.replace("-", "_"), str(path.parent / str(value)) if key == "families" else value
