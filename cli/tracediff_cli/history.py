@@ -87,12 +87,12 @@ def add(
     from tracediff.errors import printable
     from tracediff.formatting import size as in_bytes
     from tracediff.git import Repository
-    from tracediff.history.store import Given, recorded_of
     from tracediff.history.store import add as add_entry
+    from tracediff.history.store import recorded_of
 
     name, committed = _commit(commit)
     (traces,) = loading.load([where])
-    recorded = recorded_of(traces, Given(name, committed, machine, configuration), Repository(Path.cwd()))
+    recorded = recorded_of(traces, Repository(Path.cwd()), name, committed, machine, configuration)
     path, size = add_entry(traces, recorded, place)
     what = f"{recorded.commit[:12]}, {recorded.configuration}, {recorded.machine}"
     click.echo(printable(f"added {path}: {what} in {in_bytes(size)}"))

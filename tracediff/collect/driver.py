@@ -69,7 +69,6 @@ class Collection:
     rank: int = field(default_factory=lambda: number_of("RANK", 0))
     world_size: int = field(default_factory=lambda: number_of("WORLD_SIZE", 1))
     _caches: Path = Path()
-    _cold_attempts: dict[str, int] = field(default_factory=dict)
     _times: RunTimes = field(default_factory=RunTimes)
     _on_run: OnRun | None = None
 
@@ -123,7 +122,10 @@ class Collection:
             spec_file, result_file, phase_file = scratch / "spec.json", scratch / "result.json", scratch / "phase"
             spec_file.write_text(json.dumps({**spec, "phase_file": str(phase_file)}))
             command = child_command("tracediff.collect.worker", str(spec_file), str(result_file))
-            env = self._environment(self._cache(variant, run, attempt), order)
+            cache = self._caches / variant.folder
+            if run == 1:  # each attempt of it compiles everything; later runs find what the last one compiled
+                shutil.rmtree(cache, ignore_errors=True)
+            env = self._environment(cache, order)
             env["TMPDIR"] = str(scratch)  # torch's own files end with the run
             self._times.start()
             try:
@@ -144,14 +146,6 @@ class Collection:
         if all(measured["run"] != run for measured in self.runs.get(variant.text, [])):
             folder = self.out / variant.folder
             shutil.rmtree(folder / f"run{run}" if self.runs.get(variant.text) else folder, ignore_errors=True)
-
-    def _cache(self, variant: Variant, run: int, attempt: int) -> Path:
-        """The folder of what torch compiles. Every attempt of the first run compiles everything; later runs find what
-        its last attempt compiled.
-        """
-        if run == 1:
-            self._cold_attempts[variant.text] = attempt
-        return self._caches / variant.folder / str(self._cold_attempts.get(variant.text, 1))
 
     def _watched(
         self, command: list[str], env: dict[str, str], variant: Variant, run: int, phase_file: Path

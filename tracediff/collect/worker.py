@@ -227,15 +227,11 @@ def _profiled(
     first = spec["wait"] + spec["warmup"]
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    measured, before, after = StepTimer(spec["device"]), None, None
+    measured = StepTimer(spec["device"])
     detail = DETAIL[spec["detail"]]
     with recording(path, spec["wait"], spec["warmup"], spec["active"], detail, compile_trace) as recorder:
-        for number in range(first + spec["active"]):
-            if number == first:
-                before = waiting_ns()
+        for _ in range(first + spec["active"]):
             measured.run(task.step)
-            if number == first + spec["active"] - 1:
-                after = waiting_ns()  # the profiler writes the trace in its next step
             recorder.step()
     if spec["device"].startswith("cuda") and recorder.device == "cpu":
         remedy = "use --device cpu if the step runs there; else end other profilers of this GPU"
@@ -243,7 +239,7 @@ def _profiled(
     samples = measured.samples()[first:]
     for i, model in enumerate(OnnxModel.instances):
         model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
-    return samples, waited(before, after, samples, spec["threads"])
+    return samples, recorder.waiting
 
 
 def _settle(task: Task, device: str) -> None:
