@@ -5,7 +5,6 @@ HTA's users know, of a comparison and over HTA's frame; and what the host spends
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -13,7 +12,7 @@ from msgspec import Struct
 from plotly.subplots import make_subplots
 
 from tracediff import bounds
-from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, side_names
+from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, safe, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -219,24 +218,23 @@ def frame_duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figur
 
 def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], title: str, unit: str) -> go.Figure:
     suffix, difference = ends
-    labels = _labels(frame)
+    columns = {**{side: side + suffix for side in _labels(frame)}, "Difference": difference}
     rows = _most_changed(frame, difference, top)
-    names = [escape(str(name), quote=False) for name in rows.index]
+    names = [safe(str(name)) for name in rows.index]
     places = list(range(len(names)))
-    columns = {**{label: label + suffix for label in labels}, "Difference": difference}
     bars: list[Any] = [
         go.Bar(
-            name=escape(label, quote=False),
+            name=safe(side),
             x=places,
             y=rows[column].tolist(),
             customdata=data_array(names),
             hovertemplate="%{customdata}<br>%{y:,}",
         )
-        for label, column in columns.items()
+        for side, column in columns.items()
     ]
     if len(rows) < len(frame):
         title += f": the {len(rows)} of {len(frame)} that changed most"
-    ticks = [escape(_shortened(str(name)), quote=False) for name in rows.index]
+    ticks = [label(str(name), bounds.CHART_TICK) for name in rows.index]
     figure = go.Figure(bars)
     figure.update_layout(barmode="group", title_text=title, yaxis_title=unit)
     figure.update_xaxes(tickmode="array", tickvals=places, ticktext=ticks, automargin=True)
@@ -258,11 +256,6 @@ def _most_changed(frame: pd.DataFrame, difference: str, top: int | None) -> pd.D
         return frame
     order = frame[difference].abs().to_numpy().argsort(kind="stable")[::-1][:top]
     return frame.iloc[sorted(order)]
-
-
-def _shortened(name: str) -> str:
-    half = bounds.CHART_TICK // 2
-    return name if len(name) <= bounds.CHART_TICK else f"{name[: half - 1]}…{name[-half:]}"
 
 
 class CallTimes(Struct, frozen=True):
