@@ -31,6 +31,8 @@ MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
 OF_VARIANT = ("environment", "modules", "provenance", "items", "lost_format", "fx_nodes")
 """What a worker returns that is the same in all runs of a variant: once in its manifest."""
+OF_RUN = ("threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
+"""Options of the worker that its measurements depend on."""
 OF_PROFILER = re.compile(r"STAGE:|\[[WI]\d|[WI]\d{4} |INFO|WARNING")
 POLL_S = 0.5
 """Interval in seconds at which the phase of a run is read: seldom, so that it does not disturb the run."""
@@ -272,10 +274,7 @@ class Collection:
             "size": settings["size"],
             "git_commit": git_commit(settings["target"]) if settings["target"] else None,
             "world_size": self.world_size,
-            "settings": {
-                k: settings[k]
-                for k in ("device", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
-            },
+            "settings": {k: settings[k] for k in ("device", *OF_RUN)},
             "environment": runs[-1]["environment"],
             "interleaved": len(self.variants) > 1 and self._is_in_order(),
             "modules": next((r["modules"] for r in runs if r["modules"]), {}),

@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
-from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
+from tracediff.collect.driver import ATTEMPTS, OF_RUN, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.user_code import file_of
 from tracediff.collect.variant import Variant, parse_variant
@@ -157,8 +157,9 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     Raises:
         TracediffError: the arguments are invalid or contradict each other, or the folder is not empty.
     """
-    own_arguments, has_separator, rest = _split(list(arguments))
-    options = parser().parse_args(own_arguments)
+    separator = list(arguments).index("--") if "--" in arguments else len(arguments)
+    rest = list(arguments[separator + 1 :])
+    options = parser().parse_args(arguments[:separator])
     if options.list:
         print(listing())
         return None
@@ -172,31 +173,22 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     if (options.workload is None) == (options.target is None):
         reason = "needs either FILE.py:make_step or --workload NAME"
         raise TracediffError("tracediff collect", reason, "give one of them; --list lists the workloads")
-    if has_separator and options.workload:
+    if separator < len(arguments) and options.workload:
         raise TracediffError("--", "a workload takes no arguments after --; they are passed to make_step", "use --size")
     if options.out is None:
         raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
-    program = file_of(options.target) if options.target else None
     variants = _variants(options)
     check_torch("tracediff collect")
+    program = file_of(options.target) if options.target else None
     _check_backends(variants)
     device, out = options.device or _default_device(), Path(options.out)
     if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
         _prepare(out, options.overwrite, program)
-    keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
-    option_values = {k: getattr(options, k) for k in (*keys, "provenance")}
-    settings: dict[str, Any] = {**option_values, "device": device, "arguments": rest}
+    settings = {k: getattr(options, k) for k in ("workload", "target", "size", *OF_RUN, "provenance")}
+    settings |= {"device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
     return Collection(out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout)
-
-
-def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
-    """(arguments before ``--``, whether there is a ``--``, arguments after it)."""
-    if "--" not in arguments:
-        return arguments, False, []
-    separator = arguments.index("--")
-    return arguments[:separator], True, arguments[separator + 1 :]
 
 
 def _variants(options: argparse.Namespace) -> list[Variant]:

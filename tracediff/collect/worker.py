@@ -37,17 +37,13 @@ from tracediff.collect.measure import (
 )
 from tracediff.collect.modules import annotate_fx, annotate_modules, is_scripted, losing_format, names_in_call_order
 from tracediff.collect.provenance import Provenance
-from tracediff.collect.record import log_of_compiling, recording
+from tracediff.collect.record import FLAGS, log_of_compiling, recording
 from tracediff.collect.user_code import make_user_task
 from tracediff.collect.variant import Task, Variant, parse_variant
 from tracediff.collect.workloads import workload
 from tracediff.errors import TracediffError
 
-DETAIL = {
-    "timing": {"record_shapes": True},
-    "structure": {"record_shapes": True, "with_stack": True, "with_modules": True},
-    "all": {"record_shapes": True, "with_stack": True, "with_modules": True, "profile_memory": True},
-}
+DETAIL = {"timing": FLAGS[:1], "structure": FLAGS[:3], "all": FLAGS}
 """``--detail`` → options of torch.profiler."""
 
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
@@ -228,7 +224,7 @@ def _profiled(
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
     measured = StepTimer(spec["device"])
-    detail = DETAIL[spec["detail"]]
+    detail = dict.fromkeys(DETAIL[spec["detail"]], True)
     with recording(path, spec["wait"], spec["warmup"], spec["active"], detail, compile_trace) as recorder:
         for _ in range(first + spec["active"]):
             measured.run(task.step)
