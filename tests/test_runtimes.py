@@ -23,7 +23,7 @@ from tracediff.ingest.read import read_trace
 from tracediff.profile.kernels.families import COMMUNICATION, DEFAULT
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.steps import find_steps
-from tracediff.runtimes import CPU, CUDA, HIP, RUNTIMES, SUPPORTED
+from tracediff.runtimes import CPU, CUDA, HIP, RUNTIMES
 
 SOURCES = Path(tracediff.__file__).parent
 KERNELS_OF_REAL_TRACES = [
@@ -153,7 +153,7 @@ def test_every_call_that_launched_work_in_real_traces_is_in_a_record(name: str) 
 
 def test_records_have_names_of_their_own_and_patterns_that_compile() -> None:
     assert len({r.name for r in RUNTIMES}) == len(RUNTIMES)
-    assert {r.name for r in SUPPORTED} == {"CUDA", "HIP", "XPU", "MTIA", "Ascend", "TPU", "CPU"}
+    assert {r.name for r in RUNTIMES} == {"CUDA", "HIP", "XPU", "MTIA", "Ascend", "TPU", "MPS", "CPU"}
     for record in RUNTIMES:
         for pattern in (record.launches, record.synchronising, record.event_records, *record.communication):
             re.compile(pattern)
@@ -190,7 +190,6 @@ def test_no_other_module_spells_a_runtime_s_names() -> None:
 NEW_VENDOR = """
 ACME = Runtime(
     name="Acme",
-    supported=True,
     device_types=(77,),
     calls=("acme_api",),
     kernels=("acme_task",),

@@ -21,15 +21,17 @@ from tracediff.version import VERSION
 if TYPE_CHECKING:
     import tracediff.collect as collect
     from tracediff.aggregate.traceset import TraceSet as TraceSet
-    from tracediff.analysis import Finding
-    from tracediff.api.diff import Diff
+    from tracediff.analysis import Finding as Finding
+    from tracediff.api.diff import Diff as Diff
     from tracediff.api.functions import analyze as analyze
     from tracediff.api.functions import check as check
     from tracediff.api.functions import compare as compare
     from tracediff.api.functions import load as load
     from tracediff.api.functions import matrix as matrix
     from tracediff.api.functions import snapshot as snapshot
-    from tracediff.api.results import Check, Matrix, SetAnalysis
+    from tracediff.api.results import Check as Check
+    from tracediff.api.results import Matrix as Matrix
+    from tracediff.api.results import SetAnalysis as SetAnalysis
     from tracediff.collect.record import on_trace_ready as on_trace_ready
     from tracediff.collect.record import record_steps as record_steps
     from tracediff.diff.verdict import Verdict as Verdict
@@ -58,27 +60,7 @@ _HOMES = {
 }
 """Public name → the module that defines it."""
 
-__all__ = [
-    "Check",
-    "Diff",
-    "Finding",
-    "Matrix",
-    "NotATrace",
-    "SetAnalysis",
-    "TraceSet",
-    "TracediffError",
-    "Verdict",
-    "__version__",
-    "analyze",
-    "check",
-    "collect",
-    "compare",
-    "load",
-    "matrix",
-    "on_trace_ready",
-    "record_steps",
-    "snapshot",
-]
+__all__ = ["__version__", "collect", *_HOMES]
 
 
 # Nothing heavy is imported here: each name is loaded when it is first used (PEP 562).

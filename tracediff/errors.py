@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from tracediff import bounds, thresholds
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class TracediffError(Exception):
@@ -24,6 +30,50 @@ class TracediffError(Exception):
 
     def __str__(self) -> str:
         return printable(f"{self.subject}: {self.reason}; {self.remedy}")
+
+
+SUBJECTS = {"NAME": "name", "--": "arguments", "tracediff collect": "tracediff.collect"}
+PHRASES = {
+    "see tracediff collect --help": "see help(tracediff.collect)",
+    "FILE.py:make_step or --workload NAME": "a target or a workload",
+    "; --list lists the workloads": "",
+    " (--timeout)": "",
+    " after --": "",
+    "see --list-backends": "see torch.compiler.list_backends()",
+    "list the names with compare --by kernel or --device cpu": 'list the names with by("kernel") or ops',
+    "--source REPO --commit ctrl=BEFORE --commit test=AFTER": "source=REPO, commits=(BEFORE, AFTER)",
+    "--source REPO": "source=REPO",
+    "--device cpu": 'device="cpu"',
+    "--jobs 1": "jobs=1",
+}
+ARGUMENTS = {name: f"{name}s" for name in ("capture", "commit", "limit", "rank", "step", "table", "variant")}
+ARGUMENTS |= {name: f"{name}=True" for name in ("force", "overwrite")}
+"""Words of the command line, and options → what the same is called in Python; any other option has the same name."""
+OPTION = re.compile(r"`[^`]*`|(?<![\w/.-])--(?P<name>[a-z]+(?:-[a-z]+)*)")
+"""An option; or a whole command, which stays one."""
+
+
+def in_python(text: str) -> str:
+    """``text`` of an error with the names that arguments have in Python in place of options."""
+    for phrase, words in PHRASES.items():
+        text = text.replace(phrase, words)
+    return OPTION.sub(lambda m: ARGUMENTS.get(m["name"], m["name"].replace("-", "_")) if m["name"] else m[0], text)
+
+
+def speaks_python(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function of the library, whose errors name its arguments, not the options of the command line."""
+
+    @wraps(function)
+    def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **kwargs)
+        except TracediffError as error:
+            error.subject = SUBJECTS.get(error.subject) or in_python(error.subject)
+            error.reason, error.remedy = in_python(error.reason), in_python(error.remedy)
+            error.args = (error.subject, error.reason, error.remedy)
+            raise
+
+    return called
 
 
 class NotATrace(TracediffError):
@@ -47,6 +97,16 @@ def did_you_mean(name: str, names: Iterable[str], otherwise: str) -> str:
     if not near:
         return otherwise
     return f"did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?"
+
+
+def check_choice(choice: str, choices: Iterable[str], subject: str, reason: str, otherwise: str) -> None:
+    """Check that ``choice`` is one of ``choices``.
+
+    Raises:
+        TracediffError: it is none, for ``reason``; with those that are near it, else with ``otherwise``.
+    """
+    if choice not in choices:
+        raise TracediffError(subject, reason, did_you_mean(choice, choices, otherwise))
 
 
 def whole_number(text: str) -> int | None:

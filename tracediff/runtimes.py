@@ -8,8 +8,9 @@ No other module spells such names. To add a vendor, add a record to `RUNTIMES`. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 
 from msgspec import Struct
 
@@ -53,10 +54,9 @@ class Runtime(Struct, frozen=True):
 
     Attributes:
         name: as the vendor writes it.
-        supported: whether its device events are analysed; events of other runtimes give a health note and a caution.
         device: its devices' name in tables. device_types: their numbers in torch's allocator events (c10::DeviceType).
-        prefix: of its own categories, which identifies those of an unsupported runtime.
-        processes: names of processes below which an unsupported runtime files its events, without a category.
+        prefix: of its own categories.
+        processes: names of processes below which it files its events, without a category.
         calls: categories of its API calls on the host. call_prefix: what the names of its calls begin with.
         kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
@@ -80,7 +80,6 @@ class Runtime(Struct, frozen=True):
     """
 
     name: str
-    supported: bool = False
     device: str = "GPU"
     device_types: tuple[int, ...] = ()
     prefix: str = ""
@@ -133,7 +132,6 @@ OWN_COLLECTIVES = (
 
 CUDA = Runtime(
     name="CUDA",
-    supported=True,
     device_types=(1,),
     prefix="cuda_",
     calls=("cuda_runtime", "cuda_driver"),
@@ -169,7 +167,6 @@ CUDA = Runtime(
 
 HIP = Runtime(
     name="HIP",
-    supported=True,
     device_types=(6,),
     calls=CUDA.calls,  # Kineto files HIP's events under CUDA's categories
     call_prefix=r"hip(?=[A-Z])",
@@ -197,7 +194,6 @@ HIP = Runtime(
 
 XPU = Runtime(  # by the specification of Kineto's XPU plugin: no published trace to test it on
     name="XPU",
-    supported=True,
     device="XPU",
     device_types=(12,),
     prefix="xpu_",
@@ -214,7 +210,6 @@ XPU = Runtime(  # by the specification of Kineto's XPU plugin: no published trac
 
 MTIA = Runtime(
     name="MTIA",
-    supported=True,
     device="MTIA",
     device_types=(19,),
     prefix="mtia_",
@@ -232,7 +227,6 @@ MTIA = Runtime(
 
 ASCEND = Runtime(
     name="Ascend",
-    supported=True,
     device="NPU",
     prefix="privateuse1_",  # torch_npu is a PrivateUse1 backend; its own files give events no category
     processes=("Ascend Hardware", "HCCL", "Overlap Analysis", "CANN"),
@@ -252,7 +246,6 @@ ASCEND = Runtime(
 
 TPU = Runtime(  # as XProf's Chrome traces have it: JAX, or PyTorch through torchax
     name="TPU",
-    supported=True,
     device="TPU",
     prefix="xla_",
     calls=("xla_runtime",),
@@ -268,97 +261,92 @@ TPU = Runtime(  # as XProf's Chrome traces have it: JAX, or PyTorch through torc
 MPS = Runtime(name="MPS", device="MPS", device_types=(13,))
 """Apple's GPUs: the profiler records only their allocator."""
 
-CPU = Runtime(name="CPU", supported=True, device="host", device_types=(0,), scopes=("gloo", "mpi", "ucc"))
+CPU = Runtime(name="CPU", device="host", device_types=(0,), scopes=("gloo", "mpi", "ucc"))
 """The host as a device: its collectives run under annotations."""
 
 RUNTIMES = (CUDA, HIP, XPU, MTIA, ASCEND, TPU, MPS, CPU)
-SUPPORTED = tuple(runtime for runtime in RUNTIMES if runtime.supported)
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for name in names if name))
+def _distinct(*fields: str) -> tuple[str, ...]:
+    """What the runtimes have in ``fields``, in their order."""
+    values = (getattr(r, field) for r in RUNTIMES for field in fields)
+    names = chain.from_iterable([value] if isinstance(value, str) else value for value in values)
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
-def _any_of(patterns: Iterable[str], flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """One pattern for all non-empty patterns; matches nothing if all are empty."""
-    return late("|".join(f"(?:{p})" for p in patterns if p) or "(?!)", flags)
+def _any_of(*fields: str) -> re.Pattern[str]:
+    """One pattern for all in ``fields``; matches nothing if there is none."""
+    return late("|".join(f"(?:{pattern})" for pattern in _distinct(*fields)) or "(?!)")
 
 
-CALL_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.calls)
-FLOW_CATEGORIES = _distinct(category for r in SUPPORTED for category in r.flows)
-SYNC_CATEGORIES = _distinct(r.syncs for r in SUPPORTED)
-COUNTER_CATEGORIES = _distinct(r.counters for r in SUPPORTED)
-UNREAD_CATEGORIES = _distinct(r.prefix for r in RUNTIMES if not r.supported)
-"""Category prefixes of runtimes whose device events are not analysed."""
-READ_CATEGORIES = _distinct(r.prefix for r in SUPPORTED)
-"""Category prefixes of the others: their further events, such as waits, are not work on a device."""
+def _is_matched(*fields: str) -> Callable[[str], bool]:
+    """Whether a name matches a pattern in ``fields``."""
+    pattern = _any_of(*fields)
+    return lru_cache(NAMES_KEPT)(lambda name: pattern.match(name) is not None)
+
+
+CALL_CATEGORIES = _distinct("calls")
+FLOW_CATEGORIES = _distinct("flows")
+SYNC_CATEGORIES = _distinct("syncs")
+COUNTER_CATEGORIES = _distinct("counters")
+READ_CATEGORIES = _distinct("prefix")
+"""Category prefixes of the runtimes, whose further events, such as waits, are not work on a device."""
 PLACES = frozenset(name for r in RUNTIMES for name in (r.arguments.device, r.arguments.stream)) | {
     "device id",
     "device_id",
     "stream id",
 }
 """Arguments, whoever spells them, that only events on a device, and calls, have."""
-TRANSLATED_ARGUMENTS = frozenset(name for r in SUPPORTED for name in r.translated)
+TRANSLATED_ARGUMENTS = frozenset(_distinct("translated"))
 """Arguments from which events of a category of their own get one of Kineto's."""
 OF_OWN_CATEGORIES = PLACES | TRANSLATED_ARGUMENTS
 """Arguments that such events keep, whatever else is asked for."""
 RENAMED_CATEGORIES = {
     theirs: ours
-    for r in SUPPORTED
+    for r in RUNTIMES
     for ours, categories in zip(DEVICE_CATEGORIES, (r.kernels, r.copies, r.memsets), strict=True)
     for theirs in categories
     if theirs != ours
 }
 """A vendor's category of device work → the one of `DEVICE_CATEGORIES`."""
 
-STREAM_WAITS = _distinct(r.stream_wait for r in SUPPORTED)
+STREAM_WAITS = _distinct("stream_wait")
 """Records of a stream that waits for another."""
-CALL_WAITS = _distinct(name for r in SUPPORTED for name in (r.stream_sync, r.event_sync))
+CALL_WAITS = _distinct("stream_sync", "event_sync")
 """Records of a call that waits for one stream or event."""
-UNSTREAMED_WAITS = _distinct(name for r in SUPPORTED for name in (r.event_sync, r.context_sync))
+UNSTREAMED_WAITS = _distinct("event_sync", "context_sync")
 """Records of waits on no stream."""
 
 RENAMED_ARGUMENTS = {
     getattr(r.arguments, name): getattr(ARGUMENT, name)
-    for r in SUPPORTED
+    for r in RUNTIMES
     for name in ArgumentNames.__struct_fields__
     if getattr(r.arguments, name) != getattr(ARGUMENT, name)
 }
 """A vendor's name of an argument → the one of `ARGUMENT`."""
-TEXT_ARGUMENTS = frozenset(name for r in SUPPORTED for name in r.text_arguments)
+TEXT_ARGUMENTS = frozenset(_distinct("text_arguments"))
 """Arguments of calls that are text under some vendor and numbers under another."""
 
-DRIVER_VERSIONS = _distinct(r.driver_version for r in RUNTIMES)
-VERSIONS = (*DRIVER_VERSIONS, *_distinct(r.runtime_version for r in RUNTIMES))
+DRIVER_VERSIONS = _distinct("driver_version")
+VERSIONS = (*DRIVER_VERSIONS, *_distinct("runtime_version"))
 """Keys of versions in the metadata of a trace."""
 DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
 """torch's device type → name of such devices in tables."""
 
-_LAUNCH = _any_of(p for r in SUPPORTED for p in (r.launches, r.graph_launches))
-_GRAPH_LAUNCH = _any_of(r.graph_launches for r in SUPPORTED)
-_WAITS = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.waiting_copies))
-_MAY_WAIT = _any_of(p for r in SUPPORTED for p in (r.synchronising, r.copy_calls))
-_ALLOCATIONS = _any_of(r.allocations for r in SUPPORTED)
-_RELEASES = _any_of(r.releases for r in SUPPORTED)
-_CAPTURE_BEGIN = _any_of(r.capture_begins for r in SUPPORTED)
-_CAPTURED_COPY = _any_of(r.captured_copies for r in SUPPORTED)
-_STREAM_WAIT = _any_of(r.stream_waits for r in SUPPORTED)
-_COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in SUPPORTED if r.copy_events)
-_CALLS = tuple((r, late(f"^{r.call_prefix}")) for r in SUPPORTED if r.call_prefix)
+_COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in RUNTIMES if r.copy_events)
+_CALLS = tuple((r, late(f"^{r.call_prefix}")) for r in RUNTIMES if r.call_prefix)
 _ROLES = {
     r.name: tuple(
         (role, late(f"^(?:{pattern or '(?!)'})"))
         for role, pattern in (("GraphLaunch", r.graph_launches), ("LaunchKernel", r.launches), ("Memcpy", r.copy_calls))
     )
-    for r in SUPPORTED
+    for r in RUNTIMES
 }
-_MEMSET = _any_of(r.memset_events for r in SUPPORTED)
-_AWAITED_COPY = _any_of(r.awaited_copies for r in SUPPORTED)
-_COMMUNICATION = _any_of(_distinct(p for r in RUNTIMES for p in r.communication))
+_COMMUNICATION = _any_of("communication")
 """In names in lower case, in which Python searches faster than ignoring case."""
-_SCOPES = frozenset(scope for r in RUNTIMES for scope in r.scopes)
+_SCOPES = frozenset(_distinct("scopes"))
 _PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)
-_DEVICES = _distinct((*(r.device for r in RUNTIMES if r is not CPU), "HPU"))
+_DEVICES = dict.fromkeys((*(r.device for r in RUNTIMES if r is not CPU), "HPU"))
 _DEVICE = late(rf"(?:/device:)?({'|'.join(_DEVICES)})(?:[ :]\d+)?")
 """What labels the processes of devices: ``GPU 0``, ``NPU``, ``/device:TPU:1``."""
 _HOST = frozenset(("CPU", "/host:CPU"))
@@ -366,9 +354,30 @@ _COMPILED = late(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 """torch.compile names a kernel after its operators, among them a collective whose buffers it only fills."""
 
 
-def is_unread_work(category: str) -> bool:
-    """Whether a category contains device work of an unsupported runtime."""
-    return category.startswith(UNREAD_CATEGORIES) and not any(category in r.calls for r in RUNTIMES)
+is_synchronising = _is_matched("synchronising", "waiting_copies")
+"""Whether the host always waits for the device in a call of this name."""
+may_wait = _is_matched("synchronising", "copy_calls")
+"""Whether the host may wait for the device in a call of this name. Includes copies: copies of pageable memory
+wait.
+"""
+is_launch = _is_matched("launches", "graph_launches")
+"""Whether a call of this name launches kernels or a graph."""
+is_graph_launch = _is_matched("graph_launches")
+"""Whether a call of this name replays a graph."""
+is_allocation = _is_matched("allocations")
+"""Whether a call of this name gets memory from the driver, which a caching allocator does while it grows."""
+is_release = _is_matched("releases")
+"""Whether a call of this name gives memory back to the driver."""
+is_capture_begin = _is_matched("capture_begins")
+"""Whether a call of this name begins to capture a graph."""
+is_captured_copy = _is_matched("captured_copies")
+"""Whether a call of this name copies or sets memory, which a graph does in its replay."""
+is_stream_wait = _is_matched("stream_waits")
+"""Whether a call of this name makes a stream wait for an event."""
+is_memset = _is_matched("memset_events")
+"""Whether a device event of this name is a memset."""
+is_awaited_copy = _is_matched("awaited_copies")
+"""Whether the call behind a device event of this name, a copy of pageable memory, returns after it."""
 
 
 def device_of_process(labels: Iterable[str]) -> str | None:
@@ -389,20 +398,6 @@ def is_communication(kernel: str) -> bool:
     return _COMMUNICATION.search(kernel.lower()) is not None and not _COMPILED.match(kernel)
 
 
-@lru_cache(maxsize=NAMES_KEPT)
-def is_synchronising(call: str) -> bool:
-    """Whether the host always waits for the device in a call of this name."""
-    return _WAITS.match(call) is not None
-
-
-@lru_cache(maxsize=NAMES_KEPT)
-def may_wait(call: str) -> bool:
-    """Whether the host may wait for the device in a call of this name. Includes copies: copies of pageable memory
-    wait.
-    """
-    return _MAY_WAIT.match(call) is not None
-
-
 def reads_number(operator: str) -> bool:
     """Whether an operator of this name, that behind ``item()``, waits for the device that has the number."""
     return operator == "aten::_local_scalar_dense"
@@ -411,11 +406,6 @@ def reads_number(operator: str) -> bool:
 def copies_tensor(operator: str) -> bool:
     """Whether an operator of this name copies a tensor; from or to the host, it waits unless non_blocking."""
     return operator == "aten::copy_"
-
-
-def is_launch(call: str) -> bool:
-    """Whether a call of this name launches kernels or a graph."""
-    return _LAUNCH.match(call) is not None
 
 
 def counterparts(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
@@ -449,50 +439,10 @@ def _role(call: str, vendor: Runtime) -> str:
     return listed_role or next(prefix for r, prefix in _CALLS if r is vendor).sub("", call, count=1)
 
 
-def is_graph_launch(call: str) -> bool:
-    """Whether a call of this name replays a graph."""
-    return _GRAPH_LAUNCH.match(call) is not None
-
-
-def is_allocation(call: str) -> bool:
-    """Whether a call of this name gets memory from the driver, which a caching allocator does while it grows."""
-    return _ALLOCATIONS.match(call) is not None
-
-
-def is_release(call: str) -> bool:
-    """Whether a call of this name gives memory back to the driver."""
-    return _RELEASES.match(call) is not None
-
-
-def is_capture_begin(call: str) -> bool:
-    """Whether a call of this name begins to capture a graph."""
-    return _CAPTURE_BEGIN.match(call) is not None
-
-
-def is_captured_copy(call: str) -> bool:
-    """Whether a call of this name copies or sets memory, which a graph does in its replay."""
-    return _CAPTURED_COPY.match(call) is not None
-
-
-def is_stream_wait(call: str) -> bool:
-    """Whether a call of this name makes a stream wait for an event."""
-    return _STREAM_WAIT.match(call) is not None
-
-
 def copy_direction(event: str) -> str | None:
     """The direction (``HtoD``, …) from the name of a copy event, None for other events."""
     match = next((m for pattern in _COPIES if (m := pattern.match(event))), None)
     return f"{match['source'][0].upper()}to{match['target'][0].upper()}" if match else None
-
-
-def is_memset(event: str) -> bool:
-    """Whether a device event of this name is a memset."""
-    return _MEMSET.match(event) is not None
-
-
-def is_awaited_copy(event: str) -> bool:
-    """Whether the call behind a device event of this name, a copy of pageable memory, returns after it."""
-    return _AWAITED_COPY.match(event) is not None
 
 
 def collective_of_scope(annotation: str) -> str:

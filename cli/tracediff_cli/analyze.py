@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from tracediff.errors import TracediffError
 from tracediff_cli.options.groups import (
     INSTEAD,
+    Documents,
     GroupedCommand,
     OutputFile,
     SetInput,
     WholeNumber,
     chart_folder,
     command_line,
-    document,
+    documents,
     option,
 )
 from tracediff_cli.options.loading import LoadArguments, load_options
@@ -37,9 +39,11 @@ if TYPE_CHECKING:
     metavar="N",
     help="Show N rows per table [default: 10 in the summary, 15 with --table].",
 )
-@document("html", "the analysis as one HTML file that works offline")
-@document("json", "the analysis as JSON")
-@document("markdown", "the tables as Markdown")
+@documents(
+    html="Write the analysis as one HTML file that works offline (- is standard output).",
+    json="Write the analysis as JSON (- is standard output).",
+    markdown="Write the tables as Markdown (- is standard output).",
+)
 @option(
     "--hta",
     "hta_names",
@@ -51,9 +55,7 @@ def analyze(
     where: str,
     loading: LoadArguments,
     top: int | None,
-    html_file: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    documents: Documents,
     hta_names: str | None,
     chart_folder: str | None,
 ) -> int:
@@ -67,36 +69,29 @@ def analyze(
     """
     from tracediff.analysis import analyze_set
     from tracediff.profile.tables import ALL, table_names
-    from tracediff.write import write_text
+    from tracediff.report import analysis as report
+    from tracediff.report.analysis_json import to_json
 
     names = table_names(loading.tables)
-    written = json_file or markdown_file or html_file
-    loading = loading if names or not written else loading.with_tables(ALL)
-    (traces,) = loading.load([where], timelines=bool(html_file or chart_folder))
+    if not names and any(documents.files.values()):
+        loading = replace(loading, tables=(ALL,))
+    (traces,) = loading.load([where], timelines=bool(documents.files["html"] or chart_folder))
     analysis = analyze_set(traces)
     hta_tables = _hta_tables(traces, hta_names.split(","), top) if hta_names else []
-    if json_file:
-        from tracediff.report.analysis_json import to_json
-
-        write_text(json_file, to_json(analysis))
-    if markdown_file:
-        from tracediff.report.analysis import to_markdown
-
-        write_text(markdown_file, to_markdown(analysis, top=top, more=hta_tables))
-    if html_file:
-        from tracediff.report.analysis import to_html
-
-        write_text(html_file, to_html(analysis, command=command_line(), more=hta_tables))
+    shows = documents.write(
+        json=lambda: to_json(analysis),
+        markdown=lambda: report.to_markdown(analysis, top=top, more=hta_tables),
+        html=lambda: report.to_html(analysis, command=command_line(), more=hta_tables),
+    )
     if chart_folder:
         from tracediff.charts import OF_SET
         from tracediff.report.charts_files import write_charts
 
         write_charts(analysis, chart_folder, names=OF_SET)
-    if "-" not in (json_file, markdown_file, html_file):
-        from tracediff.report.analysis import show
+    if shows:
         from tracediff.report.table_terminal import screen_console
 
-        show(analysis, screen_console(), names, top, hta_tables)
+        report.show(analysis, screen_console(), names, top, hta_tables)
     return 0
 
 

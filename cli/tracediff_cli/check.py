@@ -12,11 +12,11 @@ import click
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff_cli.options.groups import GroupedCommand, Input, command_line, document, former, option, two_sets
+from tracediff_cli.compare import page
+from tracediff_cli.options.groups import Documents, GroupedCommand, Input, documents, option, two_sets
 from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
 
 if TYPE_CHECKING:
-    from tracediff.diff.gate.judge import Gate
     from tracediff.diff.gate.limits import GateSettings
 
 LIMITS = "Limits"
@@ -40,7 +40,6 @@ def _config_here() -> str | None:
     help="Fail if the step time grows by more than this percentage and this amount, such as 3%,50us "
     f"[default: {100 * thresholds.MAX_REGRESSION:g}%,0us].",
 )
-@former("--min-delta", "--max-regression PERCENT,TIME")
 @option(
     "--limit",
     "limits",
@@ -66,10 +65,12 @@ def _config_here() -> str | None:
 )
 @pair_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @source_options
-@document("json", "the check as JSON")
-@document("markdown", "the check as Markdown for a pull-request comment")
-@document("html", "the comparison as one HTML report that works offline")
-@document("junit", "the check as JUnit XML")
+@documents(
+    json="Write the check as JSON (- is standard output).",
+    markdown="Write the check as Markdown for a pull-request comment (- is standard output).",
+    html="Write the comparison as one HTML report that works offline (- is standard output).",
+    junit="Write the check as JUnit XML (- is standard output).",
+)
 @option("--github", is_flag=True, help="Also print annotations for GitHub Actions.")
 def check(
     pair: PairOptions,
@@ -78,10 +79,7 @@ def check(
     limits: tuple[str, ...],
     allow: tuple[str, ...],
     config: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
-    html_file: str | None,
-    junit_file: str | None,
+    documents: Documents,
     github: bool,
 ) -> int:
     """Gate CI: fail if TEST exceeds a limit relative to CONTROL.
@@ -105,45 +103,23 @@ def check(
           --markdown comment.md --junit check.xml --json check.json
     """
     from tracediff.diff.gate.judge import check as judge
+    from tracediff.report import check as report
 
     settings = _settings(config, max_regression, limits, allow)
     gate = judge(code.explain(pair.compared()), settings, date.today())
-
-    _write_documents(gate, json_file, markdown_file, junit_file, html_file)
-    prints = "-" not in (json_file, markdown_file, html_file, junit_file)
+    prints = documents.write(
+        json=lambda: report.to_json(gate),
+        markdown=lambda: report.to_markdown(gate),
+        junit=lambda: report.to_junit(gate),
+        html=lambda: page(gate.comparison),
+    )
     if prints:
-        from tracediff.report.check import show
         from tracediff.report.table_terminal import screen_console
 
-        show(gate, screen_console())
-    if github:
-        from tracediff.report.check import to_github
-
-        click.echo(to_github(gate), nl=False, err=not prints)  # nothing else beside a document on standard output
+        report.show(gate, screen_console())
+    if github:  # nothing else beside a document on standard output
+        click.echo(report.to_github(gate), nl=False, err=not prints)
     return gate.exit_code
-
-
-def _write_documents(
-    gate: Gate, json_file: str | None, markdown_file: str | None, junit_file: str | None, html_file: str | None
-) -> None:
-    from tracediff.write import write_text
-
-    if json_file:
-        from tracediff.report.check import to_json
-
-        write_text(json_file, to_json(gate))
-    if markdown_file:
-        from tracediff.report.check import to_markdown
-
-        write_text(markdown_file, to_markdown(gate))
-    if junit_file:
-        from tracediff.report.check import to_junit
-
-        write_text(junit_file, to_junit(gate))
-    if html_file:
-        from tracediff.report.page.html import to_html
-
-        write_text(html_file, to_html(gate.comparison, command=command_line()))
 
 
 def _settings(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tracediff_cli.options.groups import Output, check_outputs
+from tracediff_cli.options.groups import Documents, Output, check_outputs
+
+if TYPE_CHECKING:
+    from tracediff.collect.options import ShowRequest
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
@@ -22,52 +25,27 @@ def collect(context: click.Context, arguments: tuple[str, ...]) -> int:
     collector_arguments = (
         sys.argv[sys.argv.index("collect") + 1 :] if "--" in sys.argv else list(arguments)
     )  # click swallows the first --
-    context.exit(
-        main(
-            collector_arguments,
-            lambda request: show_collection(request.out, request.json_file, request.markdown_file),
-            collecting_progress(),
-        )
-    )
+    context.exit(main(collector_arguments, show_collection, collecting_progress()))
 
 
-def show_collection(out: Path, json_file: str | None = None, markdown_file: str | None = None) -> int:
-    """Print the table of the collection in ``out``, or write it to the given files (``-`` is standard output).
+def show_collection(request: ShowRequest) -> int:
+    """Print the table of a collection, or write it to files (``-`` is standard output).
 
     Returns:
         The exit code, 0.
 
     Raises:
-        TracediffError: ``out`` is not a collection, or a file cannot be written, or would replace a part of it.
+        TracediffError: it is not a collection, or a file cannot be written, or would replace a part of it.
     """
-    files = {"--json": json_file, "--markdown": markdown_file}
-    outputs = [Output(option, path) for option, path in files.items() if path is not None]
-    check_outputs(outputs, map(str, (*out.glob("collection.json"), *out.glob("*/"))))
+    documents = Documents({"json": request.json_file, "markdown": request.markdown_file})
+    outputs = [Output(f"--{kind}", path) for kind, path in documents.files.items() if path is not None]
+    check_outputs(outputs, map(str, (*request.out.glob("collection.json"), *request.out.glob("*/"))))
     from tracediff.collected import collection_table
-    from tracediff.write import write_text
+    from tracediff.report import collection as report
 
-    table = collection_table(out)
-    if json_file:
-        from tracediff.report.collection import to_json
-
-        write_text(json_file, to_json(table))
-    if markdown_file:
-        from tracediff.report.collection import to_markdown
-
-        write_text(markdown_file, to_markdown(table))
-    if "-" not in (json_file, markdown_file):
-        from tracediff.report.collection import show
+    table = collection_table(request.out)
+    if documents.write(json=lambda: report.to_json(table), markdown=lambda: report.to_markdown(table)):
         from tracediff.report.table_terminal import screen_console
 
-        show(table, screen_console())
+        report.show(table, screen_console())
     return 0
-
-
-@click.command(hidden=True)
-@click.argument("out", metavar="OUT")
-@click.option("--json", "json_file", metavar="FILE", help="Write the table as JSON (- is standard output).")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Write the table as Markdown (- is standard output).")
-def table(out: str, json_file: str | None, markdown_file: str | None) -> int:
-    """Show the table of a collection: now `tracediff collect --show OUT`."""
-    click.echo("tracediff: `tracediff table` is now called `tracediff collect --show`", err=True)
-    return show_collection(Path(out), json_file, markdown_file)

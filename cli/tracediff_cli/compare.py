@@ -12,12 +12,12 @@ import click
 from tracediff_cli.options.groups import (
     INSTEAD,
     SETS,
+    Documents,
     GroupedCommand,
     SetInput,
     WholeNumber,
     command_line,
-    document,
-    former,
+    documents,
     option,
     two_sets,
 )
@@ -51,14 +51,11 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     group=INSTEAD,
     help="With --by module or instance: sum modules below the N outermost.",
 )
-@former("--instances", "--by instance", is_flag=True)
 @pair_options(
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @source_options
-@former("--explain", "tracediff explain CONTROL TEST NAME")
-@former("--where", "tracediff explain CONTROL TEST NAME --events")
 @option("--top", type=WholeNumber(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
 @option(
     "--sort",
@@ -73,9 +70,11 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     help="Show matched work (gpu; operators where there is no GPU), self time on the host (cpu), or both.",
 )
 @option("-v", "--verbose", is_flag=True, help="Show every caution and health note in full, and the host's operators.")
-@document("html", "the report as one HTML file that works offline")
-@document("json", "the comparison as JSON")
-@document("markdown", "a summary as Markdown")
+@documents(
+    html="Write the report as one HTML file that works offline (- is standard output).",
+    json="Write the comparison as JSON (- is standard output).",
+    markdown="Write a summary as Markdown (- is standard output).",
+)
 @option(
     "--images",
     "image_format",
@@ -91,9 +90,7 @@ def compare(
     depth: int | None,
     device: str | None,
     verbose: bool,
-    html_file: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    documents: Documents,
     image_format: str | None,
 ) -> int:
     """Compare two sets of traces: did the step get faster or slower, and why?
@@ -117,33 +114,27 @@ def compare(
         raise click.UsageError("--depth needs --by module or --by instance")
     if by and device:
         raise click.UsageError("--by sums the matched work: leave out --device, which shows the host's time without it")
-    if image_format and markdown_file in (None, "-"):
-        raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
+    markdown_file = documents.files["markdown"]
     if image_format:
+        if markdown_file in (None, "-"):
+            raise click.UsageError("--images needs --markdown FILE: the images are written next to that file")
         from tracediff.report.charts_files import check_formats
 
         check_formats([image_format])
-    comparison = code.explain(pair.compared(timelines=bool(html_file or image_format)))
-    if json_file:
+    comparison = code.explain(pair.compared(timelines=bool(documents.files["html"] or image_format)))
+
+    def json() -> str:
         from tracediff.report.to_json import to_json
-        from tracediff.write import write_text
 
-        write_text(json_file, to_json(comparison))
-    if markdown_file:
+        return to_json(comparison)
+
+    def markdown() -> str:
         from tracediff.report.to_markdown import to_markdown
-        from tracediff.write import write_text
 
-        images = _images(comparison, markdown_file, image_format) if image_format else None
-        write_text(
-            markdown_file,
-            to_markdown(comparison, device=device, sort=sort, top=top if top is not None else 10, images=images),
-        )
-    if html_file:
-        from tracediff.report.page.html import to_html
-        from tracediff.write import write_text
+        images = _images(comparison, markdown_file or "", image_format) if image_format else None
+        return to_markdown(comparison, device=device, sort=sort, top=10 if top is None else top, images=images)
 
-        write_text(html_file, to_html(comparison, command=command_line()))
-    if "-" not in (html_file, json_file, markdown_file):
+    if documents.write(json=json, markdown=markdown, html=lambda: page(comparison)):
         from tracediff.diff.views import Modules
         from tracediff.report.table_terminal import screen_console
         from tracediff.report.to_terminal import Screen, show
@@ -159,6 +150,13 @@ def compare(
         )
         show(comparison, screen_console(), screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))
     return 3 if comparison.was_refused else 0
+
+
+def page(comparison: Comparison) -> str:
+    """The report as HTML, which names the command."""
+    from tracediff.report.page.html import to_html
+
+    return to_html(comparison, command=command_line())
 
 
 def _without_files(arguments: list[str]) -> list[str]:
@@ -190,8 +188,10 @@ def _images(comparison: Comparison, markdown_file: str, image_format: str) -> di
 @load_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')
 @judging_options
 @option("--pairwise", group=SETS, is_flag=True, help="Compare each pair of sets.")
-@document("json", "the matrix as JSON")
-@document("markdown", "the table as Markdown")
+@documents(
+    json="Write the matrix as JSON (- is standard output).",
+    markdown="Write the table as Markdown (- is standard output).",
+)
 def matrix(
     control: str,
     others: tuple[str, ...],
@@ -199,8 +199,7 @@ def matrix(
     judging: Judging,
     force: bool,
     pairwise: bool,
-    json_file: str | None,
-    markdown_file: str | None,
+    documents: Documents,
 ) -> int:
     """Compare many sets with one control: one row per set, p-values corrected for multiple testing (Holm).
 
@@ -211,20 +210,12 @@ def matrix(
       tracediff matrix out/eager out/compile out/compile+amp
       tracediff matrix runs/a runs/b runs/c --pairwise --markdown table.md
     """
-
     from tracediff.explain.compare import against_control, every_pair
     from tracediff.report import matrix as report
-    from tracediff.write import write_text
 
     sets = loading.load([control, *others])
     cells = every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force)
-    if json_file:
-        from tracediff.report.matrix import to_json
-
-        write_text(json_file, to_json(cells))
-    if markdown_file:
-        write_text(markdown_file, report.to_markdown(cells))
-    if "-" not in (json_file, markdown_file):
+    if documents.write(json=lambda: report.to_json(cells), markdown=lambda: report.to_markdown(cells)):
         from tracediff.report.table_terminal import print_screen, screen_console
 
         print_screen(screen_console(), report.table(cells))

@@ -15,7 +15,7 @@ import click
 
 from tracediff.errors import TracediffError
 from tracediff_cli.open import page_that_opens
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, browser_option, former, option
+from tracediff_cli.options.groups import GroupedCommand, WholeNumber, browser_option, option
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -46,7 +46,6 @@ TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
     help="Serve on this port; 0 selects a free one.",
 )
 @browser_option(default=False, group=SERVER)
-@former("--open", "--browser", is_flag=True)
 @option(
     "--host",
     group=SERVER,
@@ -64,7 +63,6 @@ TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
     f"{TOKEN_VARIABLE}, because other users see the options of commands), or require {NO_TOKEN!r}: every user of this "
     "machine sees the dashboard.",
 )
-@former("--no-token", f"--token {NO_TOKEN}", is_flag=True)
 @option(
     "--theme",
     group=SERVER,
@@ -171,7 +169,7 @@ def _options(wheres: tuple[str, ...], loading: LoadArguments) -> LoadOptions:
             f"{len(wheres)} sets were given, but it compares two",
             "give CONTROL and TEST, or a folder that contains all sets",
         )
-    if len(wheres) == 1 and loading.labels:
+    if len(wheres) == 1 and loading.of_sets["label"]:
         raise TracediffError("--label", "the sets of a folder are labelled by their paths", "give CONTROL and TEST")
     return loading.options(len(wheres))
 

@@ -12,8 +12,6 @@ from tracediff_cli.options.groups import (
     OutputFile,
     OutputFolder,
     chart_folder,
-    document,
-    former,
     option,
     two_sets,
 )
@@ -37,7 +35,13 @@ DARK = "dark"
     metavar="DIR",
     help="Write CSV files: states, groups and their members, call tree, operators, steps, health.",
 )
-@document("folded", "the call stacks of both sides as folded stacks for flame-graph tools")
+@option(
+    "--folded",
+    "folded_file",
+    type=OutputFile(),
+    metavar="FILE",
+    help="Write the call stacks of both sides as folded stacks for flame-graph tools (- is standard output).",
+)
 @option(
     "--perfetto",
     "perfetto_file",
@@ -53,8 +57,6 @@ DARK = "dark"
     help="Also write the charts as images, or as HTML fragments to embed in a page; dark draws them in the dark theme "
     "(repeatable).",
 )
-@former("--chart-format", "--images FORMAT")
-@former("--chart-theme", "--images dark")
 def export(
     pair: PairOptions,
     csv_folder: str | None,

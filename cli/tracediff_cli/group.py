@@ -26,9 +26,7 @@ COMMANDS = {
     "open": "Open a trace in Perfetto.",
     "doctor": "Show what is installed, and how to get what is missing.",
 }
-FORMER = ("table",)
-"""Former names of commands, which still work."""
-MODULES = {"matrix": "compare", "snapshot": "analyze", "table": "collect"}
+MODULES = {"matrix": "compare", "snapshot": "analyze"}
 """Commands in the module of another; each other command has a module of its name."""
 
 
@@ -39,7 +37,7 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
-        if cmd_name not in COMMANDS and cmd_name not in FORMER:
+        if cmd_name not in COMMANDS:
             return None
         command = getattr(import_module(f"tracediff_cli.{MODULES.get(cmd_name, cmd_name)}"), cmd_name)
         return command if isinstance(command, click.Command) else None

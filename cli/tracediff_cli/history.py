@@ -9,14 +9,14 @@ import click
 from tracediff.errors import TracediffError, quoted
 from tracediff_cli.options.groups import (
     INSTEAD,
+    Documents,
     GroupedCommand,
     Input,
     OutputFolder,
     SetInput,
     WholeNumber,
     command_line,
-    document,
-    former,
+    documents,
     option,
 )
 from tracediff_cli.options.loading import LoadArguments, load_options
@@ -52,7 +52,6 @@ def history() -> None:
     metavar="HIST",
     help="Add the set to this folder or URL.",
 )
-@former("--to", "--output")
 @option(
     "--commit",
     group=ENTRY,
@@ -60,7 +59,6 @@ def history() -> None:
     help="Hash, branch or tag of the code [default: from the manifest, else HEAD of the repository here], and its "
     "time, such as v1.2,2026-11-22T10:00Z [default: from that repository].",
 )
-@former("--commit-time", "--commit NAME,TIME")
 @option("--machine", group=ENTRY, metavar="NAME", help="What the set ran on [default: the GPU, or the kind of CPU].")
 @option(
     "--configuration",
@@ -89,12 +87,12 @@ def add(
     from tracediff.errors import printable
     from tracediff.formatting import size as in_bytes
     from tracediff.git import Repository
-    from tracediff.history.store import Given, recorded_of
     from tracediff.history.store import add as add_entry
+    from tracediff.history.store import recorded_of
 
     name, committed = _commit(commit)
     (traces,) = loading.load([where])
-    recorded = recorded_of(traces, Given(name, committed, machine, configuration), Repository(Path.cwd()))
+    recorded = recorded_of(traces, Repository(Path.cwd()), name, committed, machine, configuration)
     path, size = add_entry(traces, recorded, place)
     what = f"{recorded.commit[:12]}, {recorded.configuration}, {recorded.machine}"
     click.echo(printable(f"added {path}: {what} in {in_bytes(size)}"))
@@ -115,18 +113,18 @@ def add(
 @option(
     "--last", type=WholeNumber(0), default=30, metavar="N", help="List the last N commits, 0 for all [default: 30]."
 )
-@document("json", "the history as JSON")
-@document("markdown", "the tables as Markdown")
-@document("html", "a page with charts that works offline", can_print=False)
+@documents(
+    json="Write the history as JSON (- is standard output).",
+    markdown="Write the tables as Markdown (- is standard output).",
+    html="Write a page with charts that works offline.",
+)
 def show(
     place: str,
     configuration: str | None,
     machine: str | None,
     by: str,
     last: int,
-    json_file: str | None,
-    markdown_file: str | None,
-    html_file: str | None,
+    documents: Documents,
 ) -> int:
     """Show the step time over commits, its change points, and what explains each of them.
 
@@ -140,29 +138,20 @@ def show(
     from tracediff.git import Repository
     from tracediff.history.series import all_series, explain_all, selected
     from tracediff.history.store import read
-    from tracediff.write import write_text
+    from tracediff.report import history as report
 
     repository = Repository(Path.cwd())
     stored = read(place)
     series = selected(all_series(stored.entries, repository), machine, configuration)
-    explained = explain_all(series, repository)
-    if json_file:
-        from tracediff.report.history import to_json
-
-        write_text(json_file, to_json(explained, stored.unread))
-    if markdown_file:
-        from tracediff.report.history import to_markdown
-
-        write_text(markdown_file, to_markdown(explained, stored.unread, view=by, last=last or None))
-    if html_file:
-        from tracediff.report.history import to_html
-
-        write_text(html_file, to_html(explained, stored.unread, command_line()))
-    if "-" not in (json_file, markdown_file, html_file):
-        from tracediff.report.history import show as show_terminal
+    explained, unread, most = explain_all(series, repository), stored.unread, last or None
+    if documents.write(
+        json=lambda: report.to_json(explained, unread),
+        markdown=lambda: report.to_markdown(explained, unread, view=by, last=most),
+        html=lambda: report.to_html(explained, unread, command_line()),
+    ):
         from tracediff.report.table_terminal import screen_console
 
-        show_terminal(place, explained, stored.unread, screen_console(), view=by, last=last or None)
+        report.show(place, explained, unread, screen_console(), view=by, last=most)
     return 0
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import click
 
 from tracediff_cli.options.groups import (
+    Documents,
     GroupedCommand,
     Input,
     WholeNumber,
     chart_folder,
     command_line,
-    document,
+    documents,
     option,
 )
 
@@ -19,17 +20,17 @@ from tracediff_cli.options.groups import (
 @click.argument("control", metavar="SNAPSHOT", type=Input())
 @click.argument("test", metavar="[SNAPSHOT]", required=False, type=Input())
 @option("--top", type=WholeNumber(0), default=10, metavar="N", help="Show N rows per table [default: 10].")
-@document("json", "the result as JSON")
-@document("markdown", "the tables as Markdown")
-@document("html", "everything as one page that works offline", can_print=False)
+@documents(
+    json="Write the result as JSON (- is standard output).",
+    markdown="Write the tables as Markdown (- is standard output).",
+    html="Write everything as one page that works offline.",
+)
 @chart_folder
 def memory(
     control: str,
     test: str | None,
     top: int,
-    json_file: str | None,
-    markdown_file: str | None,
-    html_file: str | None,
+    documents: Documents,
     chart_folder: str | None,
 ) -> int:
     """Show what holds the peak of GPU memory, and what changed between two memory snapshots.
@@ -45,30 +46,22 @@ def memory(
     from tracediff.memory.account import account_of, difference
     from tracediff.memory.snapshot import read_snapshot
     from tracediff.present.memory import account_text, difference_text
-    from tracediff.write import write_text
+    from tracediff.report import memory as report
 
     accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]
     text = account_text(accounts[0], top) if len(accounts) == 1 else difference_text(difference(*accounts), top)
-    if json_file:
-        from tracediff.report.memory import to_json
-
-        write_text(json_file, to_json(accounts))
-    if markdown_file:
-        from tracediff.report.memory import to_markdown
-
-        write_text(markdown_file, to_markdown(text))
-    if html_file:
-        from tracediff.report.memory import to_html
-
-        write_text(html_file, to_html(text, accounts, command_line()))
+    shows = documents.write(
+        json=lambda: report.to_json(accounts),
+        markdown=lambda: report.to_markdown(text),
+        html=lambda: report.to_html(text, accounts, command_line()),
+    )
     if chart_folder:
         from tracediff.charts.figures.memory import memory_layers
         from tracediff.report.charts_files import write_figures
 
         write_figures({"memory_layers": memory_layers(accounts)}, chart_folder)
-    if "-" not in (json_file, markdown_file, html_file):
-        from tracediff.report.memory import show
+    if shows:
         from tracediff.report.table_terminal import screen_console
 
-        show(text, screen_console())
+        report.show(text, screen_console())
     return 0

@@ -43,7 +43,7 @@ def open(file: str, port: int | None, browser: bool) -> int:  # the command's na
       tracediff export before/ after/ --perfetto both.json.gz && tracediff open both.json.gz
     """
 
-    with serving(file, port or PORT) as server:
+    with FileServer(file, port or PORT) as server:
         click.echo(f"{server.url}\nThe file is served until the page has read it; Ctrl-C ends this.")
         with page_that_opens(server.url) if browser else nullcontext() as page:
             if page:
@@ -71,7 +71,7 @@ class FileServer(HTTPServer):
         served: how often the whole file was sent.
     """
 
-    def __init__(self, path: str, port: int = PORT) -> None:
+    def __init__(self, path: str, port: int) -> None:
         """Open the file and the port.
 
         Raises:
@@ -98,16 +98,6 @@ class FileServer(HTTPServer):
         """Close the file and the port."""
         self.file.close()
         super().server_close()
-
-
-@contextmanager
-def serving(path: str, port: int = PORT) -> Iterator[FileServer]:
-    """A server of the file at ``path`` that is closed at the end; see `FileServer`."""
-    server = FileServer(path, port)
-    try:
-        yield server
-    finally:
-        server.server_close()
 
 
 class _FileHandler(BaseHTTPRequestHandler):

@@ -73,10 +73,42 @@ def test_the_tree_of_the_explanation_is_a_frame_that_adds_up(diff):
 def test_what_is_not_tested_is_no_number(tmp_path):
     write(tmp_path / "a" / "trace.json", document([step(1, 0, 100), op("aten::mm", 1, 20)]))
     write(tmp_path / "b" / "trace.json", document([step(1, 0, 50), op("aten::mm", 1, 20)]))
-    verdict = tracediff.compare(tmp_path / "a", tmp_path / "b").verdict
-    assert verdict.result == "untested"
-    assert math.isnan(verdict.p_value)
-    assert all(map(math.isnan, verdict.ci95_us))
+    diff = tracediff.compare(tmp_path / "a", tmp_path / "b")
+    assert diff.verdict.result == "untested"
+    assert math.isnan(diff.verdict.p_value)
+    assert all(map(math.isnan, diff.verdict.ci95_us))
+    corrected = tracediff.matrix(tmp_path / "a", tmp_path / "b").frame[["p_value", "p_adjusted"]]
+    for frame in (diff.ops[["p_value", "q_value"]], diff.step_time[["p_value", "q_value"]], corrected):
+        assert frame.dtypes.eq(float).all()
+        assert frame.isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda here: tracediff.load(here, tables=["lauches"]),
+            "tables: unknown table 'lauches'; did you mean launches?",
+        ),
+        (lambda here: tracediff.load(here, step_marker="("), "step_marker: '(' is not a regular expression"),
+        (lambda here: tracediff.load(here, steps=(7, 9)), "select others with steps or skip_first; steps in this file"),
+        (lambda here: tracediff.compare(here, here).explain("none"), "name: no kernel or operator is called 'none'"),
+        (
+            lambda here: tracediff.compare(here, here, source=here),
+            "is not in a git repository, or git is not installed; give source=REPO",
+        ),
+        (lambda here: tracediff.check(here, here, allow=["gpuu"]), "allow: 'gpuu' never stops a check"),
+        (lambda here: tracediff.collect(out=here), "needs either a target or a workload; give one of them"),
+        (lambda here: tracediff.collect(out=here, workload="mlpp"), "workload mlpp: unknown workload"),
+        (lambda here: tracediff.collect("none.py", out=here / "out"), "none.py: no such file; give FILE.py:make_step"),
+    ],
+)
+def test_errors_name_the_arguments_of_python(tmp_path, call, message):
+    write(tmp_path / "trace.json", document([step(1, 0, 100), op("aten::mm", 1, 20)]))
+    with pytest.raises(tracediff.TracediffError) as raised:
+        call(tmp_path)
+    assert message in str(raised.value)
+    assert "--" not in str(raised.value)
 
 
 def test_groups_name_operators_shapes_and_kernels_of_both_sides(diff):

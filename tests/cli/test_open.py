@@ -10,7 +10,7 @@ import pytest
 from build_trace import document, op, write
 from click.testing import CliRunner
 from tracediff_cli.group import cli
-from tracediff_cli.open import VIEWER, FileServer, serving
+from tracediff_cli.open import VIEWER, FileServer
 
 from tracediff.errors import TracediffError
 
@@ -19,7 +19,7 @@ from tracediff.errors import TracediffError
 def served(tmp_path):
     """(server at a free port, its file), with a thread that answers."""
     path = write(tmp_path / "my trace.json", document([op("aten::mm", 0, 5)]))
-    with serving(str(path), 0) as server:
+    with FileServer(str(path), 0) as server:
         done = threading.Event()
 
         def answer():
@@ -75,14 +75,14 @@ def test_the_address_is_perfetto_s_with_the_file_at_a_path_that_nobody_guesses(s
     server, path = served
     assert server.url == f"{VIEWER}/#!/?url=http://127.0.0.1:{server.server_port}{server.path}"
     assert re.fullmatch(r"/[A-Za-z0-9_-]{32}/my_trace\.json", server.path)
-    with serving(str(path), 0) as another:
+    with FileServer(str(path), 0) as another:
         assert another.path != server.path
 
 
 @pytest.mark.parametrize("name", ["caf\udce9.json", "%41&x=#?.json", "\n\x1b.json", "–.json"])
 def test_a_name_of_any_bytes_is_served(tmp_path, name):
     path = write(tmp_path / name, document([op("aten::mm", 0, 5)]))
-    with serving(str(path), 0) as server:
+    with FileServer(str(path), 0) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         assert fetch(server, "GET", server.path)[1] == path.read_bytes()

@@ -1,4 +1,4 @@
-"""`[tool.tracediff]` in pyproject.toml, and former spellings of options."""
+"""`[tool.tracediff]` in pyproject.toml."""
 
 import pytest
 from click.testing import CliRunner
@@ -56,34 +56,10 @@ def test_a_value_of_the_wrong_kind_is_refused_as_on_the_command_line(tmp_path, m
     assert "'many' is not a whole number" in result.output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "now"),
-    [
-        (["compare", "a", "b", "--explain", "x"], "--explain is now tracediff explain CONTROL TEST NAME"),
-        (["compare", "a", "b", "--where", "x"], "--where is now tracediff explain CONTROL TEST NAME --events"),
-        (["export", "a", "b", "--chart-format", "svg"], "--chart-format is now --images FORMAT"),
-        (["compare", "a", "b", "--by", "module", "--instances"], "--instances is now --by instance"),
-        (["compare", "a", "b", "--source", ".", "--commits", "v1", "v2"], "--commits is now --commit ctrl=BEFORE"),
-        (["check", "a", "b", "--min-delta", "1ms"], "--min-delta is now --max-regression PERCENT,TIME"),
-        (["dashboard", "a", "b", "--open"], "--open is now --browser"),
-        (["dashboard", "a", "b", "--no-token"], "--no-token is now --token none"),
-        (["history", "add", "a", "--to", "h"], "--to is now --output"),
-        (
-            ["history", "add", "a", "--output", "h", "--commit-time", "2026-01-01"],
-            "--commit-time is now --commit NAME,TIME",
-        ),
-    ],
-)
-def test_former_spellings_answer_with_the_present_one(arguments, now):
-    result = CliRunner().invoke(cli, arguments)
-    assert (result.exit_code, now in result.output) == (2, True)
-
-
-def test_options_that_a_project_sets_still_work_with_a_note(capsys):
+def test_options_that_a_project_sets_work_on_the_command_line():
     found = cli.get_command(None, "compare")
     with found.make_context("compare", ["a", "b", "--noise-floor", "2%"]) as context:
         assert context.params["noise_floor"] == 0.02
-    assert "--noise-floor is now the key noise-floor" in capsys.readouterr().err
 
 
 def test_the_options_of_reading_have_a_help_of_their_own():

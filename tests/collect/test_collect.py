@@ -206,7 +206,6 @@ def test_every_backend_and_mode_of_this_torch_is_listed(capsys):
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("missing.py:make_step", "no such file"),
         ("train.py:nothing", "no function 'nothing' in it"),
         ("train.py:no_step", "returned int, which is not a step"),
     ],
@@ -215,6 +214,13 @@ def test_user_code_without_a_step_is_reported(tmp_path, target, message):
     result = collect(tmp_path, target, "-o", "out", "--repeats", "1", *ONCE)
     assert result.returncode == 1
     assert message in result.stdout
+
+
+def test_a_missing_file_is_an_error_of_one_line(tmp_path):
+    result = collect(tmp_path, "missing.py:make_step", "-o", "out")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "tracediff: error: missing.py:make_step: no such file; give FILE.py:make_step\n"
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_missing_cuda_device_is_reported(tmp_path):

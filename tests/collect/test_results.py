@@ -179,9 +179,19 @@ def test_a_graph_that_breaks_although_it_must_not_is_named_with_its_line(tmp_pat
     assert "TORCHDYNAMO_VERBOSE" not in failed
 
 
-def test_every_attempt_of_the_first_run_compiles_anew():
-    collection = Collection(Path("out"), [], {}, 3)
+def test_every_attempt_of_the_first_run_compiles_anew(tmp_path, monkeypatch):
+    collection = Collection(tmp_path / "out", [], {"threads": 1}, 3)
+    collection._caches = tmp_path / "caches"
     variant = parse_variant("compile", ())
-    first, again = collection._cache(variant, 1, 1), collection._cache(variant, 1, 2)
-    assert first != again
-    assert collection._cache(variant, 2, 1) == collection._cache(variant, 3, 2) == again
+    before = []
+
+    def watched(_command, env, *_):
+        cache = Path(env["TORCHINDUCTOR_CACHE_DIR"])
+        before.append(cache.exists())
+        cache.mkdir(parents=True, exist_ok=True)
+        return 1, ""
+
+    monkeypatch.setattr(collection, "_watched", watched)
+    for run, attempt in ((1, 1), (2, 1), (1, 2), (2, 2), (3, 1)):
+        collection._run(variant, run, 1, attempt)
+    assert before == [False, True, False, True, True]

@@ -3,6 +3,7 @@
 """
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def test_help_states_the_values_of_the_constants(command, option, text):
 
 
 def test_functions_have_the_defaults_of_the_limits():
-    usual = tracediff.check.__kwdefaults__
+    usual = {name: p.default for name, p in inspect.signature(tracediff.check).parameters.items()}
     limit = limits.Limit("step", thresholds.MAX_REGRESSION, 0.0)
     given = limits.parse_relative(usual["max_regression"], ""), limits.parse_absolute(usual["min_delta"], "us", "")
     assert given == (limit.relative, limit.absolute)

@@ -14,7 +14,7 @@ import tracediff
 from tracediff.aggregate.traceset import Recorded
 from tracediff.errors import TracediffError
 from tracediff.git import Repository
-from tracediff.history.store import Given, add, read, recorded_of
+from tracediff.history.store import add, read, recorded_of
 
 SAMPLES = TESTS.parent / "sample_traces"
 RECORDED = Recorded("a" * 40, 1_700_000_000, "machine", "configuration")
@@ -85,7 +85,7 @@ HOSTILE = ["../../../tmp/x", "/etc/passwd", "a/../b", "..", "-rf", "con", "x" * 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_is_no_path(name, small, tmp_path):
     where = tmp_path / "history"
-    recorded = recorded_of(loaded(small), Given(name, 5, name, name), Repository(tmp_path))
+    recorded = recorded_of(loaded(small), Repository(tmp_path), name, 5, name, name)
     assert recorded == Recorded(name, 5, name, name)
     path, _ = add(loaded(small), recorded, str(where))
     assert Path(path).parent == where
@@ -95,9 +95,9 @@ def test_a_name_is_no_path(name, small, tmp_path):
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[31m", "\u202eb", "", "x" * 201, "\ud800"])
 def test_a_name_that_no_output_could_show_is_an_error(name, small, tmp_path):
-    for given in (Given(name, 5, "m", "c"), Given("a", 5, "m", name), Given("a", 5, name, "c")):
+    for stated in ((name, 5, "m", "c"), ("a", 5, "m", name), ("a", 5, name, "c")):
         with pytest.raises(TracediffError) as caught:
-            recorded_of(loaded(small), given, Repository(tmp_path))
+            recorded_of(loaded(small), Repository(tmp_path), *stated)
         assert str(caught.value).isprintable()
 
 
@@ -139,7 +139,7 @@ def test_the_commit_comes_from_the_repository(small, tmp_path):
     repository = Repository(models.folder)
 
     def stated(name=None, committed=None):
-        return recorded_of(loaded(small), Given(name, committed, "m", "c"), repository)
+        return recorded_of(loaded(small), repository, name, committed, "m", "c")
 
     assert stated().commit == stated("main").commit == second
     assert stated("v1") == stated(commit[:10]) == Recorded(commit, 1_767_225_600, "m", "c")
@@ -156,12 +156,11 @@ def test_the_commit_comes_from_the_repository(small, tmp_path):
 
 
 def test_machine_and_configuration_come_from_the_manifest(small, tmp_path):
-    given = Given("a", 1)
-    recorded = recorded_of(loaded(SAMPLES / "vit/eager"), given, Repository(tmp_path))
+    recorded = recorded_of(loaded(SAMPLES / "vit/eager"), Repository(tmp_path), "a", 1)
     assert recorded.configuration == "vit tiny eager cpu, 1 thread"
     assert recorded.machine.endswith("CPUs")
     with pytest.raises(TracediffError, match=r"its machine is unknown .*; give --machine NAME"):
-        recorded_of(loaded(SAMPLES / "vit/eager/run1"), given, Repository(tmp_path))
+        recorded_of(loaded(SAMPLES / "vit/eager/run1"), Repository(tmp_path), "a", 1)
     with pytest.raises(TracediffError, match=r"its configuration is unknown .*; give --configuration NAME"):
-        recorded_of(loaded(small), Given("a", 1, "m"), Repository(tmp_path))
+        recorded_of(loaded(small), Repository(tmp_path), "a", 1, "m")
     assert MACHINE[0] == "--machine"

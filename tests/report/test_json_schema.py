@@ -149,7 +149,7 @@ def test_a_matrix():
 
 @pytest.mark.parametrize("name", ["vit", "graph-breaks", "ensemble"])
 def test_the_table_of_a_collection(name):
-    assert len(run("table", SAMPLES / name, "--json", "-")["rows"]) == 2
+    assert len(run("collect", "--show", SAMPLES / name, "--json", "-")["rows"]) == 2
 
 
 @pytest.mark.parametrize(

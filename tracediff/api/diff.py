@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
+from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, written
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
 from tracediff.diff.views import VIEWS, Modules, summed, summed_by
+from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.explain.tree import Node
@@ -130,11 +131,13 @@ class Diff(Charted):
         Raises:
             TracediffError: another view.
         """
-        known_view(view, (*VIEWS, "line", "cause"))
+        views = (*VIEWS, "line", "cause")
+        check_choice(view, views, f"view {view}", "is unknown", f"choose one of {', '.join(views)}")
         work = self.comparison.work
         lines = summed_by(work, Modules(depth, instances)) if view == "module" else summed(work, view)
         return self._frame(SUMS, lines).set_index("name")
 
+    @speaks_python
     def explain(self, name: str, most: int = 10) -> str:
         """How and why the work of kernels or operators called ``name``, or a part of it, was matched, as text: the
         ``most`` largest groups.
@@ -161,6 +164,7 @@ class Diff(Charted):
         """
         return frame_of(rows.tree(self.comparison)).rename_axis("node")
 
+    @speaks_python
     def table(self, name: str) -> pd.DataFrame:
         """A further table that both sets were loaded with, one row per key: its columns of both sides, largest change
         first.
@@ -210,6 +214,7 @@ class Diff(Charted):
         """
         return written(to_folded(self.comparison), path)
 
+    @speaks_python
     def to_perfetto(self, path: str | os.PathLike[str] | None = None) -> str:
         """One trace of both sides' typical steps for Perfetto, each beginning at 0; also written to ``path`` where
         given, compressed for ``.gz``.

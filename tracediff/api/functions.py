@@ -20,7 +20,7 @@ from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import GateSettings, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
-from tracediff.errors import TracediffError, quoted
+from tracediff.errors import TracediffError, quoted, speaks_python
 from tracediff.explain.compare import against_control, compare_sets, every_pair
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.model.selection import Selection
@@ -28,6 +28,7 @@ from tracediff.profile.tables import table_names
 from tracediff.source.changed_code import with_changed_code
 
 
+@speaks_python
 def load(
     path: Where,
     *,
@@ -89,6 +90,7 @@ def _first_and_last(steps: Any) -> tuple[int, int]:
     return both[0], both[1]
 
 
+@speaks_python
 def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: Sequence[str] = ()) -> int:
     """Write a compact baseline of a set to ``path``; returns its size in bytes.
 
@@ -99,9 +101,10 @@ def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: 
     Raises:
         TracediffError: as for `load`; the set was loaded without one of ``tables``; or the file cannot be written.
     """
-    return write_snapshot(_loaded([traces], LoadOptions(tables=tuple(tables)))[0], path)
+    return write_snapshot(_loaded([traces], tables)[0], path)
 
 
+@speaks_python
 def analyze(
     traces: TraceSet | Where,
     *,
@@ -121,12 +124,10 @@ def analyze(
     Raises:
         TracediffError: as for `load`; or the set was loaded without one of ``tables``.
     """
-    options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
-    )
-    return SetAnalysis(analyze_set(_loaded([traces], options)[0]))
+    return SetAnalysis(analyze_set(*_loaded([traces], tables, jobs, executor, keep_going, max_memory)))
 
 
+@speaks_python
 def compare(
     control: TraceSet | Where,
     test: TraceSet | Where,
@@ -166,14 +167,12 @@ def compare(
         >>> print(diff.verdict.sentence)
         >>> diff.step_time  # a DataFrame, µs per step
     """
-    options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
-    )
-    a, b = _loaded([control, test], options)
+    a, b = _loaded([control, test], tables, jobs, executor, keep_going, max_memory)
     comparison = compare_sets(a, b, force, Judging(paired, assume_run_cv, equivalence_band, noise_floor))
     return Diff(with_changed_code(comparison, Path(source), commits) if source is not None else comparison)
 
 
+@speaks_python
 def check(
     control: TraceSet | Where,
     test: TraceSet | Where,
@@ -219,6 +218,7 @@ def check(
     return Check(judge_limits(diff.comparison, settings, date.today()))
 
 
+@speaks_python
 def matrix(
     control: TraceSet | Where,
     *others: TraceSet | Where,
@@ -245,16 +245,23 @@ def matrix(
     Raises:
         TracediffError: as for `load`; or a set was loaded without one of ``tables``.
     """
-    options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
-    )
-    sets = _loaded([control, *others], options)
+    sets = _loaded([control, *others], tables, jobs, executor, keep_going, max_memory)
     judging = Judging(paired, assume_run_cv, equivalence_band, noise_floor)
     return Matrix(every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force))
 
 
-def _loaded(wheres: Sequence[TraceSet | Where], options: LoadOptions) -> list[TraceSet]:
+def _loaded(
+    wheres: Sequence[TraceSet | Where],
+    tables: Sequence[str],
+    jobs: int | None = None,
+    executor: Any = None,
+    keep_going: bool = False,
+    max_memory: int | None = None,
+) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
+    options = LoadOptions(
+        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
+    )
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
     loaded = {k: _with_tables(where, options.tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}
     read = iter(load_sets(unread, options) if unread else [])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any
 
 import tracediff.charts as charts
 from tracediff.diff.comparison import Comparison
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.rows import OutputTable
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tracediff.analysis import Analysis
+
+
+P_VALUES = ("p_value", "q_value", "p_adjusted")
+"""Columns of p-values, as they are and corrected."""
 
 
 class Charted(ABC):
@@ -78,10 +82,13 @@ class Charts:
 
 
 def frame_of(table: OutputTable) -> pd.DataFrame:
-    """The DataFrame of ``table``, with all columns even where it has no rows."""
+    """The DataFrame of ``table``, with all columns even where it has no rows; a p-value of what was not
+    tested is NaN.
+    """
     import pandas as pd
 
-    return pd.DataFrame(table.values, columns=list(table.columns))
+    frame = pd.DataFrame(table.values, columns=list(table.columns))
+    return frame.astype({name: float for name in P_VALUES if name in frame})
 
 
 def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
@@ -95,19 +102,6 @@ def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
         reason = "was not loaded, or the traces do not allow it (see health)"
         raise TracediffError(f"table {name}", reason, f"load the traces with load(…, tables=[{name!r}])")
     return schema
-
-
-def known_view(view: str, views: Sequence[str]) -> str:
-    """``view``.
-
-    Raises:
-        TracediffError: it is none of ``views``.
-    """
-    if view not in views:
-        raise TracediffError(
-            f"view {view}", "is unknown", did_you_mean(view, views, f"choose one of {', '.join(views)}")
-        )
-    return view
 
 
 def written(text: str, path: str | os.PathLike[str] | None) -> str:

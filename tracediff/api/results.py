@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from tracediff.analysis import Analysis, Finding
 from tracediff.api.diff import Diff
-from tracediff.api.outputs import Charted, Charts, frame_of, known_view, loaded_table, written
+from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, written
 from tracediff.diff.gate.judge import Gate
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
@@ -92,7 +93,7 @@ class Matrix:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (None where untested)."""
+        """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (NaN where untested)."""
         return frame_of(matrix.rows(self._cells))
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -144,9 +145,11 @@ class SetAnalysis(Charted):
         Raises:
             TracediffError: another view.
         """
-        known_view(view, tuple(self.analysis.views))
-        return frame_of(output_table(SHARES, FRAME, self.analysis, self.analysis.views[view])).set_index("name")
+        views = self.analysis.views
+        check_choice(view, views, f"view {view}", "is unknown", f"choose one of {', '.join(views)}")
+        return frame_of(output_table(SHARES, FRAME, self.analysis, views[view])).set_index("name")
 
+    @speaks_python
     def table(self, name: str) -> pd.DataFrame:
         """A further table that the set was loaded with.
 

@@ -9,20 +9,7 @@ when first used (PEP 562).
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from tracediff.charts.figures.memory import memory as memory
-    from tracediff.charts.figures.operation_bars import counts_diff as counts_diff
-    from tracediff.charts.figures.operation_bars import duration_diff as duration_diff
-    from tracediff.charts.figures.operation_bars import launches as launches
-    from tracediff.charts.figures.parts import families as families
-    from tracediff.charts.figures.parts import step_parts as step_parts
-    from tracediff.charts.figures.parts import work_parts as work_parts
-    from tracediff.charts.figures.spread import distributions as distributions
-    from tracediff.charts.figures.spread import ranks as ranks
-    from tracediff.charts.figures.step_waterfall import step_waterfall as step_waterfall
-    from tracediff.charts.figures.timeline import timeline as timeline
+from typing import Any
 
 NAMES = (
     "step_waterfall",

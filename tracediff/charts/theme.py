@@ -110,15 +110,18 @@ def readable(background: str) -> str:
 
 def luminance(colour: str) -> float:
     """Relative luminance of ``colour`` (#RRGGBB) as WCAG defines it, 0 for black to 1 for white."""
-    channels = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    channels = (channel / 255 for channel in _rgb(colour))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def faint(colour: str, opacity: float) -> str:
     """``colour`` (#RRGGBB) with ``opacity`` (0 to 1), as CSS."""
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{opacity})"
+    return f"rgba({','.join(map(str, _rgb(colour)))},{opacity})"
+
+
+def _rgb(colour: str) -> bytes:
+    return bytes.fromhex(colour[1:])
 
 
 def palette(theme: str) -> Palette:

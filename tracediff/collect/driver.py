@@ -31,6 +31,8 @@ MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
 OF_VARIANT = ("environment", "modules", "provenance", "items", "lost_format", "fx_nodes")
 """What a worker returns that is the same in all runs of a variant: once in its manifest."""
+OF_RUN = ("threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
+"""Options of the worker that its measurements depend on."""
 OF_PROFILER = re.compile(r"STAGE:|\[[WI]\d|[WI]\d{4} |INFO|WARNING")
 POLL_S = 0.5
 """Interval in seconds at which the phase of a run is read: seldom, so that it does not disturb the run."""
@@ -69,7 +71,6 @@ class Collection:
     rank: int = field(default_factory=lambda: number_of("RANK", 0))
     world_size: int = field(default_factory=lambda: number_of("WORLD_SIZE", 1))
     _caches: Path = Path()
-    _cold_attempts: dict[str, int] = field(default_factory=dict)
     _times: RunTimes = field(default_factory=RunTimes)
     _on_run: OnRun | None = None
 
@@ -123,7 +124,10 @@ class Collection:
             spec_file, result_file, phase_file = scratch / "spec.json", scratch / "result.json", scratch / "phase"
             spec_file.write_text(json.dumps({**spec, "phase_file": str(phase_file)}))
             command = child_command("tracediff.collect.worker", str(spec_file), str(result_file))
-            env = self._environment(self._cache(variant, run, attempt), order)
+            cache = self._caches / variant.folder
+            if run == 1:  # each attempt of it compiles everything; later runs find what the last one compiled
+                shutil.rmtree(cache, ignore_errors=True)
+            env = self._environment(cache, order)
             env["TMPDIR"] = str(scratch)  # torch's own files end with the run
             self._times.start()
             try:
@@ -144,14 +148,6 @@ class Collection:
         if all(measured["run"] != run for measured in self.runs.get(variant.text, [])):
             folder = self.out / variant.folder
             shutil.rmtree(folder / f"run{run}" if self.runs.get(variant.text) else folder, ignore_errors=True)
-
-    def _cache(self, variant: Variant, run: int, attempt: int) -> Path:
-        """The folder of what torch compiles. Every attempt of the first run compiles everything; later runs find what
-        its last attempt compiled.
-        """
-        if run == 1:
-            self._cold_attempts[variant.text] = attempt
-        return self._caches / variant.folder / str(self._cold_attempts.get(variant.text, 1))
 
     def _watched(
         self, command: list[str], env: dict[str, str], variant: Variant, run: int, phase_file: Path
@@ -278,10 +274,7 @@ class Collection:
             "size": settings["size"],
             "git_commit": git_commit(settings["target"]) if settings["target"] else None,
             "world_size": self.world_size,
-            "settings": {
-                k: settings[k]
-                for k in ("device", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
-            },
+            "settings": {k: settings[k] for k in ("device", *OF_RUN)},
             "environment": runs[-1]["environment"],
             "interleaved": len(self.variants) > 1 and self._is_in_order(),
             "modules": next((r["modules"] for r in runs if r["modules"]), {}),

@@ -295,7 +295,9 @@ class GpuWatch:
         self._samples: list[dict[str, float]] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        if device.startswith("cuda") and _is_nvidia():
+        import torch
+
+        if device.startswith("cuda") and torch.version.hip is None:
             try:
                 self._nvml = _nvml()
                 self._gpu = _handle(self._nvml)
@@ -346,12 +348,6 @@ class GpuWatch:
             "temperature_c": float(nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU)),
             "slowed": float(bool(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu) & SLOWED)),
         }
-
-
-def _is_nvidia() -> bool:
-    import torch
-
-    return torch.version.hip is None
 
 
 def _reason(error: Exception) -> str:

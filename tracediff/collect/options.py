@@ -10,14 +10,15 @@ import shutil
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
-from tracediff.collect.driver import ATTEMPTS, TIMEOUT_S, Collection
+from tracediff.collect.driver import ATTEMPTS, OF_RUN, TIMEOUT_S, Collection
 from tracediff.collect.record import check_torch, import_torch
+from tracediff.collect.user_code import file_of
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
 from tracediff.environment import number_of
-from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, speaks_python, whole_number
 from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
@@ -156,8 +157,9 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     Raises:
         TracediffError: the arguments are invalid or contradict each other, or the folder is not empty.
     """
-    own_arguments, has_separator, rest = _split(list(arguments))
-    options = parser().parse_args(own_arguments)
+    separator = list(arguments).index("--") if "--" in arguments else len(arguments)
+    rest = list(arguments[separator + 1 :])
+    options = parser().parse_args(arguments[:separator])
     if options.list:
         print(listing())
         return None
@@ -171,30 +173,22 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     if (options.workload is None) == (options.target is None):
         reason = "needs either FILE.py:make_step or --workload NAME"
         raise TracediffError("tracediff collect", reason, "give one of them; --list lists the workloads")
-    if has_separator and options.workload:
+    if separator < len(arguments) and options.workload:
         raise TracediffError("--", "a workload takes no arguments after --; they are passed to make_step", "use --size")
     if options.out is None:
         raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
     variants = _variants(options)
     check_torch("tracediff collect")
+    program = file_of(options.target) if options.target else None
     _check_backends(variants)
     device, out = options.device or _default_device(), Path(options.out)
     if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
-        _prepare(out, options.overwrite, options.target)
-    keys = ("workload", "target", "size", "threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
-    option_values = {k: getattr(options, k) for k in (*keys, "provenance")}
-    settings: dict[str, Any] = {**option_values, "device": device, "arguments": rest}
+        _prepare(out, options.overwrite, program)
+    settings = {k: getattr(options, k) for k in ("workload", "target", "size", *OF_RUN, "provenance")}
+    settings |= {"device": device, "arguments": rest}
     if options.target:
         settings["size"] = None
     return Collection(out, variants, settings, options.repeats, options.attempts, timeout_s=60 * options.timeout)
-
-
-def _split(arguments: list[str]) -> tuple[list[str], bool, list[str]]:
-    """(arguments before ``--``, whether there is a ``--``, arguments after it)."""
-    if "--" not in arguments:
-        return arguments, False, []
-    separator = arguments.index("--")
-    return arguments[:separator], True, arguments[separator + 1 :]
 
 
 def _variants(options: argparse.Namespace) -> list[Variant]:
@@ -229,29 +223,26 @@ def _check_backends(variants: Sequence[Variant]) -> None:
     for variant in compiled:
         options = dict(variant.options)
         backend = options.get("backend", "inductor")
-        if backend not in backends:
-            hint = did_you_mean(backend, backends, "see --list-backends")
-            raise TracediffError(f"--variant {variant.text}", f"torch.compile has no backend {quoted(backend)}", hint)
-        valid_names = list_options() if backend == "inductor" else options.get("options", {})
-        for name in options.get("options", {}):
-            if name not in valid_names:
-                hint = did_you_mean(name, valid_names, "torch._inductor.list_options() lists them")
-                raise TracediffError(f"--variant {variant.text}", f"inductor has no option {quoted(name)}", hint)
+        subject, listing = f"--variant {variant.text}", "torch._inductor.list_options() lists them"
+        check_choice(
+            backend, backends, subject, f"torch.compile has no backend {quoted(backend)}", "see --list-backends"
+        )
+        for name in options.get("options", {}) if backend == "inductor" else ():
+            check_choice(name, list_options(), subject, f"inductor has no option {quoted(name)}", listing)
 
 
 def _default_device() -> str:
     return "cuda" if import_torch("tracediff collect").cuda.is_available() else "cpu"
 
 
-def _prepare(out: Path, overwrite: bool, target: str | None) -> None:
+def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
     """Make ``out`` an empty folder.
 
     Raises:
-        TracediffError: it is none, and ``overwrite`` is not given, or it is not a collection, contains the code of
-            ``target`` or cannot be written.
+        TracediffError: it is none, and ``overwrite`` is not given, or it is not a collection, contains ``program`` or
+            cannot be written.
     """
-    program = Path((target or "").partition(".py")[0] + ".py").resolve()
-    if out.resolve() in program.parents and program.exists():
+    if program and out.resolve() in program.resolve().parents:
         raise TracediffError(f"-o {out}", f"contains {program.name}, which is run", "give another folder")
     if out.exists() and not out.is_dir():
         raise TracediffError(str(out), "is a file, not a folder", "give a folder with -o")
@@ -307,6 +298,7 @@ def listing() -> str:
     return "\n".join(lines)
 
 
+@speaks_python
 def collect(
     target: str | None = None,
     *,

@@ -28,7 +28,7 @@ from tracediff.process.temporary import temporary_file
 from tracediff.write import make_folder
 
 FLAGS = ("record_shapes", "with_stack", "with_modules", "profile_memory")
-"""Options of torch.profiler that add to what it records."""
+"""Options of torch.profiler that add to what it records, those that add more later."""
 
 
 class Recorder:
@@ -78,15 +78,12 @@ class Recorder:
 
     def _end(self) -> None:
         """Measure after the last recorded step, before the profiler writes the file: what it takes is in no step."""
-        self.waiting = self._waiting()
-        self.used_gpu = _gpu_allocations() > self._allocations
-
-    def _waiting(self) -> float | None:
         import torch
 
         waits, begin = self._start
         recorded = {"wall_us": (time.perf_counter_ns() - begin) / 1000}
-        return waited(waits, waiting_ns(), [recorded], torch.get_num_threads())
+        self.waiting = waited(waits, waiting_ns(), [recorded], torch.get_num_threads())
+        self.used_gpu = _gpu_allocations() > self._allocations
 
 
 @contextmanager

@@ -21,17 +21,30 @@ def load_make_step(target: str) -> Callable[..., Any]:
     Raises:
         TracediffError: no such file, module or function. Exceptions of the file itself are not caught.
     """
+    path = file_of(target)
     location, _, name = target.rpartition(":") if ":" in target else (target, "", "make_step")
-    module = _from_file(target, Path(location)) if location.endswith(".py") else _from_module(target, location)
+    module = _from_file(target, path) if path else _from_module(target, location)
     function = getattr(module, name, None)
     if not callable(function):
         raise TracediffError(target, f"no function {name!r} in it", "write def make_step(variant): … return step")
     return function
 
 
-def _from_file(target: str, path: Path) -> Any:
+def file_of(target: str) -> Path | None:
+    """The file of ``FILE.py:NAME``; None of a module.
+
+    Raises:
+        TracediffError: there is no such file.
+    """
+    path = Path(target.rpartition(":")[0] or target)
+    if path.suffix != ".py":
+        return None
     if not path.is_file():
         raise TracediffError(target, "no such file", "give FILE.py:make_step")
+    return path
+
+
+def _from_file(target: str, path: Path) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -73,7 +86,7 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
 
 def git_commit(target: str) -> str | None:
     """The git commit of the user's code, with ``+changes`` if files are modified; None outside a checkout."""
-    path = Path(target.rpartition(":")[0] or target)
-    repository = Repository(path.resolve().parent if path.suffix == ".py" else Path.cwd())
+    path = file_of(target)
+    repository = Repository(path.resolve().parent if path else Path.cwd())
     head = repository.commit("HEAD")
     return head.name + (CHANGES if repository.is_changed else "") if head else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tracediff.collect.apply import CAPTURES, CHANGES, COMPILERS, apply_variant
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, check_choice
 
 BUILT_IN = ("eager", *COMPILERS, *CAPTURES, *CHANGES)
 OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool, "disable": bool}
@@ -106,17 +106,15 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
     Raises:
         TracediffError: a name or an option is unknown; the message lists the known ones.
     """
-    workload_variants = tuple(workload_variants)
+    valid_names = (*BUILT_IN, *workload_variants)
     parts: list[str] = []
     options: dict[str, Any] = {}
     for part in text.partition("@")[0].split("+"):
         match = PART.match(part)
         name = match["name"] if match else part
-        if not match or name not in (*BUILT_IN, *workload_variants):
-            valid_names = (*BUILT_IN, *workload_variants)
-            hint = did_you_mean(name, valid_names, f"valid are {', '.join(valid_names)}, joined by +")
-            raise TracediffError(f"--variant {text}", f"unknown variant {name!r}", hint)
-        if match["options"]:
+        listed = f"valid are {', '.join(valid_names)}, joined by +"
+        check_choice(name, valid_names, f"--variant {text}", f"unknown variant {name!r}", listed)
+        if match and match["options"]:
             if name != "compile":
                 raise TracediffError(
                     f"--variant {text}",
@@ -137,10 +135,9 @@ def _add_option(options: dict[str, Any], text: str, option: str) -> None:
         options["options"] = {**options.get("options", {}), name.removeprefix(BACKEND_OPTION): _of_backend(value)}
     elif not separator:
         options |= {name: True} if OPTIONS.get(name) is bool else {"mode": name}
-    elif name not in OPTIONS:
-        hint = did_you_mean(name, OPTIONS, f"valid are {', '.join(OPTIONS)}, options.NAME")
-        raise TracediffError(f"--variant {text}", f"unknown option {name!r} of compile", hint)
     else:
+        listed = f"valid are {', '.join(OPTIONS)}, options.NAME"
+        check_choice(name, OPTIONS, f"--variant {text}", f"unknown option {name!r} of compile", listed)
         options[name] = _flag(text, name, value) if OPTIONS[name] is bool else value
 
 

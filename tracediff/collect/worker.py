@@ -37,17 +37,13 @@ from tracediff.collect.measure import (
 )
 from tracediff.collect.modules import annotate_fx, annotate_modules, is_scripted, losing_format, names_in_call_order
 from tracediff.collect.provenance import Provenance
-from tracediff.collect.record import log_of_compiling, recording
+from tracediff.collect.record import FLAGS, log_of_compiling, recording
 from tracediff.collect.user_code import make_user_task
 from tracediff.collect.variant import Task, Variant, parse_variant
 from tracediff.collect.workloads import workload
 from tracediff.errors import TracediffError
 
-DETAIL = {
-    "timing": {"record_shapes": True},
-    "structure": {"record_shapes": True, "with_stack": True, "with_modules": True},
-    "all": {"record_shapes": True, "with_stack": True, "with_modules": True, "profile_memory": True},
-}
+DETAIL = {"timing": FLAGS[:1], "structure": FLAGS[:3], "all": FLAGS}
 """``--detail`` → options of torch.profiler."""
 
 FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
@@ -227,15 +223,11 @@ def _profiled(
     first = spec["wait"] + spec["warmup"]
     path = Path(spec["trace"])
     path.parent.mkdir(parents=True, exist_ok=True)
-    measured, before, after = StepTimer(spec["device"]), None, None
-    detail = DETAIL[spec["detail"]]
+    measured = StepTimer(spec["device"])
+    detail = dict.fromkeys(DETAIL[spec["detail"]], True)
     with recording(path, spec["wait"], spec["warmup"], spec["active"], detail, compile_trace) as recorder:
-        for number in range(first + spec["active"]):
-            if number == first:
-                before = waiting_ns()
+        for _ in range(first + spec["active"]):
             measured.run(task.step)
-            if number == first + spec["active"] - 1:
-                after = waiting_ns()  # the profiler writes the trace in its next step
             recorder.step()
     if spec["device"].startswith("cuda") and recorder.device == "cpu":
         remedy = "use --device cpu if the step runs there; else end other profilers of this GPU"
@@ -243,7 +235,7 @@ def _profiled(
     samples = measured.samples()[first:]
     for i, model in enumerate(OnnxModel.instances):
         model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
-    return samples, waited(before, after, samples, spec["threads"])
+    return samples, recorder.waiting
 
 
 def _settle(task: Task, device: str) -> None:

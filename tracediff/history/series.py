@@ -21,7 +21,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.figures import peak_memory
 from tracediff.diff.statistics.runs import reach
 from tracediff.diff.views import WorkChange
-from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.errors import TracediffError, check_choice, quoted
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.git import Repository
@@ -114,9 +114,9 @@ def selected(series: Sequence[Series], machine: str | None, configuration: str |
     filters = {"--machine": (machine, "machine"), "--configuration": (configuration, "configuration")}
     for option, (name, attribute) in filters.items():
         choices = dict.fromkeys(getattr(one, attribute) for one in series)
-        if name is not None and name not in choices:
-            hint = did_you_mean(name, choices, f"there are {'; '.join(choices)}")
-            raise TracediffError(option, f"the history has no {quoted(name)}", hint)
+        if name is not None:
+            listed = f"there are {'; '.join(choices)}"
+            check_choice(name, choices, option, f"the history has no {quoted(name)}", listed)
     matching = [one for one in series if machine in (None, one.machine) and configuration in (None, one.configuration)]
     if not matching:
         raise TracediffError("--machine", "has no entry of this configuration", "leave out one of both options")

@@ -27,64 +27,59 @@ from tracediff.ingest.files.source import TraceFile, display_path, unreadable, u
 from tracediff.write import make_folder, write_bytes
 
 
-class Given(Struct, frozen=True):
-    """What the user states of a set; None for what the set and the repository say.
+def recorded_of(
+    traces: TraceSet,
+    repository: Repository,
+    commit: str | None = None,
+    committed: int | None = None,
+    machine: str | None = None,
+    configuration: str | None = None,
+) -> Recorded:
+    """Of what ``traces`` were recorded: as stated, else as the collector wrote it, else as ``repository`` is.
 
-    Attributes:
+    Args:
         commit: a hash, branch or tag. committed: its time in s since 1970, for commits that the repository lacks.
-    """
-
-    commit: str | None = None
-    committed: int | None = None
-    machine: str | None = None
-    configuration: str | None = None
-
-
-def recorded_of(traces: TraceSet, stated: Given, repository: Repository) -> Recorded:
-    """Of what ``traces`` were recorded: as ``stated``, else as the collector wrote it, else as ``repository`` is.
 
     Raises:
         TracediffError: the commit, its time, the machine or the configuration is unknown, or files were modified.
     """
-    for option, name in (
-        ("--commit", stated.commit),
-        ("--machine", stated.machine),
-        ("--configuration", stated.configuration),
-    ):
+    for option, name in (("--commit", commit), ("--machine", machine), ("--configuration", configuration)):
         if name is not None and not (0 < len(name) <= bounds.REASON and name == printable(name)):
             reason = f"{quoted(name)} is not a name of 1 to {bounds.REASON} characters without control characters"
             raise TracediffError(option, reason, "give another name")
-    commit = _commit(traces, stated, repository)
-    machine = stated.machine or _machine(traces)
+    of_code = _commit(traces, repository, commit, committed)
+    machine = machine or _machine(traces)
     if machine is None:
         raise TracediffError(
             traces.label, "its machine is unknown (no name of a GPU, no manifest)", "give --machine NAME"
         )
-    configuration = stated.configuration or _configuration(traces)
+    configuration = configuration or _configuration(traces)
     if configuration is None:
         reason = "its configuration is unknown (no manifest of `tracediff collect`)"
         raise TracediffError(traces.label, reason, "give --configuration NAME")
-    return Recorded(printable(commit.name)[: bounds.REASON], commit.time, printable(machine), printable(configuration))
+    return Recorded(
+        printable(of_code.name)[: bounds.REASON], of_code.time, printable(machine), printable(configuration)
+    )
 
 
-def _commit(traces: TraceSet, stated: Given, repository: Repository) -> Commit:
+def _commit(traces: TraceSet, repository: Repository, stated: str | None, committed: int | None) -> Commit:
     recorded = traces.manifest.git_commit if traces.manifest else None
-    if stated.commit is None and recorded is None and repository.is_changed:
+    if stated is None and recorded is None and repository.is_changed:
         raise TracediffError(
             traces.label,
             "its commit is unknown, and files of the repository here are modified",
             "commit them, or give --commit NAME",
         )
-    if stated.commit is None and recorded is not None and recorded.endswith(CHANGES):
+    if stated is None and recorded is not None and recorded.endswith(CHANGES):
         reason = "was recorded with modified files, so it belongs to no commit"
         raise TracediffError(traces.label, reason, "commit them and record again, or give --commit NAME")
-    name = stated.commit or recorded or "HEAD"
+    name = stated or recorded or "HEAD"
     commit = repository.commit(name)
     if commit is None and name == "HEAD":
         reason = "its commit is unknown, and the working directory is in no git repository"
         raise TracediffError(traces.label, reason, "give --commit NAME")
-    if stated.committed is not None:
-        return Commit(commit.name if commit else name, stated.committed)
+    if committed is not None:
+        return Commit(commit.name if commit else name, committed)
     if commit is None:
         reason = f"{quoted(name)} is not a commit of the repository in the working directory, so its time is unknown"
         raise TracediffError("--commit", reason, "run this in the repository, or give --commit NAME,TIME")

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
 from tracediff.engine import Where
-from tracediff.errors import NotATrace, TracediffError, did_you_mean, printable
+from tracediff.errors import NotATrace, TracediffError, check_choice, printable
 from tracediff.hta.events import Argument, HtaEvents, events_of, rows_for_hta
 from tracediff.hta.trace_diff import LabeledTrace
 from tracediff.ingest.discover import find_traces, rank_in_name, run_in_path
@@ -218,9 +218,7 @@ def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> li
         TracediffError: an unknown name; HTA is not installed; a set that cannot be read.
     """
     for name in names:
-        if name not in SECTIONS:
-            choices = f"choose from {', '.join(SECTIONS)}"
-            raise TracediffError(name, "unknown HTA analysis", did_you_mean(name, SECTIONS, choices))
+        check_choice(name, SECTIONS, name, "unknown HTA analysis", f"choose from {', '.join(SECTIONS)}")
     hta_analysis = analysis(where)
     return [_section(name, hta_analysis) for name in dict.fromkeys(names)]
 

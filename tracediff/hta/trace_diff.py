@@ -25,13 +25,13 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.arrays import Bools, Int64
 from tracediff.engine import Where, load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.kernels.match_names import ADDRESS, STEP
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.model.selection import Selection
-from tracediff.runtimes import is_unread_work
 from tracediff.write import write_text
 
 if TYPE_CHECKING:
@@ -341,8 +341,7 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
     """(category, name, count, total ns) of the iteration's events on the device in one file."""
     ops = profile.ops
     numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
-    is_selected = np.array([_is_on_device(device, code, name) for code, name in enumerate(profile.categories)], bool)
-    rows = np.flatnonzero((numbers[ops.step] == iteration) & is_selected[ops.category])
+    rows = np.flatnonzero((numbers[ops.step] == iteration) & _are_on_device(device, ops.category))
     columns = (ops.category[rows], ops.name[rows], ops.count[rows], ops.total_ns[rows])
     for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
         yield (  # the address of a Python function's object is another in every process
@@ -353,13 +352,12 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
         )
 
 
-def _is_on_device(device: DeviceType, code: int, category: str) -> bool:
-    """Whether events of a category belong to the device. GPU annotations belong to none: they frame kernels that are
-    counted themselves.
+def _are_on_device(device: DeviceType, category: Int64) -> Bools:
+    """bool[n]: which events of int64[n] categories belong to the device. GPU annotations belong to none: they frame
+    kernels that are counted themselves.
     """
-    if code == cat.GPU_ANNOTATION:
-        return False
-    return device == DeviceType.ALL or (device == DeviceType.GPU) == (code in cat.GPU or is_unread_work(category))
+    counts: Bools = category != cat.GPU_ANNOTATION
+    return counts if device == DeviceType.ALL else counts & (np.isin(category, cat.GPU) == (device == DeviceType.GPU))
 
 
 def _display_name(name: str, short: bool, folds_steps: bool) -> str:

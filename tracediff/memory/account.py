@@ -10,9 +10,9 @@ holder of its own, and counts over the whole recording.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -82,6 +82,10 @@ class Held(NamedTuple):
 
     size: int
     blocks: int
+
+
+NOTHING = Held(0, 0)
+Key = TypeVar("Key")
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -190,14 +194,19 @@ def _levels(blocks: Sequence[Lifetime], events: int, rounding: int) -> list[int]
     return list(accumulate(changes[:-1]))
 
 
+def _summed(amounts: Iterable[tuple[Key, Held]]) -> dict[Key, Held]:
+    """Key → the sum of its amounts, in the order of the first of each."""
+    sums: dict[Key, Held] = {}
+    for key, (size, blocks) in amounts:
+        before = sums.get(key, NOTHING)
+        sums[key] = Held(before.size + size, before.blocks + blocks)
+    return sums
+
+
 def _holders(alive: Sequence[Lifetime], rounding: int) -> dict[Holder, Held]:
-    sizes: Counter[Holder] = Counter()
-    counts: Counter[Holder] = Counter()
-    for block in alive:
-        holder = Holder(block.origin, block.site, size_class(block.size))
-        sizes[holder] += block.size
-        counts[holder] += 1
-    held_by_holder = {holder: Held(size, counts[holder]) for holder, size in sizes.items()}
+    held_by_holder = _summed(
+        (Holder(block.origin, block.site, size_class(block.size)), Held(block.size, 1)) for block in alive
+    )
     if rounding:
         held_by_holder[Holder(ROUNDING, NO_SITE, "rounding")] = Held(rounding, 0)
     return held_by_holder
@@ -217,7 +226,6 @@ CALL_SITE, MODULE, SIZE_CLASS = "call_site", "module", "size_class"
 VIEWS = (CALL_SITE, MODULE, SIZE_CLASS)
 """By what holders are grouped: attributes of `Holder`."""
 NEW, GONE, GREW, SHRANK, SAME = "new", "gone", "grew", "shrank", "same"
-NOTHING = Held(0, 0)
 
 
 class HolderChange(NamedTuple):
@@ -294,17 +302,7 @@ def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
 
 def grouped(account: Account, view: str) -> dict[str, Held]:
     """Name in ``view`` → what it holds at the peak; the bytes add up to the peak."""
-    sizes: Counter[str] = Counter()
-    blocks: Counter[str] = Counter()
-    for holder, amount in account.holders.items():
-        name = _name(holder, view)
-        sizes[name] += amount.size
-        blocks[name] += amount.blocks
-    return {name: Held(size, blocks[name]) for name, size in sizes.items()}
-
-
-def _name(holder: Holder, view: str) -> str:
-    return {CALL_SITE: holder.call_site, MODULE: holder.module, SIZE_CLASS: holder.size_class}[view]
+    return _summed((getattr(holder, view), amount) for holder, amount in account.holders.items())
 
 
 BEFORE_RECORDING, OTHER_SITES = "allocated before the recording", "other call sites"

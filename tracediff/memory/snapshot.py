@@ -262,9 +262,7 @@ class _Reader:
 
     def amount(self, entry: Any, key: str, default: int | None) -> int:
         """A number of bytes."""
-        value = entry.get(key, default) if isinstance(entry, dict) else None
-        if type(value) is not int:
-            value = self.number(entry, key, default)
+        value = self.number(entry, key, default)
         if value < 0:
             raise self.odd(f"a negative {key}")
         return value

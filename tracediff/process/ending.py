@@ -42,8 +42,10 @@ def end(command: Callable[[], int]) -> NoReturn:
             signal.signal(ending, _interrupt)
     try:
         try:
+            from tracediff.environment import drop_odd_sizes
+
             _check_address_space()
-            _check_environment()
+            drop_odd_sizes()
             code = command()
         finally:
             sys.stdout.flush()
@@ -126,12 +128,6 @@ def _check_address_space() -> None:
         raise TracediffError(
             "ulimit -v", f"{limit >> 10:,} KB are too little", f"allow {LEAST_ADDRESS_SPACE >> 10:,} KB or more"
         )
-
-
-def _check_environment() -> None:
-    from tracediff.environment import drop_odd_sizes
-
-    drop_odd_sizes()
 
 
 def _open_closed_streams() -> None:

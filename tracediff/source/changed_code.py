@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +17,7 @@ from tracediff.diff.statistics.many import compare_many
 from tracediff.errors import TracediffError, quoted
 from tracediff.explain.leaves import LOADING, UNPLACED, Place, places_of
 from tracediff.git import CHANGES, Repository
-from tracediff.source.code import BODY, Code, Definition
+from tracediff.source.code import BODY, Code, Definition, reached
 from tracediff.source.revisions import ChangedFile, Lines, Revisions
 
 Part = Annotated[float, Meta(ge=0, le=1)]
@@ -125,7 +125,8 @@ class _Program:
             for key, definition in self.sides[side].items():
                 self.edges[key] |= {self.key(other, side) for other in code.refers(definition)} - {key}
         loads = [(side, code) for side, code in enumerate(self.code) if LOADING in places[side]]
-        self.inside = self._reached({self.key(d, side) for side, code in loads for d in code.loading()})
+        loading = {self.key(d, side) for side, code in loads for d in code.loading()}
+        self.inside = set(reached(loading, self.edges.__getitem__))
         """What runs while data is loaded: its operators and functions are of the loader, whose time is one."""
         makers = {self.key(d, side) for side, code in loads for d in code.definitions if d.loads}
         self.loading = tuple(sorted(self.inside | makers))
@@ -200,17 +201,7 @@ class _Program:
         start = set(roots)
         for side, code in enumerate(self.code):
             start |= {self.key(d, side) for d in code.importing(path for path, _ in start)}
-        return self._reached(start)
-
-    def _reached(self, start: Iterable[Key]) -> set[Key]:
-        """``start`` and all that it refers to."""
-        reached = set(start)
-        waiting = deque(reached)
-        while waiting:
-            for key in self.edges[waiting.popleft()] - reached:
-                reached.add(key)
-                waiting.append(key)
-        return reached
+        return set(reached(start, self.edges.__getitem__))
 
     def _neighbours(self, live: set[Key]) -> dict[Key, set[Key]]:
         near: dict[Key, set[Key]] = defaultdict(set)

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
 from types import CodeType
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -24,6 +25,7 @@ BODY = "<module>"
 LOADER = "DataLoader"
 RUNS_BY_ITSELF = ("forward", "setup_context", "backward")
 """Methods that a class runs though nothing names them, beside those with two underscores."""
+Node = TypeVar("Node", bound=Hashable)
 Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -171,6 +173,17 @@ def _meaning(code: CodeType) -> Hashable:
     return code.co_code, constants, code.co_names, len(code.co_freevars), code.co_argcount, code.co_flags
 
 
+def reached(start: Iterable[Node], following: Callable[[Node], Iterable[Node]]) -> dict[Node, None]:
+    """``start`` and all that is reached from it by ``following``, the nearest first."""
+    nodes = dict.fromkeys(start)
+    waiting = deque(nodes)
+    while waiting:
+        new = dict.fromkeys(node for node in following(waiting.popleft()) if node not in nodes)
+        nodes |= new
+        waiting += new
+    return nodes
+
+
 DATASETS = frozenset(("Dataset", "IterableDataset"))
 
 
@@ -192,21 +205,17 @@ class Code:
         self._imports: dict[str, list[str]] = {}
         matches = (LINE_OF_CODE.fullmatch(frame) for frame in frames)
         frame_paths = {path for m in matches if m for path in self._named[m["file"]]}
-        self._read([*sorted(frame_paths), *sorted(set(others) & set(self._paths))])
+        reached([*sorted(frame_paths), *sorted(set(others) & set(self._paths))], self._read)
 
-    def _read(self, paths: Iterable[str]) -> None:
-        waiting, reached = list(paths), set(paths)
-        while waiting and len(self.files) < bounds.SOURCE_FILES:
-            path = waiting.pop(0)
-            text = self._revisions.text(self._side, path)
-            file = parse(path, text) if text is not None else None
-            if file is None:
-                continue
-            self.files[path] = file
-            self._imports[path] = list(dict.fromkeys(self._imported(file)))
-            new = [imported for imported in self._imports[path] if imported not in reached]
-            reached |= set(new)
-            waiting += new
+    def _read(self, path: str) -> Iterable[str]:
+        """Read a file, unless there are too many; the files that it imports."""
+        text = self._revisions.text(self._side, path) if len(self.files) < bounds.SOURCE_FILES else None
+        file = parse(path, text) if text is not None else None
+        if file is None:
+            return ()
+        self.files[path] = file
+        self._imports[path] = list(dict.fromkeys(self._imported(file)))
+        return self._imports[path]
 
     def _imported(self, file: SourceFile) -> Iterator[str]:
         """The paths of the files that ``file`` imports."""
@@ -292,16 +301,8 @@ class Code:
 
     def importing(self, paths: Iterable[str]) -> list[Definition]:
         """What runs when the files at ``paths`` do, and the files that they import: their statements."""
-        reached, out = set(paths), []
-        waiting = list(reached)
-        while waiting:
-            here = waiting.pop()
-            if here in self.files:
-                out += [d for d in self.files[here].definitions if d.is_statement and not d.owner]
-                new = [p for p in self._imports[here] if p not in reached]
-                reached |= set(new)
-                waiting += new
-        return out
+        files = [self.files[p] for p in reached(paths, lambda p: self._imports.get(p, ())) if p in self.files]
+        return [d for file in files for d in file.definitions if d.is_statement and not d.owner]
 
 
 def _runs_by_itself(method: Definition) -> bool:

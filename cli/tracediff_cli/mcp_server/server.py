@@ -26,7 +26,7 @@ from mcp.types import (
 from mcp.types import Tool as ToolEntry
 from pydantic import ValidationError
 
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import TracediffError, check_choice
 from tracediff.set_folder import SetFolder
 from tracediff.version import VERSION
 from tracediff_cli.mcp_server.answers import Answers, CommandError, Question, pages
@@ -82,9 +82,8 @@ class ToolServer:
         if name == NEXT_PAGE:
             cursor = arguments.get("cursor")
             return await self.answers.next_page(cursor if isinstance(cursor, str) else "")
-        if name not in self._tools:
-            tools = [LIST_SETS, *self._tools, NEXT_PAGE]
-            raise TracediffError(name, "no such tool", did_you_mean(name, tools, f"tools: {', '.join(tools)}"))
+        tools = [LIST_SETS, *self._tools, NEXT_PAGE]
+        check_choice(name, tools, name, "no such tool", f"tools: {', '.join(tools)}")
         sets, command = self._tools[name].words(arguments)
         return await self.answers.first_page(Question(tuple(command), tuple(sets)))
 

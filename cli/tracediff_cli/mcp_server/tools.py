@@ -9,7 +9,7 @@ import click
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.errors import TracediffError, did_you_mean, quoted
+from tracediff.errors import TracediffError, check_choice, quoted
 from tracediff_cli.options.groups import SetInput
 
 
@@ -69,9 +69,8 @@ class Tool(Struct, frozen=True):
         options = self._options
         valid_names = [*self._required, *options]
         for name in arguments:
-            if name not in valid_names:
-                hint = did_you_mean(name, valid_names, f"arguments: {', '.join(valid_names)}")
-                raise TracediffError(self.name, f"unknown argument {quoted(name)}", hint)
+            listed = f"arguments: {', '.join(valid_names)}"
+            check_choice(name, valid_names, self.name, f"unknown argument {quoted(name)}", listed)
         for name in self._required:
             if arguments.get(name) is None:
                 raise TracediffError(self.name, f"the argument {name} is missing", f"give {', '.join(self._required)}")

@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from typing import Any, TypeVar
 import click
 from msgspec import Struct
 
-from tracediff.errors import TracediffError, did_you_mean, quoted, whole_number
+from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -142,15 +143,6 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose ``--help`` has one section per group of options, and that writes over nothing that it reads."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line; a mistyped option is likened to the present ones only."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            former_names = {name for param in self.params if getattr(param, "hidden", False) for name in param.opts}
-            alike = [name for name in error.possibilities or () if name not in former_names]
-            raise click.NoSuchOption(error.option_name, possibilities=alike, ctx=ctx) from None
-
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command.
 
@@ -206,22 +198,59 @@ def option(*names: str, group: str = OUTPUT, **attributes: Any) -> Callable[[Com
     return click.option(*names, cls=GroupedOption, group=group, **attributes)
 
 
-def document(kind: str, what: str, *, can_print: bool = True) -> Callable[[Command], Command]:
-    """The option ``--KIND FILE`` of a command that writes ``what``; it gets the file as ``KIND_file``."""
-    to_output = " (- is standard output)" if can_print else ""
-    return option(f"--{kind}", f"{kind}_file", type=OutputFile(), metavar="FILE", help=f"Write {what}{to_output}.")
+def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """``decorators`` as one, the first of them the outermost."""
+    return lambda command: reduce(lambda decorated, decorate: decorate(decorated), reversed(decorators), command)
 
 
-def two_sets(command: Command) -> Command:
-    """The arguments CONTROL and TEST; the command gets their paths as ``control`` and ``test``."""
-    test = click.argument("test", metavar="TEST", type=SetInput())(command)
-    return click.argument("control", metavar="CONTROL", type=SetInput())(test)
+def gathered(name: str, make: Callable[..., Any], *arguments: str) -> Callable[[Command], Command]:
+    """Give a command ``name``, which ``make`` makes of its ``arguments``, in their place."""
+
+    def decorate(command: Callable[..., Any]) -> Any:
+        @wraps(command)
+        def with_one(**values: Any) -> Any:
+            parts = {argument: values.pop(argument) for argument in arguments if argument in values}
+            return command(**{name: make(**parts)}, **values)
+
+        return with_one
+
+    return decorate
 
 
-def chart_folder(command: Command) -> Command:
-    """The option ``--charts DIR``; the command gets the folder as ``chart_folder``."""
-    text = "Write each chart as HTML that works offline, and as JSON."
-    return option("--charts", "chart_folder", type=ChartFolder(), metavar="DIR", help=text)(command)
+class Documents(Struct, frozen=True):
+    """The documents that a command was asked for: kind → the file to write, None for those that it was not."""
+
+    files: dict[str, str | None]
+
+    def write(self, **texts: Callable[[], str]) -> bool:
+        """Write them, each the text of its kind; whether standard output is free for the screen."""
+        for kind, text in texts.items():
+            if file := self.files[kind]:
+                from tracediff.write import write_text
+
+                write_text(file, text())
+        return "-" not in self.files.values()
+
+
+def documents(**texts: str) -> Callable[[Command], Command]:
+    """An option ``--KIND FILE`` with its help text for each kind; the command gets them as ``documents``."""
+    options = (option(f"--{kind}", type=OutputFile(), metavar="FILE", help=text) for kind, text in texts.items())
+    return together(*options, gathered("documents", lambda **files: Documents(files), *texts))
+
+
+two_sets = together(
+    click.argument("control", metavar="CONTROL", type=SetInput()),
+    click.argument("test", metavar="TEST", type=SetInput()),
+)
+"""The arguments CONTROL and TEST; the command gets their paths as ``control`` and ``test``."""
+chart_folder = option(
+    "--charts",
+    "chart_folder",
+    type=ChartFolder(),
+    metavar="DIR",
+    help="Write each chart as HTML that works offline, and as JSON.",
+)
+"""The option ``--charts DIR``; the command gets the folder as ``chart_folder``."""
 
 
 def browser_option(*, default: bool, group: str = OUTPUT) -> Callable[[Command], Command]:
@@ -233,17 +262,6 @@ def browser_option(*, default: bool, group: str = OUTPUT) -> Callable[[Command],
 def command_line() -> str:
     """The command as it was called, for pages that name it."""
     return shlex.join(["tracediff", *sys.argv[1:]])
-
-
-def former(name: str, now: str, **attributes: Any) -> Callable[[Command], Command]:
-    """A former spelling of an option, which answers with the present one; it goes with the next version."""
-
-    def refuse(_context: click.Context, _option: click.Parameter, is_set: Any) -> None:
-        if is_set:
-            raise click.UsageError(f"{name} is now {now}")
-
-    destination = f"former_{name.removeprefix('--').replace('-', '_')}"  # the present option may have the same one
-    return click.option(name, destination, expose_value=False, hidden=True, callback=refuse, **attributes)
 
 
 LOCAL = ("file://", "local://")
@@ -393,10 +411,7 @@ def project_settings() -> dict[str, Any]:
 def _parameters(settings: dict[str, Any], path: Path) -> Iterable[tuple[str, Any]]:
     where = f"{path}, {TABLE}"
     for key, value in settings.items():
-        if key not in KEYS:
-            raise TracediffError(
-                where, f"unknown key {quoted(key)}", did_you_mean(key, KEYS, f"keys: {', '.join(KEYS)}")
-            )
+        check_choice(key, KEYS, where, f"unknown key {quoted(key)}", f"keys: {', '.join(KEYS)}")
         if not isinstance(value, str | int | float):
             raise TracediffError(where, f"{key} is not one value", "write a text, a number, true or false")
         yield key.replace("-", "_"), str(path.parent / str(value)) if key == "families" else value

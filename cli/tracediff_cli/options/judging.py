@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.errors import quoted
 from tracediff.patterns import late
-from tracediff_cli.options.groups import FILE, JUDGING, SETS, TABLE, former, option
+from tracediff_cli.options.groups import JUDGING, SETS, Command, gathered, option, together
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
@@ -41,67 +39,39 @@ def percent(value: str | float) -> float:
     return fraction
 
 
-def _set_in_project(context: click.Context, option: click.Parameter, value: float) -> float:
-    """``value``, with a note if it is from the command line."""
-    if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
-        key = option.opts[0].removeprefix("--")
-        click.echo(f'tracediff: {option.opts[0]} is now the key {key} = "3%" of {TABLE} in {FILE}', err=True)
-    return value
+def _judging(**settings: Any) -> Judging:
+    from tracediff.diff.verdict import Judging
+
+    return Judging(**settings)
 
 
-def judging_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of every command that compares sets; the command gets them as ``judging`` and ``force``."""
-
-    @option(
+judging_options = together(
+    option(
         "--paired",
         group=JUDGING,
         is_flag=True,
         help=f"Pair run k of control with run k of test (needs {thresholds.RANKED_RUNS} pairs or more).",
-    )
-    @option(
+    ),
+    option(
         "--assume-run-cv",
         group=JUDGING,
         metavar="PERCENT",
         type=percent,
         help="Assume this run-to-run coefficient of variation if a side has one run.",
-    )
-    @option(
-        "--equivalence-band",
-        group=JUDGING,
-        hidden=True,
-        callback=_set_in_project,
-        metavar="PERCENT",
-        type=percent,
-        default=f"{100 * thresholds.EQUIVALENCE_BAND:g}%",
-        show_default=True,
-        help="Treat a change of the step time within this band as no difference.",
-    )
-    @option(
-        "--noise-floor",
-        group=JUDGING,
-        hidden=True,
-        callback=_set_in_project,
-        metavar="PERCENT",
-        type=percent,
-        default=f"{100 * thresholds.NOISE_FLOOR:g}%",
-        show_default=True,
-        help="Do not flag operators whose time changed by less.",
-    )
-    @option(
+    ),
+    option("--equivalence-band", hidden=True, type=percent, default=thresholds.EQUIVALENCE_BAND),
+    option("--noise-floor", hidden=True, type=percent, default=thresholds.NOISE_FLOOR),
+    option(
         "--force",
         group=JUDGING,
         is_flag=True,
         help="Compare sets that are judged not comparable (exit code 3 otherwise).",
-    )
-    @wraps(command)
-    def with_judging(
-        paired: bool, assume_run_cv: float | None, equivalence_band: float, noise_floor: float, **others: Any
-    ) -> Any:
-        from tracediff.diff.verdict import Judging
-
-        return command(judging=Judging(paired, assume_run_cv, equivalence_band, noise_floor), **others)
-
-    return with_judging
+    ),
+    gathered("judging", _judging, "paired", "assume_run_cv", "equivalence_band", "noise_floor"),
+)
+"""The options of every command that compares sets, which gets them as ``judging`` and ``force``; hidden are those that
+a project sets once.
+"""
 
 
 class PairOptions(Struct, frozen=True):
@@ -125,23 +95,13 @@ class PairOptions(Struct, frozen=True):
         return compare_sets(control, test, self.force, self.judging)
 
 
-def pair_options(
-    *, table_help: str | None, table_group: str = SETS
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add `load_options` and `judging_options` to a command of `two_sets`, which gets all of them as ``pair``."""
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @load_options(sides=SIDES, table_help=table_help, table_group=table_group)
-        @judging_options
-        @wraps(command)
-        def with_pair(
-            control: str, test: str, loading: LoadArguments, judging: Judging, force: bool, **others: Any
-        ) -> Any:
-            return command(pair=PairOptions(control, test, loading, judging, force), **others)
-
-        return with_pair
-
-    return decorate
+def pair_options(*, table_help: str | None, table_group: str = SETS) -> Callable[[Command], Command]:
+    """`load_options` and `judging_options` of a command of `two_sets`, which gets all of them as ``pair``."""
+    return together(
+        load_options(sides=SIDES, table_help=table_help, table_group=table_group),
+        judging_options,
+        gathered("pair", PairOptions, *PairOptions.__struct_fields__),
+    )
 
 
 class Source(Struct, frozen=True):
@@ -159,30 +119,29 @@ class Source(Struct, frozen=True):
         return with_changed_code(comparison, self.folder, self.commits)
 
 
-def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--source`` and ``--commit``; the command gets them as ``code``."""
+def _source(source: Path | None, commits: tuple[str, ...]) -> Source:
+    if commits and not source:
+        raise click.UsageError("--commit needs --source REPO")
+    by_side = {side: name for side, _, name in (commit.partition("=") for commit in commits)}
+    if commits and (by_side.keys() != set(SIDES) or len(commits) != len(SIDES)):
+        raise click.UsageError("--commit needs both sides: --commit ctrl=BEFORE --commit test=AFTER")
+    return Source(source, (by_side["ctrl"], by_side["test"]) if commits else None)
 
-    @option(
+
+source_options = together(
+    option(
         "--source",
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         metavar="REPO",
         help="Say which changed lines, between both sides' commits in this repository, the changed work runs for.",
-    )
-    @option(
+    ),
+    option(
         "--commit",
         "commits",
         multiple=True,
         metavar="ctrl=NAME|test=NAME",
         help="With --source: the commit of a side, given for both [default: those recorded].",
-    )
-    @former("--commits", "--commit ctrl=BEFORE --commit test=AFTER", nargs=2)
-    @wraps(command)
-    def with_source(source: Path | None, commits: tuple[str, ...], **others: Any) -> Any:
-        if commits and not source:
-            raise click.UsageError("--commit needs --source REPO")
-        by_side = {side: name for side, _, name in (commit.partition("=") for commit in commits)}
-        if commits and (by_side.keys() != set(SIDES) or len(commits) != len(SIDES)):
-            raise click.UsageError("--commit needs both sides: --commit ctrl=BEFORE --commit test=AFTER")
-        return command(code=Source(source, (by_side["ctrl"], by_side["test"]) if commits else None), **others)
-
-    return with_source
+    ),
+    gathered("code", _source, "source", "commits"),
+)
+"""``--source`` and ``--commit`` of a command, which gets them as ``code``."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.errors import TracediffError, quoted, whole_number
-from tracediff_cli.options.groups import READING, SETS, Input, Size, WholeNumber, option, show_reading
+from tracediff_cli.options.groups import (
+    READING,
+    SETS,
+    Command,
+    Input,
+    Size,
+    WholeNumber,
+    gathered,
+    option,
+    show_reading,
+    together,
+)
 from tracediff_cli.progress import reading_progress
 
 if TYPE_CHECKING:
@@ -22,6 +32,9 @@ if TYPE_CHECKING:
 
 SIDES = ("ctrl", "test")
 """Prefixes, followed by ``=``, that limit an option's value to one side."""
+OF_SETS = ("label", "rank", "step", "skip_first", "capture", "torch_trace")
+AS_WRITTEN = ("step_marker", "jobs", "max_memory", "keep_going")
+"""Options that are fields of `LoadOptions` as they are."""
 
 
 class LoadArguments(Struct, frozen=True):
@@ -29,24 +42,16 @@ class LoadArguments(Struct, frozen=True):
 
     Attributes:
         sides: allowed prefixes of values; empty if the command has no control and test.
-        labels, ranks, steps, skips, captures, torch_traces: values in the order given, with their prefixes.
+        of_sets: OF_SETS → values in the order given, with their prefixes.
+        reading: AS_WRITTEN → value. families, executor: None for the default.
         tables: names, or ``all``.
-        step_marker, families, jobs, max_memory, executor: None for the default.
     """
 
     sides: tuple[str, ...]
-    labels: tuple[str, ...]
-    ranks: tuple[str, ...]
-    steps: tuple[str, ...]
-    skips: tuple[str, ...]
-    captures: tuple[str, ...]
-    torch_traces: tuple[str, ...]
-    step_marker: str | None
+    of_sets: dict[str, tuple[str, ...]]
+    reading: dict[str, Any]
     families: str | None
-    jobs: int | None
-    max_memory: int | None
     executor: str | None
-    keep_going: bool
     tables: tuple[str, ...] = ()
 
     def load(self, wheres: Sequence[str], *, timelines: bool = False) -> list[TraceSet]:
@@ -61,10 +66,6 @@ class LoadArguments(Struct, frozen=True):
         with _executor(self.executor) as executor, reading_progress() as on_progress:
             return load_sets(wheres, replace(options, executor=executor), timelines=timelines, progress=on_progress)
 
-    def with_tables(self, *names: str) -> LoadArguments:
-        """A copy with these tables."""
-        return replace(self, tables=names)
-
     def options(self, count: int) -> LoadOptions:
         """The load options of ``count`` sets.
 
@@ -76,15 +77,7 @@ class LoadArguments(Struct, frozen=True):
         from tracediff.profile.tables import table_names
 
         table_names(self.tables)  # reject unknown names before reading anything
-        by_set = zip(
-            self._by_set("--rank", self.ranks, count),
-            self._by_set("--step", self.steps, count),
-            self._by_set("--skip-first", self.skips, count),
-            self._by_set("--capture", self.captures, count),
-            self._by_set("--torch-trace", self.torch_traces, count),
-            self._labels(count),
-            strict=True,
-        )
+        values = zip(*(self._by_set(name, count) for name in OF_SETS[1:]), self._labels(count), strict=True)
         sets = tuple(
             SetOptions(
                 label,
@@ -93,22 +86,16 @@ class LoadArguments(Struct, frozen=True):
                 tuple(captures),
                 logs[-1] if logs else None,
             )
-            for ranks, steps, skips, captures, logs, label in by_set
+            for ranks, steps, skips, captures, logs, label in values
         )
-        return LoadOptions(
-            sets,
-            self.step_marker,
-            read_rules(self.families) if self.families is not None else DEFAULT,
-            self.tables,
-            self.jobs,
-            keep_going=self.keep_going,
-            max_memory=self.max_memory,
-        )
+        families = read_rules(self.families) if self.families is not None else DEFAULT
+        return LoadOptions(sets, families=families, tables=self.tables, **self.reading)
 
-    def _by_set(self, name: str, values: Sequence[str], count: int) -> list[list[str]]:
+    def _by_set(self, argument: str, count: int) -> list[list[str]]:
         """The values of each set; a value without a prefix applies to every set."""
+        name = f"--{argument.replace('_', '-')}"
         sets: list[list[str]] = [[] for _ in range(count)]
-        for value in values:
+        for value in self.of_sets[argument]:
             side, mark, rest = value.partition("=")
             if not (mark and self.sides):
                 for set_values in sets:
@@ -125,11 +112,11 @@ class LoadArguments(Struct, frozen=True):
     def _labels(self, count: int) -> list[str | None]:
         """The label of each set, None for the default; labels without a prefix apply to the sets in order."""
         prefixes = tuple(f"{side}=" for side in self.sides)
-        plain = [label for label in self.labels if not label.startswith(prefixes)]
+        plain = [label for label in self.of_sets["label"] if not label.startswith(prefixes)]
         if len(plain) > count:
             raise TracediffError("--label", f"{len(plain)} labels for {count} sets", "give at most one per set")
         labels: list[str | None] = [*plain, *[None] * (count - len(plain))]
-        for label in self.labels:
+        for label in self.of_sets["label"]:
             side, mark, rest = label.partition("=")
             if mark and side in self.sides:
                 self._check_sides("--label", label, count)
@@ -145,8 +132,8 @@ class LoadArguments(Struct, frozen=True):
 
 def load_options(
     *, table_help: str | None, table_group: str = SETS, sides: tuple[str, ...] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add the options of every command that loads sets; the command gets them as ``loading``.
+) -> Callable[[Command], Command]:
+    """The options of every command that loads sets; the command gets them as ``loading``.
 
     Args:
         table_help: help text of ``--table``; None for a command that prints no tables.
@@ -156,117 +143,89 @@ def load_options(
     prefix = f"[{'|'.join(f'{side}=' for side in sides)}]" if sides else ""
     label_help = "Label a side (control first)" if sides else "Label the set"
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.option(
+    def loading(**arguments: Any) -> LoadArguments:
+        of_sets, reading = ({name: arguments.pop(name) for name in names} for names in (OF_SETS, AS_WRITTEN))
+        return LoadArguments(sides, of_sets, reading, **arguments)
+
+    def of_set(name: str, value: str, text: str, group: str = SETS, **attributes: Any) -> Callable[[Command], Command]:
+        return option(name, group=group, multiple=True, metavar=f"{prefix}{value}", help=text, **attributes)
+
+    return together(
+        click.option(
             "--help-reading",
             is_flag=True,
             is_eager=True,
             expose_value=False,
             callback=show_reading,
             help="Show how files are read, and end: step marker, processes, memory, captures, logs, families.",
-        )
-        @option(
-            "--label",
-            "labels",
-            group=SETS,
-            multiple=True,
-            metavar=f"{prefix}NAME",
-            help=f"{label_help} [default: the last part of its path].",
-        )
-        @option(
-            "--rank", "ranks", group=SETS, multiple=True, metavar=f"{prefix}N", help="Use only this rank (repeatable)."
-        )
-        @option(
-            "--step",
-            "steps",
-            group=SETS,
-            multiple=True,
-            metavar=f"{prefix}A..B",
-            help="Use only steps A to B, by number.",
-        )
-        @option(
-            "--skip-first",
-            "skips",
-            group=SETS,
-            multiple=True,
-            metavar=f"{prefix}N",
-            help="Leave out the first N steps of each file [default: 1 if there are 3 or more].",
-        )
-        @option(
+        ),
+        of_set("--label", "NAME", f"{label_help} [default: the last part of its path]."),
+        of_set("--rank", "N", "Use only this rank (repeatable)."),
+        of_set("--step", "A..B", "Use only steps A to B, by number."),
+        of_set("--skip-first", "N", "Leave out the first N steps of each file [default: 1 if there are 3 or more]."),
+        of_set(
             "--capture",
-            "captures",
-            type=Input(sides),
-            group=READING,
-            multiple=True,
-            metavar=f"{prefix}FILE",
-            help="Take the operators of graph replays from this trace of the graphs' capture [default: those in "
+            "FILE",
+            "Take the operators of graph replays from this trace of the graphs' capture [default: those in "
             "capture_traces/ beside a trace].",
-        )
-        @option(
-            "--torch-trace",
-            "torch_traces",
+            READING,
             type=Input(sides),
-            group=READING,
-            multiple=True,
-            metavar=f"{prefix}DIR|FILE",
-            help="Name the lines of code of compiled kernels by this log of torch.compile, such as a folder that "
+        ),
+        of_set(
+            "--torch-trace",
+            "DIR|FILE",
+            "Name the lines of code of compiled kernels by this log of torch.compile, such as a folder that "
             "TORCH_TRACE named [default: torch_trace/ beside a trace].",
-        )
-        @option(
+            READING,
+            type=Input(sides),
+        ),
+        option(
             "--step-marker",
             group=READING,
             metavar="REGEX",
             help="Use the annotations that match as steps [default: ProfilerStep#N].",
-        )
-        @option(
+        ),
+        option(
             "--families",
             type=Input(),
             group=READING,
             metavar="FILE",
             help="Classify kernels and operators by the rules of this TOML file before the built-in ones.",
-        )
-        @_table_option(table_help, table_group)
-        @option(
+        ),
+        *(
+            [option("--table", "tables", group=table_group, multiple=True, metavar="NAME", help=table_help)]
+            if table_help is not None
+            else []
+        ),
+        option(
             "--jobs",
             group=READING,
             type=WholeNumber(1),
             metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
-        )
-        @option(
+        ),
+        option(
             "--max-memory",
             group=READING,
             type=Size(),
             metavar="SIZE",
             help="Read as many files at a time as fit, such as 8GB [default: no limit].",
-        )
-        @option(
+        ),
+        option(
             "--executor",
             group=READING,
             metavar="dask[://HOST:PORT]",
             help="Read files on the workers of a Dask cluster, which see the same paths or URLs; without an address "
             "the one that Dask is configured for, or on this machine.",
-        )
-        @option(
+        ),
+        option(
             "--keep-going",
             group=READING,
             is_flag=True,
             help="Leave out files that cannot be read, and count them in the health of the traces.",
-        )
-        @wraps(command)
-        def with_loading(**arguments: Any) -> Any:
-            names = [name for name in LoadArguments.__struct_fields__ if name in arguments]
-            return command(loading=LoadArguments(sides, **{name: arguments.pop(name) for name in names}), **arguments)
-
-        return with_loading
-
-    return decorate
-
-
-def _table_option(help_text: str | None, group: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    if help_text is None:
-        return lambda command: command
-    return option("--table", "tables", group=group, multiple=True, metavar="NAME", help=help_text)
+        ),
+        gathered("loading", loading, *OF_SETS, *AS_WRITTEN, "families", "executor", "tables"),
+    )
 
 
 @contextmanager

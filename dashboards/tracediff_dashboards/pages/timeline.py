@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
 
-from tracediff import bounds, charts
+from tracediff import bounds
 from tracediff.arrays import Int64
+from tracediff.charts.figures.timeline import timeline
 from tracediff.errors import printable
 from tracediff.formatting import count, plural, time, time_unit
 from tracediff.pair import SIDES, Pair
@@ -117,7 +118,7 @@ def zoomed(
     events: Pair[Int64],
 ) -> go.Figure:
     """The timeline of ``steps`` of both sides; the time axis shows ``window``, and ``events`` stand out if any."""
-    figure = charts.timeline(with_steps(whole, steps), theme=theme)
+    figure = timeline(with_steps(whole, steps), theme=theme)
     remove_title(figure)
     if window is not None:
         unit = 1000 * unit_us([length_us(step) for step in steps if step])

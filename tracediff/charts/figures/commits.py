@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.charts.labels import label
 from tracediff.charts.marks import data_array, hovers, panels
-from tracediff.charts.theme import finish, palette
-from tracediff.formatting import byte_unit, plural, signed_percent, size, time, time_unit
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.charts.theme import Palette
-    from tracediff.formatting import Unit
-    from tracediff.history.change_points import Change
-    from tracediff.history.series import Point, Series
+from tracediff.charts.theme import Palette, finish, palette
+from tracediff.formatting import Unit, byte_unit, plural, signed_percent, size, time, time_unit
+from tracediff.history.change_points import Change
+from tracediff.history.series import Point, Series
 
 PANEL = 220
 """Pixels of a panel."""

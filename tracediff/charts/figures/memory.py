@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
 
 from tracediff import bounds
+from tracediff.aggregate.averages import TypicalStep
+from tracediff.analysis import Analysis
 from tracediff.charts.labels import SIDES, full_name, in_which, label, side_names, sides_of
 from tracediff.charts.marks import hovers, panels
-from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import byte_unit, size, sizes, time, time_unit
-from tracediff.memory.account import BEFORE_RECORDING, OTHER_SITES, MemoryTimeline, largest_sites, timeline
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.aggregate.averages import TypicalStep
-    from tracediff.analysis import Analysis
-    from tracediff.charts.theme import Palette
-    from tracediff.diff.comparison import Comparison
-    from tracediff.formatting import Unit
-    from tracediff.memory.account import Account, SnapshotAccount
-    from tracediff.profile.model.profile import Memory
+from tracediff.charts.theme import Palette, empty, finish, palette
+from tracediff.diff.comparison import Comparison
+from tracediff.formatting import Unit, byte_unit, size, sizes, time, time_unit
+from tracediff.memory.account import (
+    BEFORE_RECORDING,
+    OTHER_SITES,
+    Account,
+    MemoryTimeline,
+    SnapshotAccount,
+    largest_sites,
+    timeline,
+)
+from tracediff.profile.model.profile import Memory
 
 
 def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:

@@ -5,16 +5,18 @@ HTA's users know, of a comparison and over HTA's frame; and what the host spends
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import TYPE_CHECKING, Any
 
+import plotly.graph_objects as go
 from msgspec import Struct
+from plotly.subplots import make_subplots
 
 from tracediff import bounds
-from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, side_names
+from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, safe, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
-from tracediff.charts.theme import empty, finish, palette
-from tracediff.diff.ops import GPU_WORK, HOST_WORK
+from tracediff.charts.theme import Palette, empty, finish, palette
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
 from tracediff.pair import Pair, total
@@ -22,11 +24,6 @@ from tracediff.runtimes import CALL_CATEGORIES
 
 if TYPE_CHECKING:
     import pandas as pd
-    import plotly.graph_objects as go
-
-    from tracediff.charts.theme import Palette
-    from tracediff.diff.comparison import Comparison
-    from tracediff.diff.ops import Op
 
 
 class Bar(Struct, frozen=True):
@@ -77,8 +74,6 @@ def draw_op_bars(
     Args:
         what: the bars measure, in words. unit: of times; None for counts.
     """
-    import plotly.graph_objects as go
-
     key = SORTS[choice("sort", sort, SORTS)]
     displayed = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
     displayed = [b for b in displayed if b.delta or sort not in ("change", "increase", "decrease")]
@@ -222,27 +217,24 @@ def frame_duration_diff(frame: pd.DataFrame, top: int | None = None) -> go.Figur
 
 
 def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], title: str, unit: str) -> go.Figure:
-    import plotly.graph_objects as go
-
     suffix, difference = ends
-    labels = _labels(frame)
+    columns = {**{side: side + suffix for side in _labels(frame)}, "Difference": difference}
     rows = _most_changed(frame, difference, top)
-    names = [escape(str(name), quote=False) for name in rows.index]
+    names = [safe(str(name)) for name in rows.index]
     places = list(range(len(names)))
-    columns = {**{label: label + suffix for label in labels}, "Difference": difference}
     bars: list[Any] = [
         go.Bar(
-            name=escape(label, quote=False),
+            name=safe(side),
             x=places,
             y=rows[column].tolist(),
             customdata=data_array(names),
             hovertemplate="%{customdata}<br>%{y:,}",
         )
-        for label, column in columns.items()
+        for side, column in columns.items()
     ]
     if len(rows) < len(frame):
         title += f": the {len(rows)} of {len(frame)} that changed most"
-    ticks = [escape(_shortened(str(name)), quote=False) for name in rows.index]
+    ticks = [label(str(name), bounds.CHART_TICK) for name in rows.index]
     figure = go.Figure(bars)
     figure.update_layout(barmode="group", title_text=title, yaxis_title=unit)
     figure.update_xaxes(tickmode="array", tickvals=places, ticktext=ticks, automargin=True)
@@ -266,11 +258,6 @@ def _most_changed(frame: pd.DataFrame, difference: str, top: int | None) -> pd.D
     return frame.iloc[sorted(order)]
 
 
-def _shortened(name: str) -> str:
-    half = bounds.CHART_TICK // 2
-    return name if len(name) <= bounds.CHART_TICK else f"{name[: half - 1]}…{name[-half:]}"
-
-
 class CallTimes(Struct, frozen=True):
     """Runtime calls of one name per step, times in µs; ``full`` is safe, ``name`` plain."""
 
@@ -284,8 +271,6 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     """Runtime calls of the host (launches, copies, synchronisations): how many per step, and their time; the ``top`` by
     time, the rest as one.
     """
-    from plotly.subplots import make_subplots
-
     ops = [op for op in comparison.ops if op.category in CALL_CATEGORIES and any(op.count)]
     if not ops:
         return empty(theme, not_compared(comparison) or "The traces contain no runtime calls.")

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import plotly.graph_objects as go
 
 from tracediff import bounds
+from tracediff.analysis import Analysis
 from tracediff.charts.labels import SIDES, choice, full_name, label, not_compared
 from tracediff.charts.marks import hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette, readable
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Sum, summed
 from tracediff.formatting import change, part, signed_time, time, time_unit
 from tracediff.pair import total
 from tracediff.profile.events.step_states import state_label
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.analysis import Analysis
-    from tracediff.diff.comparison import Comparison
 
 
 def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     """GPU time (without a GPU self time of operators) per step by family, control above test; the parts add up to the
     account.
     """
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     parts = _parts(comparison, len(colours.parts))
     if not parts:
@@ -127,8 +121,6 @@ def work_parts(analysis: Analysis, by: str = "family", *, theme: str = "light") 
 
 def share_bars(lines: list[tuple[str, float]], title: str, subtitle: str, theme: str) -> go.Figure:
     """A figure with one bar per line; times in µs."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     if not lines:
         return empty(theme, "No step has a duration.")

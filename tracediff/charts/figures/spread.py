@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from statistics import mean, median
-from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
 
 from tracediff import bounds
+from tracediff.aggregate.averages import UsedStep
+from tracediff.aggregate.summary import Side
+from tracediff.analysis import Analysis
 from tracediff.charts.labels import in_which, label, set_names, side_names, sides_of
 from tracediff.charts.marks import data_array, hovers, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import plural, signed_time, time, time_unit
+from tracediff.formatting import Unit, plural, signed_time, time, time_unit
 from tracediff.profile.events.step_states import state_label
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.aggregate.averages import UsedStep
-    from tracediff.aggregate.summary import Side
-    from tracediff.analysis import Analysis
-    from tracediff.formatting import Unit
 
 
 def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
     """The periods of the used steps of every run on both sides (or of one set): a box per run, a dot per step. With
     several ranks, each step's slowest rank.
     """
-    import plotly.graph_objects as go
-
     sides = sides_of(subject)
     runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
     if not runs:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
+import plotly.graph_objects as go
 from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.charts.labels import has_gpu, label, not_compared, set_names, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
+from tracediff.diff.comparison import Comparison
+from tracediff.formatting import Unit, change, signed_percent, signed_time, time, time_unit
 from tracediff.pair import Pair, total
 from tracediff.profile.events.step_states import state_label
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.diff.comparison import Comparison
-    from tracediff.formatting import Unit
-
 
 BAR_WIDTH = 0.75
 """Thickness of a bar as a fraction of its row."""
@@ -36,8 +30,6 @@ class StateChange(Struct, frozen=True):
 
 def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     """Mean time per step of the control, the change of each state, and the test's; the bars add up."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     refused = not_compared(comparison)
     if refused or not comparison.step_time.period.control:

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 import numpy as np
+import plotly.graph_objects as go
 from msgspec import Struct
 
 from tracediff import bounds
+from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
+from tracediff.analysis import Analysis
 from tracediff.arrays import Int64, union
 from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of
 from tracediff.charts.marks import data_array, hovers, name_rows, panels, step_dots
-from tracediff.charts.theme import empty, finish, palette
-from tracediff.formatting import ARROW, change, count, plural, time, time_unit
+from tracediff.charts.theme import Palette, empty, finish, palette
+from tracediff.diff.comparison import Comparison
+from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
 from tracediff.profile.events.step_states import state_label
+from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import ANNOTATION, KINDS
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from tracediff.aggregate.averages import TypicalStep
-    from tracediff.analysis import Analysis
-    from tracediff.charts.theme import Palette
-    from tracediff.diff.comparison import Comparison
-    from tracediff.formatting import Unit
-    from tracediff.profile.model.profile import Timeline
-
 
 ROW = 17
 """Pixels of a stream or a level of a thread."""
@@ -188,8 +181,6 @@ class StepSpans(Struct, frozen=True):
 
 def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str = "light") -> go.Figure:
     """The spans of control and test, each a lane; None for a side whose events are not at hand."""
-    import plotly.graph_objects as go
-
     if not any(side is not None and len(side.start) for side in sides):
         return empty(theme, "It did not run in the steps that are shown.")
     colours = palette(theme)
@@ -235,8 +226,6 @@ def name_steps(
     """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control
     and test, a dot per step.
     """
-    import plotly.graph_objects as go
-
     if not any(step.count for side in steps for step in side):
         return empty(theme, "It did not run in any used step.")
     colours = palette(theme)

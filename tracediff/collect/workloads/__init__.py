@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tracediff.collect.record import check_torch
-from tracediff.errors import TracediffError, did_you_mean
+from tracediff.errors import check_choice
 
 if TYPE_CHECKING:  # the harness imports torch
     from tracediff.collect.workloads.harness import Workload
@@ -45,9 +45,7 @@ def workload(name: str) -> Workload:
     Raises:
         TracediffError: there is none; or torch, which all of them need, is not installed.
     """
-    if name not in NAMES:
-        listing = f"workloads: {', '.join(NAMES)}"
-        raise TracediffError(f"--workload {name}", "unknown workload", did_you_mean(name, NAMES, listing))
+    check_choice(name, NAMES, f"--workload {name}", "unknown workload", f"workloads: {', '.join(NAMES)}")
     check_torch("tracediff collect")
     selected: Workload = getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))
     return selected

@@ -15,7 +15,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.ingest.model.names import process_labels
 from tracediff.ingest.model.trace import Arguments, Trace
-from tracediff.runtimes import PLACES, READ_CATEGORIES, UNREAD_CATEGORIES, device_of_process
+from tracediff.runtimes import PLACES, READ_CATEGORIES, device_of_process
 
 CODE = "unread-device"
 
@@ -42,9 +42,7 @@ def note_unread(notes: Notes, trace: Trace) -> None:
         members = np.flatnonzero(trace.category == code)
         if category == cat.OVERHEAD:
             note_overhead(notes, trace.dur[members])
-        if category.startswith(UNREAD_CATEGORIES):
-            _add(notes, category, len(members))
-        elif "X" in trace.phases and not category.startswith(READ_CATEGORIES):
+        if "X" in trace.phases and not category.startswith(READ_CATEGORIES):
             rows = members[trace.phase[members] == trace.phases.index("X")]
             processes = processes or (list(map(device_of_process, process_labels(trace))) if len(rows) else [])
             for pid, count in _on_devices(rows, trace.pid, processes, trace.arguments.get(code)):
