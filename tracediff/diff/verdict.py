@@ -14,6 +14,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
+from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, number, percent
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
@@ -37,6 +38,13 @@ class Judging(Struct, frozen=True):
     assume_run_cv: float | None = None
     equivalence_band: float = thresholds.EQUIVALENCE_BAND
     noise_floor: float = thresholds.NOISE_FLOOR
+
+    def __post_init__(self) -> None:
+        """Raises a TracediffError where a part is negative or no number."""
+        for name in ("assume_run_cv", "equivalence_band", "noise_floor"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise TracediffError(f"{name}={value}", "not a part of 0 or more", "give 0.02 for 2 %")
 
 
 class Verdict(Struct, frozen=True, kw_only=True):

@@ -72,9 +72,9 @@ def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
     took = f"in {side} ({time(single.longest.ns / 1000)})"
     if single.longest.following:
         before = f"mostly {time(single.longest.ns / 1000)} before {call_role(single.longest.following)}"
-        return Reason("single", f"{before}; in {side}, one of {counted(single.events)}")
+        return Reason("dominant", f"{before}; in {side}, one of {counted(single.events)}")
     if single.events > 1:
-        return Reason("single", f"mostly one of {counted(single.events)} {took}")
+        return Reason("dominant", f"mostly one of {counted(single.events)} {took}")
     others = f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
     return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
 

@@ -170,8 +170,10 @@ def _is_other_work(cause: Cause) -> bool:
 
 
 def _happened(cause: Cause) -> str:
-    reason = next((reason.text.split("; ")[0] for reason in cause.reasons if reason.code in DECISIVE), "")
-    return ", ".join(filter(None, ("" if cause.what == UNKNOWN else cause.what, reason)))
+    what = "" if cause.what == UNKNOWN else cause.what
+    codes = DECISIVE if what else (*DECISIVE, "count")  # else nothing says what happened
+    reason = next((reason.text.split("; ")[0] for reason in cause.reasons if reason.code in codes), "")
+    return ", ".join(filter(None, (what, reason)))
 
 
 def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
