@@ -158,6 +158,7 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
     comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
     assert answer_of(comparison).because.startswith("Because of gemm: sgemm (+600 µs)")
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
-        "rank 1 of late keeps the others waiting: its own work takes 910.0 µs per step, the median rank's 310.0 µs"
+        "rank 1 of late keeps the others waiting: its steps have 910.0 µs outside communication, "
+        "those of rank 0 310.0 µs"
     ]
-    assert "ranks 0–1 (step: the slowest, rank 1; work: the mean)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step time: of rank 1, the slowest; work: mean of ranks)" in answer_of(comparison).setting

@@ -245,5 +245,5 @@ def test_the_three_questions_take_a_line_each(diff):
 @pytest.mark.parametrize("argument", ["assume_run_cv", "equivalence_band", "noise_floor"])
 @pytest.mark.parametrize("value", [-0.02, float("nan")])
 def test_parts_are_not_negative(samples, argument, value):
-    with pytest.raises(tracediff.TracediffError, match="not a part of 0 or more"):
+    with pytest.raises(tracediff.TracediffError, match="is negative, or no number"):
         tracediff.compare(samples[0], samples[1], **{argument: value})

@@ -52,7 +52,7 @@ def test_more_work_is_another_workload_and_no_side_is_called_slower(tmp_path):
     comparison = compared(tmp_path, busy_step(*[PRODUCT] * 9), busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128))
     assert codes(comparison) == ["workload"]
     assert comparison.verdict.sentence.startswith("The work differs: test does 2 × the FLOPs")
-    assert "test takes 1.99 times as long per step, on different work" in comparison.verdict.sentence
+    assert "test takes 99 % longer per step, on different work" in comparison.verdict.sentence
     assert "slower" not in comparison.verdict.sentence
     fewer = compared(tmp_path, busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128), busy_step(*[PRODUCT] * 9))
     assert "test takes 50 % less time per step, on different work" in fewer.verdict.sentence
@@ -76,7 +76,7 @@ def test_work_of_the_host_that_the_gpu_hides_is_a_fact(tmp_path, us, is_fact):
     """More of it, hardly more, and so much that the GPU waits for it; the host ends before the GPU."""
     sides = [[step(1, 0, 9 * host_us), *busy_step(*[PRODUCT] * 9, host_us=host_us)[1:]] for host_us in (2, us)]
     texts = [fact.text for fact in compared(tmp_path, *sides).explanation.facts if fact.code == "hidden-host"]
-    assert texts == [f"the host takes 18.0 → {9 * us:.1f} µs, and the difference is off the critical path"] * is_fact
+    assert texts == [f"host time 18.0 → {9 * us:.1f} µs: the difference is off the critical path"] * is_fact
 
 
 @pytest.mark.parametrize("work", [(PRODUCT, ACTIVATION), (PRODUCT, ("aten::bmm", "bgemm_64", 50), ACTIVATION)])

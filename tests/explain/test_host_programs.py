@@ -131,7 +131,9 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
         return [op("aten::mm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
 
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
-    assert larger["work-differs"].startswith("the work differs: after does 4 × the FLOPs in what differs (known for ")
+    assert larger["work-differs"].startswith(
+        "the work differs: after does 4 × the FLOPs in what has other sizes (sizes known for "
+    )
     assert larger["work-differs"].endswith(" of the operator time), such as aten::mm [64,128] → [64,512]")
 
 
@@ -146,7 +148,7 @@ def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
 
     comparison = compared(tmp_path, products([6400, 128], [80_000, 5_000]), products([9600, 1024], [120_000, 40_000]))
     text = facts(comparison)["work-differs"]
-    assert text.startswith("the work differs: after does about 8 × the FLOPs in what differs (known for ")
+    assert text.startswith("the work differs: after does about 8 × the FLOPs in what has other sizes (sizes known for ")
     assert text.endswith(", such as aten::bmm [2,64,128] → [2,64,1024]")
 
 
@@ -162,10 +164,12 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
             about = {"rank": number, "world_size": 2}
             write(tmp_path / name / f"rank{number}.json", document(rank(batch), distributedInfo=about))
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
-    assert facts(comparison)["work-differs"].startswith("the work differs: after does 2 × the FLOPs in what differs")
+    assert facts(comparison)["work-differs"].startswith(
+        "the work differs: after does 2 × the FLOPs in what has other sizes"
+    )
     assert explanation_table(comparison.explanation).heads[0] == "Why (slowest rank)"
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
-    assert "ranks 0–1 (step: the slowest, rank 1; work: the mean)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step time: of rank 1, the slowest; work: mean of ranks)" in answer_of(comparison).setting
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -218,7 +222,7 @@ def test_that_both_sides_call_the_same_is_a_fact_to_the_last_call_and_shape(tmp_
         return facts(compared(tmp_path / name, before, after))
 
     relu = op("aten::relu", 20_000, 50, **SQUARE)
-    text = "both sides call the same operators as often, with the same shapes"
+    text = "the same program: all 213 operator calls agree, with the same shapes"
     assert facts_of("slower", [relu], [op("aten::relu", 20_000, 500, **SQUARE)])["same-calls"] == text
     others = {
         "one more": [relu, op("aten::relu", 20_100, 50, **SQUARE)],
@@ -272,7 +276,7 @@ def test_more_flops_are_never_as_much_work(tmp_path):
     assert text.startswith(
         "other operators: 71 % of the outermost calls (212 → 298) are the same; after does 1.5 × the known FLOPs; "
     )
-    assert text.endswith("only in after: aten::relu; other counts: aten::mm 12 → 18")
+    assert text.endswith("only in after: aten::relu; different counts: aten::mm 12 → 18")
 
 
 def test_a_difference_that_is_not_significant_is_what_was_measured(tmp_path):

@@ -285,7 +285,7 @@ def test_of_too_many_events_python_functions_are_left_out_first(tmp_path, monkey
     assert doc["otherData"]["test"]["python_functions_left_out"] == 5
     assert "model.py" not in str(doc["traceEvents"])
     monkeypatch.setattr(bounds, "PERFETTO_EVENTS", 4)
-    with pytest.raises(TracediffError, match=r"has 5 events.*--step"):
+    with pytest.raises(TracediffError, match=r"has 5 events.*with step"):
         diff.to_perfetto()
 
 

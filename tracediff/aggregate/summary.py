@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
 
 class LateRank(NamedTuple):
-    """A rank, what it does itself in a step, and what the median rank does; in µs."""
+    """A rank, and what it does itself in a step; what others are called, and what they do; in µs."""
 
     rank: int
     own_us: float
+    usual: str
     usual_us: float
 
 
@@ -98,7 +99,9 @@ class Side(Struct, frozen=True, kw_only=True):
         if len(periods) < 2 or min(periods.values()) < (1 - thresholds.RANKS_ALIKE) * max(periods.values()):
             return None
         own = {rank: own_time(states) for rank, states in self.rank_states.items()}
-        late = LateRank(max(own, key=lambda rank: own[rank]), max(own.values()), median_low(own.values()))
+        rank = max(own, key=lambda rank: own[rank])
+        usual = "the median rank" if len(own) > 2 else f"rank {min(own, key=lambda rank: own[rank])}"
+        late = LateRank(rank, own[rank], usual, median_low(own.values()))
         return late if late.own_us - late.usual_us >= thresholds.STRAGGLING * max(periods.values()) else None
 
     @property

@@ -86,7 +86,7 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
 
 def git_commit(target: str) -> str | None:
     """The git commit of the user's code, with ``+changes`` if files are modified; None outside a checkout."""
-    path = file_of(target)
-    repository = Repository(path.resolve().parent if path else Path.cwd())
+    path = Path(target.rpartition(":")[0] or target)
+    repository = Repository(path.resolve().parent if path.suffix == ".py" else Path.cwd())
     head = repository.commit("HEAD")
     return head.name + (CHANGES if repository.is_changed else "") if head else None

@@ -44,7 +44,7 @@ class Judging(Struct, frozen=True):
         for name in ("assume_run_cv", "equivalence_band", "noise_floor"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
-                raise TracediffError(f"{name}={value}", "not a part of 0 or more", "give 0.02 for 2 %")
+                raise TracediffError(f"{name}={value}", "is negative, or no number", "give a part of the whole")
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -267,13 +267,15 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
 def of_other_work(
     verdict: Verdict, other_work: str, label: str, ratio: float, basis: str, times_are_for: str
 ) -> Verdict:
-    """``verdict`` on sides whose work differs: ``label`` takes ``ratio`` times as long or so much less time, neither
+    """``verdict`` on sides whose work differs: ``label`` takes so much longer or less time, neither
     faster nor slower, for what ``times_are_for`` says.
     """
     if abs(ratio - 1) < thresholds.NO_DIFFERENCE:
         takes = is_different(0.0, basis)
-    elif ratio > 1 or percent(1 - ratio) == percent(1):
+    elif ratio > 2 or percent(1 - ratio) == percent(1):
         takes = f"takes {number(ratio)} times as long {basis}"
+    elif ratio > 1:
+        takes = f"takes {percent(ratio - 1)} longer {basis}"
     else:
         takes = f"takes {percent(1 - ratio)} less time {basis}"
     difference = stated(verdict.result, label, f"{takes}, {times_are_for}")

@@ -163,8 +163,8 @@ def _late_rank(sides: tuple[Side, Side]) -> list[Fact]:
     return [
         Fact(
             LATE_RANK,
-            f"rank {late.rank} of {label} keeps the others waiting: its own work takes {time(late.own_us)} per step, "
-            f"the median rank's {time(late.usual_us)}",
+            f"rank {late.rank} of {label} keeps the others waiting: its steps have {time(late.own_us)} outside "
+            f"communication, those of {late.usual} {time(late.usual_us)}",
         )
         for label, late in late_ranks
     ]
@@ -180,7 +180,7 @@ def _hidden_host(leaves: Leaves) -> list[Fact]:
     if changed < least * leaves.path.sum(axis=1).max() or waited >= least * changed:
         return []
     control, test = time(before / 1000), time(after / 1000)
-    text = f"the host takes {change(before / 1000, after / 1000)}, and the difference is off the critical path"
+    text = f"host time {change(before / 1000, after / 1000)}: the difference is off the critical path"
     return [Fact(HIDDEN_HOST, text, control, test)]
 
 
@@ -265,8 +265,10 @@ def _amounts(
         alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
-        extent = f"known for {percent(part)} of the {WORDS[label]}"
-        text = f"the work differs: {test} does {how_much(exp(median), unit)} in what differs ({extent}){example}"
+        extent = f"sizes known for {percent(part)} of the {WORDS[label]}"
+        text = (
+            f"the work differs: {test} does {how_much(exp(median), unit)} in what has other sizes ({extent}){example}"
+        )
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -307,8 +309,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         both, every = map(count, agreeing(outer))
         number = f"all {every}" if both == every else f"{both} of {every}"
         every_call = [sum(operator_calls(tree)) for tree in trees]
+        nearly = "" if both == every else "nearly "
         inside = f", of {counts(*every_call)} in all," if both == every and every_call[0] != every_call[1] else ""
-        same = [Fact(SAME_PROGRAM, f"the same program: {number} outermost operator calls{inside} agree")]
+        same = [Fact(SAME_PROGRAM, f"{nearly}the same program: {number} outermost operator calls{inside} agree")]
         if any(stand_ins):  # what these do is unknown
             same = []
         elif not one_sided:
@@ -347,7 +350,7 @@ def _other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
     both = {name: (outer[0][name], outer[1][name]) for name in names}
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
     most = sorted(cost, key=lambda name: (-cost[name], name))[: bounds.EXAMPLES]
-    return f"other counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
+    return f"different counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
 
 
 def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -380,7 +383,8 @@ def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
     if sides[0] != sides[1]:
         return []
     shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""
-    return [Fact(SAME_CALLS, f"both sides call the same operators as often{shapes}")]
+    number = count(sides[0].total() / (trees[0].denominator * trees[1].denominator))
+    return [Fact(SAME_CALLS, f"the same program: all {number} operator calls agree{shapes}")]
 
 
 def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
@@ -403,7 +407,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if _does_as_much(leaves):
         part = percent(float(_measured(leaves, WORDS)[0].sum()))
-        return [Fact(AS_MUCH, f"as much work on both sides, as far as it is known ({part} of the time)")]
+        return [Fact(AS_MUCH, f"as much work of what both sides do (known for {part} of the time)")]
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
@@ -595,6 +599,6 @@ def _first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     call_names = " and ".join(sorted(names))
     allocating = [side.label for side, number in zip(sides, calls, strict=True) if number]
     who = f"{allocating[0]} still allocates" if len(allocating) == 1 else "both sides still allocate"
-    how_often = f"{call_names} {counts(*calls)} ×"
+    how_often = f"{counts(*calls)} calls of {call_names}"
     text = f"not steady state: {who} memory from the driver ({how_often}), as in first calls"
     return [Fact(FIRST_CALLS, text, plural(calls[0], "call"), plural(calls[1], "call"))]

@@ -69,19 +69,18 @@ def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
     """That most of its leaf is one event of ``side``, and what it is an exception of; ``on_both``: whether the other
     side has one, too.
     """
-    took = f"in {side} ({time(single.longest.ns / 1000)})"
     if single.longest.following:
-        before = f"mostly {time(single.longest.ns / 1000)} before {call_role(single.longest.following)}"
-        return Reason("dominant", f"{before}; in {side}, one of {counted(single.events)}")
+        before = f"one stretch of {time(single.longest.ns / 1000)} before {call_role(single.longest.following)}"
+        return Reason("dominant", f"{before}; in {side}, of {counted(single.events)}")
     if single.events > 1:
-        return Reason("dominant", f"mostly one of {counted(single.events)} {took}")
+        return Reason("dominant", f"one of {counted(single.events)} in {side} takes {time(single.longest.ns / 1000)}")
     others = f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
     return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
 
 
 def of_gap(longest: Longest) -> Reason:
     """Where the longest stretch between operators is."""
-    return Reason("gap", f"up to {time(longest.ns / 1000)} before {call_role(longest.following)}")
+    return Reason("gap", f"in one step {time(longest.ns / 1000)} before {call_role(longest.following)}")
 
 
 def largest_parts(node: Node) -> Reason | None:

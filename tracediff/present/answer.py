@@ -171,8 +171,9 @@ def _is_other_work(cause: Cause) -> bool:
 
 def _happened(cause: Cause) -> str:
     what = "" if cause.what == UNKNOWN else cause.what
-    codes = DECISIVE if what else (*DECISIVE, "count")  # else nothing says what happened
-    reason = next((reason.text.split("; ")[0] for reason in cause.reasons if reason.code in codes), "")
+    reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
+    number = "" if what else reasons.get("count", "")  # where nothing else says what happened
+    reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
     return ", ".join(filter(None, (what, reason)))
 
 

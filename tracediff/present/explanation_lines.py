@@ -112,7 +112,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     period = explanation.period
     heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
     differs = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
-    note = f"effect: what the {period} waits for of the change; the rest overlaps other work" if differs else ""
+    note = f"effect: the part of the change that the {period} waits for; the rest overlaps" if differs else ""
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total, note=note)
 
 

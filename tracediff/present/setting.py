@@ -45,7 +45,9 @@ def _common_start(names: Pair[str]) -> int:
 
 
 def spread(comparison: Comparison) -> str:
-    """``steps 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps; empty where no side has several."""
+    """``steps apart: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they overlap;
+    empty where no side has several.
+    """
     spans = spans_us(comparison)
     if spans is None or all(least == most for least, most in spans):
         return ""
@@ -55,7 +57,9 @@ def spread(comparison: Comparison) -> str:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
-    return f"steps {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    (low, high), (least, most) = spans
+    how = "apart" if high < least or most < low else "overlap"
+    return f"steps {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
 def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
@@ -103,13 +107,13 @@ def not_recorded(side: Side) -> str:
 
 
 def ranks_of(*sides: Side) -> str:
-    """``ranks 0–7 (step: the slowest, rank 0 → rank 3; work: the mean)`` of sides with the same ranks."""
+    """``ranks 0–7 (step time: of rank 0 → rank 3, the slowest; work: mean of ranks)`` of sides with the same ranks."""
     listed = ranges(sides[0].ranks)
     if len(sides[0].ranks) == 1:
         return f"rank {listed}"
-    slowest = ["varies" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
-    which = "" if {*slowest} == {"varies"} else f", {_same(slowest[0], slowest[-1])}"
-    return f"ranks {listed} (step: the slowest{which}; work: the mean)"
+    slowest = ["any rank" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
+    which = "the slowest" if {*slowest} == {"any rank"} else f"{_same(slowest[0], slowest[-1])}, the slowest"
+    return f"ranks {listed} (step time: of {which}; work: mean of ranks)"
 
 
 def steps_used(side: Side) -> str:
