@@ -264,6 +264,15 @@ def test_a_narrow_window_shows_names_and_changes_whole(visit, resnet):
     assert page.evaluate(titles)
 
 
+@needs_traces
+@pytest.mark.parametrize("width", [1280, 700])
+def test_heads_of_tables_fit_their_columns(visit, resnet, width):
+    heads = visit(resnet, width).page.eval_on_selector_all(
+        ".sums.why thead th", "heads => heads.filter(h => h.scrollWidth > h.clientWidth).map(h => h.textContent)"
+    )
+    assert heads == []
+
+
 def test_words_are_whole_beside_long_file_names(visit, tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     many = tuple(f"worker{k}_step_12.1694128201545.pt.trace.json.gz" for k in range(8))
