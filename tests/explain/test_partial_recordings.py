@@ -150,5 +150,5 @@ def test_the_longest_stretch_between_operators_is_placed(tmp_path):
 
     cause = compared(tmp_path, paused(100), paused(30_000), length=15_000).explanation.causes[0]
     assert (cause.label, cause.reasons[0].text) == (
-        "host code between operators", "in one step 30.8 ms before aten::randint"
+        "host code between operators", "in one step of after 30.8 ms before aten::randint"
     )  # fmt: skip

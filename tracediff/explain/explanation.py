@@ -324,7 +324,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         reasons.append(of_single(single, compared.sides[single.side].label, on_both=on_both))
-    elif part := _longest_gap(node, leaves) or largest_parts(node):
+    elif part := _longest_gap(node, leaves, compared.sides) or largest_parts(node):
         reasons.append(part)
     return Cause(
         label=rests.named(label, line, groups),
@@ -342,12 +342,16 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
 
 
-def _longest_gap(node: Node, leaves: Leaves) -> Reason | None:
-    """Where the longest stretch between operators is, if it is most of ``node`` in a step of the side that has more."""
+def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side]) -> Reason | None:
+    """Where the longest stretch between operators is, if both sides have any and it is most of ``node`` in a step of
+    the side that has more.
+    """
     side, mine = int(node.total[1] > node.total[0]), set(node.leaves)
     gaps = [gap for (_, leaf), gap in leaves.longest[side].items() if leaf in mine and gap.following]
     longest = max(gaps, key=lambda gap: gap.ns, default=None)
-    return of_gap(longest) if longest and longest.ns >= thresholds.MOSTLY * node.total[side] else None
+    if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
+        return None
+    return of_gap(longest, sides[side].label)
 
 
 def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:

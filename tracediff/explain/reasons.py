@@ -78,9 +78,9 @@ def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
     return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
 
 
-def of_gap(longest: Longest) -> Reason:
+def of_gap(longest: Longest, side: str) -> Reason:
     """Where the longest stretch between operators is."""
-    return Reason("gap", f"in one step {time(longest.ns / 1000)} before {call_role(longest.following)}")
+    return Reason("gap", f"in one step of {side} {time(longest.ns / 1000)} before {call_role(longest.following)}")
 
 
 def largest_parts(node: Node) -> Reason | None:
