@@ -8,6 +8,7 @@ from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
+from tracediff.present.next_command import next_command
 from tracediff.profile.model.selection import Selection
 
 
@@ -162,3 +163,4 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
         "those of rank 0 310.0 µs"
     ]
     assert "ranks 0–1 (step time: of rank 1, the slowest; work: mean of ranks)" in answer_of(comparison).setting
+    assert next_command(comparison, "tracediff compare a b") == "tracediff explain a b --rank 1 'gemm kernels'"

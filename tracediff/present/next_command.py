@@ -50,7 +50,6 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
         return MORE_RUNS
-    explain = command.replace(" compare ", " explain ", 1)
     first = next(iter(visible_causes(explanation)), None)
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
@@ -58,6 +57,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     several = explanation.ranks > 1 and any(group.family == COMMUNICATION for group in comparison.work.groups)
     if several and first is not None and waits_for_ranks(first.chain):
         return f"{command} {LATE_RANKS}"
+    if late := comparison.test.late_rank or comparison.control.late_rank:
+        command = f"{command} --rank {late.rank}"
+    explain = command.replace(" compare ", " explain ", 1)
     if first is not None and (first.chain[0] == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))
