@@ -3,6 +3,7 @@
 import pytest
 from build_trace import BACKWARD, annotation, document, op, python, step, write
 
+import tracediff
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
@@ -152,3 +153,30 @@ def test_the_longest_stretch_between_operators_is_placed(tmp_path):
     assert (cause.label, cause.reasons[0].text) == (
         "host code between operators", "in one step of after 30.8 ms before aten::randint"
     )  # fmt: skip
+
+
+def test_gaps_between_steps_of_one_thread_overlap_nothing(tmp_path):
+    """The host is in the path what it is in all: the gap before a step, not also the one after it."""
+    events, start = [], 0
+    for number, gap in enumerate((0, 400, 4_000, 50, 2_500)):
+        start += gap
+        events += [step(number, start, 1_000), op("aten::mm", start + 10, 900, **SQUARE)]
+        start += 1_000
+    path = str(write(tmp_path / "trace.json", document(events)))
+    control, test = (tracediff.load(path, steps=number) for number in (1, 2))
+    explanation = tracediff.compare(control, test).comparison.explanation
+    assert explanation.change_us == 3_600
+    assert set(explanation.exposure_us.values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"), [(0, "is missing on the test side"), (4, "is partly missing on the test side")]
+)
+def test_what_the_test_side_still_does_is_only_partly_missing(tmp_path, kept, words):
+    inputs = {"Input Dims": [[8, 8], [8, 8]], "Input type": ["float", "float"]}
+    views = [op("aten::view", 12_000 + 10 * i, 1) for i in range(200)]
+    rest = [op("aten::bmm", 20_000 + 500 * i, 400, **inputs) for i in range(kept)]
+    gone = [op("aten::bmm", 24_000 + 900 * i, 800, **SQUARE) for i in range(6)]
+    comparison = compared(tmp_path, [*PRODUCTS, *views, *rest, *gone], [*PRODUCTS, *views, *rest])
+    (reason,) = (reason for reason in comparison.comparability.reasons if reason.code == "missing-work")
+    assert reason.short == f"aten::bmm {words}"
