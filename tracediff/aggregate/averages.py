@@ -9,7 +9,7 @@ where it is shown.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import lcm
 
 import numpy as np
@@ -121,6 +121,11 @@ class SetTable(Struct, frozen=True):
             row[k] += weight * value
 
 
+def keep_pace(periods: Collection[float]) -> bool:
+    """Whether ranks with these mean periods take as long, as those do that wait for one another."""
+    return min(periods) >= (1 - thresholds.RANKS_ALIKE) * max(periods)
+
+
 def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[UsedStep]:
     """The used steps of ``run`` in order of number; of several ranks each step's slowest. Ranks that take as long as it
     over all steps keep pace with it, since they wait for one another: of these ``rank``, else the one that waits least,
@@ -138,14 +143,10 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
         for step in steps:
             by_number[step.number].append(step)
 
-    def keeps_pace(step: UsedStep, slowest: UsedStep) -> bool:
-        both = means[step.rank], means[slowest.rank]
-        return step is slowest or min(both) >= (1 - thresholds.RANKS_ALIKE) * max(both)
-
     latest = []
     for _, steps in sorted(by_number.items()):
-        slowest = max(steps, key=lambda step: step.period_ns)
-        together = [step for step in steps if keeps_pace(step, slowest)]
+        slowest = means[max(steps, key=lambda step: step.period_ns).rank]
+        together = [step for step in steps if keep_pace((means[step.rank], slowest))]
         latest.append(max(together, key=lambda step: (step.rank == rank, own_time(step.states))))
     return latest
 

@@ -85,6 +85,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
     other_work: str = ""
 
     @property
+    def ratio_of_medians(self) -> float | None:
+        """test / control by the medians, by the means where these are unknown; None where both are."""
+        return self.median_test_us / self.median_control_us if self.median_control_us else self.ratio
+
+    @property
     def sentence(self) -> str:
         """The result in words: how the step differs, for which other work, and whether that is significant."""
         return self.reason_of_other_work + "; ".join(part for part in (self.difference, self.conclusion) if part)

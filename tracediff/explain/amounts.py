@@ -164,7 +164,9 @@ def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Rat
             return _ratio([sum((work or 0) * n for work, n in side) for side in sides], "FLOPs")
     if {c.label for c, _ in calls[0]} != {c.label for c, _ in calls[1]}:
         return None  # of other operators more elements are not more work
-    sizes = [[(0 if is_sparse(c) else processed(c.label, c.shapes), n) for c, n in side] for side in calls]
+    sizes = [
+        [(0 if is_sparse(c.shapes, c.strides) else processed(c.label, c.shapes), n) for c, n in side] for side in calls
+    ]
     if not all(size for side in sizes for size, _ in side):
         return None
     return _ratio([sum(size * n for size, n in side) for side in sizes], "elements")
@@ -268,9 +270,10 @@ def elements(shapes: str | None) -> int:
     return sum(prod(t.dims) for t in read_inputs(shapes, None).tensors if t is not None and t.dims) if shapes else 0
 
 
-def is_sparse(call: Call) -> bool:
+@lru_cache(maxsize=1 << 16)
+def is_sparse(shapes: str | None, strides_of_inputs: str | None) -> bool:
     """Whether an input has a shape but no strides: how much of a sparse tensor there is, is not recorded."""
-    both = zip(json.loads(call.shapes or "[]"), json.loads(call.strides or "[]"), strict=False)
+    both = zip(json.loads(shapes or "[]"), json.loads(strides_of_inputs or "[]"), strict=False)
     return any(shape and strides == [] for shape, strides in both)
 
 

@@ -216,11 +216,11 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         verdict = of_no_steady_state(verdict)
     others = [fact for fact in explanation.facts if fact.times_are_for]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
-    if other is None or verdict.ratio is None:
+    by_median = verdict.ratio_of_medians
+    if other is None or verdict.ratio is None or by_median is None:
         return verdict
     whole_files = comparison.control.whole_file and comparison.test.whole_file
     ratio, basis = verdict.ratio, WHOLE_FILE if whole_files else STEP
-    by_median = verdict.median_test_us / verdict.median_control_us if verdict.median_control_us else ratio
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, "without the profiler"
     elif contradicting(ratio - 1, by_median - 1):

@@ -306,16 +306,10 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return _unknown(leaves)
     one_sided = _one_sided(trees, sides)
     if common(outer) >= thresholds.SAME_PROGRAM:
-        both, every = map(count, agreeing(outer))
-        number = f"all {every}" if both == every else f"{both} of {every}"
-        every_call = [sum(operator_calls(tree)) for tree in trees]
-        nearly = "" if both == every else "nearly "
-        inside = f", of {counts(*every_call)} in all," if both == every and every_call[0] != every_call[1] else ""
-        same = [Fact(SAME_PROGRAM, f"{nearly}the same program: {number} outermost operator calls{inside} agree")]
         if any(stand_ins):  # what these do is unknown
             same = []
-        elif not one_sided:
-            same = _same_calls(trees) or same
+        else:
+            same = ([] if one_sided else _same_calls(trees)) or [_same_program(outer, trees)]
         return [*same, *([Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else [])]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
@@ -334,6 +328,16 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return [Fact(REWRITTEN, f"other operators: {share}; {as_much}{examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
     return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
+
+
+def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> Fact:
+    """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
+    both, every = map(count, agreeing(outer))
+    if both != every:
+        return Fact(SAME_PROGRAM, f"nearly the same program: {both} of {every} outermost operator calls agree")
+    calls = [sum(operator_calls(tree)) for tree in trees]
+    inside = f", of {counts(*calls)} in all," if calls[0] != calls[1] else ""
+    return Fact(SAME_PROGRAM, f"the same program: all {every} outermost operator calls{inside} agree")
 
 
 def _other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:

@@ -125,10 +125,8 @@ def _has_changed(comparison: Comparison) -> bool:
 
 def _is_of_mean(verdict: Verdict) -> bool:
     """Whether the mean, of which the causes are, changed in the other direction than the median."""
-    if not verdict.control_us or not verdict.median_control_us:
-        return False
-    by_mean, by_median = verdict.test_us / verdict.control_us, verdict.median_test_us / verdict.median_control_us
-    return opposed(by_mean - 1, by_median - 1)
+    by_mean, by_median = verdict.ratio, verdict.ratio_of_medians
+    return by_mean is not None and by_median is not None and opposed(by_mean - 1, by_median - 1)
 
 
 class _Part(Struct, frozen=True):
