@@ -394,3 +394,14 @@ def test_work_that_changes_alike_is_a_change_of_the_machine(tmp_path, factors, d
             f"the same work takes {1 / factor:.3g} × the time, all of it alike: the machine"
             in facts(comparison)["uniform"]
         )
+
+
+def test_a_batch_in_parts_is_as_many_flops_in_more_calls(tmp_path):
+    updates = [op("aten::lerp_", 60_000 + 10 * i, 8) for i in range(200)]
+    for name, parts in (("before", 1), ("after", 4)):
+        shapes = {"Input Dims": [[64 // parts, 64], [64, 64]], "Input type": ["float", "float"]}
+        products = [op("aten::mm", 10 + 1000 * i, 900, **shapes) for i in range(12 * parts)]
+        losses = [op("aten::nll_loss", 59_000 + 10 * i, 8) for i in range(30 * parts)]
+        write(tmp_path / name / "trace.json", document([step(1, 0, 62_010), *products, *losses, *updates]))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
+    assert "both do as many FLOPs, in 4 × as many calls; " in facts(comparison)["rewritten"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import exp, log, nan, prod
@@ -228,18 +229,33 @@ def flop_ratio(trees: Trees) -> float | None:
     return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * thresholds.MOSTLY else None
 
 
+def flop_calls(tree: CallTree) -> dict[str, float]:
+    """Operator → calls per step of those whose FLOPs are known."""
+    calls: dict[str, float] = defaultdict(float)
+    flops, around = _known_flops(tree)
+    for node in flops.keys() - around:
+        calls[tree.calls[node].label] += tree.calls[node].count / tree.denominator
+    return dict(calls)
+
+
 def _flops(tree: CallTree) -> tuple[float, float]:
-    """(FLOPs per step, part of the time of all work that is theirs). The innermost operators do the work: those around
-    them may have the shapes of one example of a batch.
-    """
-    flops = [flop(call.label, call.shapes, call.types) if call.kind == "op" else None for call in tree.calls]
-    is_theirs = list(map(bool, flops))
+    """(FLOPs per step, part of the time of all work that is theirs)."""
+    flops, around = _known_flops(tree)
+    is_theirs = [node in flops for node in range(len(tree.calls))]
     for node, call in enumerate(tree.calls):  # parents before children
         is_theirs[node] |= call.parent >= 0 and is_theirs[call.parent]
-    around = _around(tree, (node for node, count in enumerate(flops) if count))
-    total = sum((flops[i] or 0) * call.count for i, call in enumerate(tree.calls) if i not in around)
+    total = sum(flops[node] * tree.calls[node].count for node in flops.keys() - around)
     theirs = sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node])
     return total / tree.denominator, theirs / max(sum(work.ns for work in tree.work), 1)
+
+
+def _known_flops(tree: CallTree) -> tuple[dict[int, int], set[int]]:
+    """(node → FLOPs of a call where they are known, the nodes around these). The innermost operators do the work: those
+    around them may have the shapes of one example of a batch.
+    """
+    operators = ((node, call) for node, call in enumerate(tree.calls) if call.kind == "op")
+    flops = {node: work for node, call in operators if (work := flop(call.label, call.shapes, call.types))}
+    return flops, _around(tree, flops)
 
 
 @lru_cache(maxsize=1 << 16)

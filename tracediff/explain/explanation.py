@@ -31,7 +31,7 @@ from tracediff.explain.lines import (
 )
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, Unit, time_unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -321,10 +321,11 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         what = ""  # the reason says more
     if waits_for_ranks(line.chain):
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
+    unit = time_unit(leaves.path.sum(axis=1) / 1000)  # that of the step
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
-        reasons.append(of_single(single, compared.sides[single.side].label, on_both=on_both))
-    elif part := _longest_gap(node, leaves, compared.sides) or largest_parts(node):
+        reasons.append(of_single(single, compared.sides[single.side].label, unit, on_both=on_both))
+    elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node):
         reasons.append(part)
     return Cause(
         label=rests.named(label, line, groups),
@@ -342,7 +343,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     )
 
 
-def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side]) -> Reason | None:
+def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:
     """Where the longest stretch between operators is, if both sides have any and it is most of ``node`` in a step of
     the side that has more.
     """
@@ -351,7 +352,7 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side]) -> Reason | None
     longest = max(gaps, key=lambda gap: gap.ns, default=None)
     if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
         return None
-    return of_gap(longest, sides[side].label)
+    return of_gap(longest, sides[side].label, unit)
 
 
 def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:

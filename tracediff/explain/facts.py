@@ -16,7 +16,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
-from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
+from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
 from tracediff.explain.reasons import PLACES, replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
@@ -324,10 +324,18 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     examples = "; ".join(filter(None, (one_sided, _other_counts(outer, trees))))
     share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = "both do as many FLOPs; " if as_many else ""
+        as_much = f"both do as many FLOPs{_in_parts(trees)}; " if as_many else ""
         return [Fact(REWRITTEN, f"other operators: {share}; {as_much}{examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
     return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
+
+
+def _in_parts(trees: tuple[CallTree, CallTree]) -> str:
+    """How many times as often the calls that do the FLOPs are made, if all of them are, as for a batch in parts."""
+    calls = [flop_calls(tree) for tree in trees]
+    factor = sum(calls[1].values()) / sum(calls[0].values())
+    is_all = abs(log(factor)) > thresholds.SAME_RATIO and common(calls, factor) >= thresholds.SAME_PROGRAM
+    return f", in {times(factor)} × as many calls" if is_all else ""
 
 
 def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> Fact:

@@ -16,7 +16,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED
 from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
-from tracediff.formatting import ARROW, counts, counts_of, percents, time
+from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
@@ -65,22 +65,27 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single, side: str, *, on_both: bool) -> Reason:
-    """That most of its leaf is one event of ``side``, and what it is an exception of; ``on_both``: whether the other
-    side has one, too.
+def of_single(single: Single, side: str, unit: Unit, *, on_both: bool) -> Reason:
+    """That most of its leaf is one event of ``side``, and what it is an exception of, in the ``unit`` of the step;
+    ``on_both``: whether the other side has one, too.
     """
+    longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
     if single.longest.following:
-        before = f"one stretch of {time(single.longest.ns / 1000)} before {call_role(single.longest.following)}"
-        return Reason("dominant", f"{before}; in {side}, of {counted(single.events)}")
+        before = f"one stretch of {longest} before {call_role(single.longest.following)}"
+        return Reason("dominant", f"{before}; in {side}, of {events}")
     if single.events > 1:
-        return Reason("dominant", f"one of {counted(single.events)} in {side} takes {time(single.longest.ns / 1000)}")
-    others = f"the {counted(single.others)} others of its name take {time(single.others_ns / 1000)} together"
+        return Reason("dominant", f"one of {events} in {side} takes {longest}")
+    others = f"the {counted(single.others)} others of its name take {_in_unit(single.others_ns, unit)} together"
     return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
 
 
-def of_gap(longest: Longest, side: str) -> Reason:
-    """Where the longest stretch between operators is."""
-    return Reason("gap", f"in one step of {side} {time(longest.ns / 1000)} before {call_role(longest.following)}")
+def of_gap(longest: Longest, side: str, unit: Unit) -> Reason:
+    """Where the longest stretch between operators is, in the ``unit`` of the step."""
+    return Reason("gap", f"in one step of {side} {_in_unit(longest.ns, unit)} before {call_role(longest.following)}")
+
+
+def _in_unit(ns: float, unit: Unit) -> str:
+    return with_digits(unit, [ns / 1000]).text(ns / 1000)
 
 
 def largest_parts(node: Node) -> Reason | None:
