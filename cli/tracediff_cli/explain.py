@@ -1,11 +1,27 @@
-"""``tracediff explain CONTROL TEST NAME``."""
+"""``tracediff explain CONTROL TEST NAME``: how that work was matched, or the longest events of that name."""
 
 from __future__ import annotations
 
-import click
+from collections.abc import Callable
+from functools import partial
+from itertools import chain, count
 
+import click
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from tracediff.errors import NotATrace, TracediffError, printable, quoted
+from tracediff.formatting import time_unit
+from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
+from tracediff.ingest.files.source import TraceFile, stored_sizes
+from tracediff.ingest.model.trace import EventRecord, longest_events
+from tracediff.ingest.read import read_traces
+from tracediff.progress import Meter, Progress
+from tracediff.report.table_terminal import print_screen
 from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option, two_sets
 from tracediff_cli.options.judging import PairOptions, pair_options
+from tracediff_cli.progress import reading_progress
 
 
 @click.command(cls=GroupedCommand)
@@ -34,12 +50,72 @@ def explain(
       tracediff explain old/ new/ cudaStreamSynchronize --events
     """
     if events:
-        from tracediff_cli.event_list import list_events
-
-        list_events((pair.control, pair.test), name, top)
+        _list_events((pair.control, pair.test), name, top)
         return 0
     from tracediff.report.explain import explain as explained
 
     comparison = pair.compared()
     click.echo(explained(comparison, name, top), nl=False)
     return 3 if comparison.was_refused else 0
+
+
+def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
+    """Print the ``limit`` longest events called ``name`` of each set.
+
+    Raises:
+        TracediffError: neither set has such an event, or a set is a snapshot.
+    """
+    console = Console()
+    files = [find_traces(path) for path in paths]
+    for file in chain.from_iterable(files):
+        if is_snapshot(file):
+            raise TracediffError(str(file), "is a snapshot, which contains no events", "give the traces instead")
+    with reading_progress() as on_progress:
+        events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
+    if not any(events_by_side):
+        raise TracediffError("NAME", f"no event is called {quoted(name)}", "find the name with --top 100 or in --json")
+    for label, events in zip(labels_for(paths), events_by_side, strict=True):
+        title = f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"
+        table = [_table(events)] if events else []
+        print_screen(console, Group(Text(printable(title), style="bold"), *table, ""))
+
+
+def _longest(
+    files: list[list[TraceFile]], name: str, limit: int, on_progress: Callable[[Progress], None]
+) -> list[list[EventRecord]]:
+    """The longest events of each set's files; files that are not traces are left out of sets of several files."""
+    meter = Meter(stored_sizes([*chain(*files)]), [0] * sum(map(len, files)), on_progress)
+    positions = count()
+    sets = []
+    for set_files in files:
+        events: list[EventRecord] = []
+        for file in set_files:
+            position = next(positions)
+            try:
+                for trace in read_traces(file, on_read=partial(meter.read, position)):
+                    events += longest_events(trace, name, limit)
+            except NotATrace:
+                if len(set_files) == 1:
+                    raise
+            meter.finish(position)
+        sets.append(sorted(events, key=lambda e: (-e.dur_ns, str(e.file), e.ts_ns))[:limit])
+    return sets
+
+
+def _table(events: list[EventRecord]) -> Table:
+    table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False)
+    table.add_column("name", ratio=3, no_wrap=True, overflow="ellipsis")
+    unit = time_unit(e.dur_ns / 1000 for e in events)
+    table.add_column(f"duration {unit.name}", justify="right", no_wrap=True)
+    table.add_column("start ms", justify="right", no_wrap=True)
+    table.add_column("stream or thread", no_wrap=True)
+    table.add_column("file", ratio=2, no_wrap=True, overflow="ellipsis")
+    for e in events:
+        table.add_row(
+            Text(printable(e.name)),
+            unit.plain(e.dur_ns / 1000),
+            f"{e.at_ns / 1e6:,.3f}",
+            Text(printable(e.place)),
+            Text(printable(e.file.name)),
+        )
+    return table

@@ -19,10 +19,9 @@ from tracediff.ingest.manifest import GraphBreak
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import as_one
 from tracediff.ingest.torch_log import PHASES, TORCH_LOG, CompiledCall, CompiledKernel, TorchLog, read_log
-from tracediff.profile.events.compiled_calls import CALL_OF_GRAPH
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.profile.model.profile import Profile
-from tracediff.profile.placement.calls import OP
+from tracediff.profile.placement.calls import CALL_OF_GRAPH, OP
 
 LOGS = "logs of torch.compile"
 Called = tuple[str, str]

@@ -231,7 +231,7 @@ def explain(compared: Compared) -> Explanation:
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,
-        period="file" if all(side.whole_file for side in compared.sides) else "step",
+        period="whole file" if all(side.whole_file for side in compared.sides) else "step",
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in compared.sides),
     )

@@ -16,14 +16,24 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
-from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed
+from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
+from tracediff.explain.programs import (
+    agreeing,
+    changed_modules,
+    common,
+    in_parts,
+    one_sided_operators,
+    operator_calls,
+    operators,
+    other_counts,
+    phases_of_operators,
+    same_inputs,
+)
 from tracediff.explain.reasons import PLACES, replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import ARROW, about, change, count, counts, multiple, percent, plural, time, times, with_more
-from tracediff.profile.analyses.leaf_keys import COMPILER
+from tracediff.formatting import ARROW, about, change, count, counts, multiple, percent, plural, time, times
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
-from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
@@ -34,7 +44,7 @@ OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-cal
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
 ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
-UNIFORM, LATE_RANK = "uniform", "late-rank"
+UNIFORM, LATE_RANK, CHANGED_MODULES = "uniform", "late-rank", "changed-modules"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -111,6 +121,7 @@ def facts_of(
         *_late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
         *by_sizes,
+        *(_changed_modules(trees) if same_vendor else ()),
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *_late_rank(sides),
@@ -304,7 +315,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
-    one_sided = _one_sided(trees, sides)
+    one_sided = one_sided_operators(trees, sides)
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
             same = []
@@ -321,21 +332,13 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     if not as_many and agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
-    examples = "; ".join(filter(None, (one_sided, _other_counts(outer, trees))))
+    examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
     share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = f"both do as many FLOPs{_in_parts(trees)}; " if as_many else ""
+        as_much = f"both do as many FLOPs{in_parts(trees)}; " if as_many else ""
         return [Fact(REWRITTEN, f"other operators: {share}; {as_much}{examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
     return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
-
-
-def _in_parts(trees: tuple[CallTree, CallTree]) -> str:
-    """How many times as often the calls that do the FLOPs are made, if all of them are, as for a batch in parts."""
-    calls = [flop_calls(tree) for tree in trees]
-    factor = sum(calls[1].values()) / sum(calls[0].values())
-    is_all = abs(log(factor)) > thresholds.SAME_RATIO and common(calls, factor) >= thresholds.SAME_PROGRAM
-    return f", in {times(factor)} × as many calls" if is_all else ""
 
 
 def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> Fact:
@@ -348,26 +351,15 @@ def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
     return Fact(SAME_PROGRAM, f"the same program: all {every} outermost operator calls{inside} agree")
 
 
-def _other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:
-    """Which of the ``outer`` operators of both sides, but autograd's nodes, are called more or less often, those that
-    take most time first.
-    """
-    count, total_ns = Counter[str](), Counter[str]()
-    for tree in trees:
-        for call in tree.calls:
-            if call.kind == "op":
-                count[call.label] += call.count
-                total_ns[call.label] += call.total
-    names = (name for name in outer[0].keys() & outer[1].keys() if not BACKWARD_OP.match(name))
-    both = {name: (outer[0][name], outer[1][name]) for name in names}
-    cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
-    most = sorted(cost, key=lambda name: (-cost[name], name))[: bounds.EXAMPLES]
-    return f"different counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
+def _changed_modules(trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """changed-modules: what alone differs of the modules, if it is a part of the model."""
+    place = changed_modules(trees)
+    return [Fact(CHANGED_MODULES, f"modules: other operators or sizes only in {place}")] if place else []
 
 
 def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
     """one-sided-phases: only one side runs a backward pass, or an optimizer, where both have operators."""
-    phases = [_phases_of_operators(tree) for tree in trees]
+    phases = [phases_of_operators(tree) for tree in trees]
     if not all(phases):
         return []
     return [
@@ -375,14 +367,6 @@ def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
         for side, mine, others in zip(sides, phases, reversed(phases), strict=True)
         if (only := (mine - others) & PLACES.keys())
     ]
-
-
-def _phases_of_operators(tree: CallTree) -> set[str]:
-    """The phases in which operators are called."""
-    phases: list[str] = []
-    for call in tree.calls:
-        phases.append(call.name if call.parent < 0 else phases[call.parent])
-    return {phase for phase, call in zip(phases, tree.calls, strict=True) if call.kind == "op" and call.count}
 
 
 def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
@@ -397,22 +381,6 @@ def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
     shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""
     number = count(sides[0].total() / (trees[0].denominator * trees[1].denominator))
     return [Fact(SAME_CALLS, f"the same program: all {number} operator calls agree{shapes}")]
-
-
-def _one_sided(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
-    """Which operators, but autograd's nodes, only one side calls, those that take most time first."""
-    self_ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for ns, tree in zip(self_ns, trees, strict=True):
-        for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
-            if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
-                ns[call.label] += call.self_ns
-    parts = []
-    for side, ns, others in zip(sides, self_ns, reversed(self_ns), strict=True):
-        first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
-        if first:
-            listed = ", ".join(first[: bounds.EXAMPLES])
-            parts.append(f"only in {side.label}: {with_more(listed, len(first[bounds.EXAMPLES :]))}")
-    return "; ".join(parts)
 
 
 def _unknown(leaves: Leaves) -> list[Fact]:
@@ -433,7 +401,7 @@ def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     """uniform: most of the work is as much on both sides, of the same inputs and devices, and takes longer or shorter
     alike, whatever operator it is of.
     """
-    if sides[0].devices != sides[1].devices or _same_inputs(trees) < thresholds.SAME_PROGRAM:
+    if sides[0].devices != sides[1].devices or same_inputs(trees) < thresholds.SAME_PROGRAM:
         return []
     is_work, as_much = _is_measured(leaves, WORDS)
     as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
@@ -454,17 +422,6 @@ def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     return [Fact(UNIFORM, f"the same work takes {times(factor)} × the time, all of it alike: {what}", ratio=factor)]
 
 
-def _same_inputs(trees: tuple[CallTree, CallTree]) -> float:
-    """The part (0–1) of both sides' self time of calls that both make with inputs of these dtypes and strides."""
-    sides = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
-    for ns, tree in zip(sides, trees, strict=True):
-        for call in tree.calls:
-            ns[call.label, call.types, call.strides] += call.self_ns
-    whole = sum(sum(side.values()) for side in sides)
-    both = sides[0].keys() & sides[1].keys()
-    return sum(side[key] for side in sides for key in both) / max(whole, 1)
-
-
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
     """unknown-sizes: operators of which a side has no shapes, nor enough of their work another amount."""
     sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
@@ -481,47 +438,6 @@ def _does_as_much(leaves: Leaves) -> bool:
     return parts.sum() >= thresholds.MOSTLY and bool(
         np.abs(weights * ratios).sum() <= thresholds.SAME_RATIO * weights.sum()
     )
-
-
-def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
-    """The part (0–1) of all calls that both sides make, where control made ``factor`` times as many."""
-    both, every = agreeing(sides, factor)
-    return both / max(every, 1e-9)
-
-
-def agreeing(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> tuple[float, float]:
-    """(calls that both sides make, those of either), where control made ``factor`` times as many."""
-    pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in sides[0].keys() | sides[1].keys()]
-    return sum(map(min, pairs)), sum(map(max, pairs))
-
-
-def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
-    """Operator → calls per step of those in no other, or of those that hold no other; without those of a DataLoader and
-    of compilation.
-    """
-    out: dict[str, float] = defaultdict(float)
-    parents = {call.parent for call in tree.calls if call.kind == "op"}
-    for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
-        inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
-        if number and not (inside if outermost else i in parents):
-            out[call.label] += number
-    return dict(out)
-
-
-def operator_calls(tree: CallTree) -> list[float]:
-    """Of each call how often an operator is called per step; 0 of what is none, or of a DataLoader or compilation."""
-    is_own = (call.kind == "op" and not is_aside for call, is_aside in zip(tree.calls, _asides(tree), strict=True))
-    return [call.count / tree.denominator if own else 0.0 for call, own in zip(tree.calls, is_own, strict=True)]
-
-
-def _asides(tree: CallTree) -> list[bool]:
-    """Of each call, whether a DataLoader makes it, or compilation."""
-    aside: list[bool] = []
-    for call in tree.calls:
-        loads = call.kind == "phase" and call.name == PHASES[OTHER]
-        compiles = call.kind == "annotation" and COMPILER in call.name
-        aside.append(loads or compiles or (call.parent >= 0 and aside[call.parent]))
-    return aside
 
 
 def _stand_ins(leaves: Leaves) -> list[set[str]]:

@@ -110,9 +110,10 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         because=CLOSED,
     )
     period = explanation.period
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", f"effect on {period}"
+    effect = "effect on step" if period == "step" else "effect"
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
     differs = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
-    note = f"effect: the part of the change that the {period} waits for; the rest overlaps" if differs else ""
+    note = f"effect: what of the change the {period} waits for; the rest overlaps" if differs else ""
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total, note=note)
 
 

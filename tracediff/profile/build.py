@@ -13,13 +13,13 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.leaves import leaf_table
-from tracediff.profile.events.compiled_calls import compiled_calls
 from tracediff.profile.events.context import Context, build_context
 from tracediff.profile.events.work import WorkKeys, host_work, kernel_work, work_keys
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import CallTable, OpTable, Origin, PackedTimeline, Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.perf_model.recorded_sizes import DTYPE, RECEIVED, SENT
+from tracediff.profile.placement.calls import compiled_calls
 from tracediff.profile.placement.captures import GRAPH_ANNOTATIONS, KERNEL_ARGUMENT, Capture
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.scopes import STACKS
@@ -72,7 +72,7 @@ def build_profile(
     keys = work_keys(context, notes, texts)
     further = build_tables(context, tables)
     on_host = host_work(context, keys, texts)
-    compiled = compiled_calls(context, texts)
+    compiled = compiled_calls(trace, context.calls, context.lanes, texts)
     ops, kernels = _op_table(context), kernel_work(context, keys)
     return_freed(len(trace))
     communication = None

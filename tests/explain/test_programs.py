@@ -1,0 +1,52 @@
+"""What the programs of two sides call: where in the model they differ."""
+
+import pytest
+from build_trace import document, op, python, step, write
+
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
+
+
+def model(widths, outside=()):
+    """A step of a model, of which each block has a linear layer of that width; ``outside`` are operators around it."""
+    events = [step(1, 0, 90_000), python("nn.Module: LM_0", 10, 80_000, 1)]
+    for i, width in enumerate(widths):
+        start = 100 + 2_000 * i
+        events += [
+            python(f"nn.Module: Block_{i}", start, 1_900, 10 * i + 2, 1),
+            python(f"nn.Module: Linear_{i}", start + 10, 1_800, 10 * i + 3, 10 * i + 2),
+            op("aten::mm", start + 20, 10 * width, **{"Input Dims": [[64, 64], [64, width]]}),
+        ]
+    return document([*events, *outside])
+
+
+def modules_of(tmp_path, *sides):
+    for name, trace in zip(("before", "after"), sides, strict=True):
+        write(tmp_path / name / "trace.json", trace)
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
+    return {fact.code: fact.text for fact in comparison.explanation.facts}.get("changed-modules")
+
+
+@pytest.mark.parametrize(
+    ("widths", "place"),
+    [
+        ([64] * 5 + [128] + [64] * 6, "LM.Block[5].Linear (of 12 Block)"),
+        ([64] * 4 + [128] * 3 + [64] * 5, "3 of 12 Block in LM"),
+        ([64] * 13, "LM.Block[12] (of 13 Block)"),
+        ([128] * 12, None),
+        ([64] * 12, None),
+    ],
+    ids=["a layer", "several layers", "a layer more", "all layers", "none"],
+)
+def test_the_modules_that_differ_are_named_unless_all_do(tmp_path, widths, place):
+    text = modules_of(tmp_path, model([64] * 12), model(widths))
+    assert text == (place and f"modules: other operators or sizes only in {place}")
+
+
+def test_modules_of_one_side_do_not_differ(tmp_path):
+    plain = document([e for e in model([128] * 12)["traceEvents"] if not e["name"].startswith("nn.Module")])
+    assert modules_of(tmp_path, model([64] * 12), plain) is None
+
+
+def test_what_is_outside_of_the_modules_is_not_their_difference(tmp_path):
+    assert modules_of(tmp_path, model([64] * 12), model([64] * 12, [op("aten::norm", 85_000, 900)])) is None

@@ -1,0 +1,170 @@
+"""What the programs of two sides call, by their call trees: which operators, how often, in which phases and modules."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
+from math import log
+
+from tracediff import bounds, thresholds
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.summary import Side
+from tracediff.explain.amounts import flop_calls
+from tracediff.formatting import counts, times, with_more
+from tracediff.profile.analyses.leaf_keys import COMPILER
+from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
+
+
+def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
+    """The part (0–1) of all calls that both sides make, where control made ``factor`` times as many."""
+    both, every = agreeing(sides, factor)
+    return both / max(every, 1e-9)
+
+
+def agreeing(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> tuple[float, float]:
+    """(calls that both sides make, those of either), where control made ``factor`` times as many."""
+    pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in sides[0].keys() | sides[1].keys()]
+    return sum(map(min, pairs)), sum(map(max, pairs))
+
+
+def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
+    """Operator → calls per step of those in no other, or of those that hold no other; without those of a DataLoader and
+    of compilation.
+    """
+    out: dict[str, float] = defaultdict(float)
+    parents = {call.parent for call in tree.calls if call.kind == "op"}
+    for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
+        inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
+        if number and not (inside if outermost else i in parents):
+            out[call.label] += number
+    return dict(out)
+
+
+def operator_calls(tree: CallTree) -> list[float]:
+    """Of each call how often an operator is called per step; 0 of what is none, or of a DataLoader or compilation."""
+    is_own = (call.kind == "op" and not is_aside for call, is_aside in zip(tree.calls, _asides(tree), strict=True))
+    return [call.count / tree.denominator if own else 0.0 for call, own in zip(tree.calls, is_own, strict=True)]
+
+
+def _asides(tree: CallTree) -> list[bool]:
+    """Of each call, whether a DataLoader makes it, or compilation."""
+    aside: list[bool] = []
+    for call in tree.calls:
+        loads = call.kind == "phase" and call.name == PHASES[OTHER]
+        compiles = call.kind == "annotation" and COMPILER in call.name
+        aside.append(loads or compiles or (call.parent >= 0 and aside[call.parent]))
+    return aside
+
+
+def in_parts(trees: tuple[CallTree, CallTree]) -> str:
+    """How many times as often the calls that do the FLOPs are made, if all of them are, as for a batch in parts."""
+    calls = [flop_calls(tree) for tree in trees]
+    factor = sum(calls[1].values()) / sum(calls[0].values())
+    is_all = abs(log(factor)) > thresholds.SAME_RATIO and common(calls, factor) >= thresholds.SAME_PROGRAM
+    return f", in {times(factor)} × as many calls" if is_all else ""
+
+
+def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:
+    """Which of the ``outer`` operators of both sides, but autograd's nodes, are called more or less often, those that
+    take most time first.
+    """
+    count, total_ns = Counter[str](), Counter[str]()
+    for tree in trees:
+        for call in tree.calls:
+            if call.kind == "op":
+                count[call.label] += call.count
+                total_ns[call.label] += call.total
+    names = (name for name in outer[0].keys() & outer[1].keys() if not BACKWARD_OP.match(name))
+    both = {name: (outer[0][name], outer[1][name]) for name in names}
+    cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
+    most = sorted(cost, key=lambda name: (-cost[name], name))[: bounds.EXAMPLES]
+    return f"different counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
+
+
+def one_sided_operators(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
+    """Which operators, but autograd's nodes, only one side calls, those that take most time first."""
+    self_ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for ns, tree in zip(self_ns, trees, strict=True):
+        for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
+            if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
+                ns[call.label] += call.self_ns
+    parts = []
+    for side, ns, others in zip(sides, self_ns, reversed(self_ns), strict=True):
+        first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
+        if first:
+            listed = ", ".join(first[: bounds.EXAMPLES])
+            parts.append(f"only in {side.label}: {with_more(listed, len(first[bounds.EXAMPLES :]))}")
+    return "; ".join(parts)
+
+
+def phases_of_operators(tree: CallTree) -> set[str]:
+    """The phases in which operators are called."""
+    phases: list[str] = []
+    for call in tree.calls:
+        phases.append(call.name if call.parent < 0 else phases[call.parent])
+    return {phase for phase, call in zip(phases, tree.calls, strict=True) if call.kind == "op" and call.count}
+
+
+def same_inputs(trees: tuple[CallTree, CallTree]) -> float:
+    """The part (0–1) of both sides' self time of calls that both make with inputs of these dtypes and strides."""
+    sides = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
+    for ns, tree in zip(sides, trees, strict=True):
+        for call in tree.calls:
+            ns[call.label, call.types, call.strides] += call.self_ns
+    whole = sum(sum(side.values()) for side in sides)
+    both = sides[0].keys() & sides[1].keys()
+    return sum(side[key] for side in sides for key in both) / max(whole, 1)
+
+
+Path = tuple[str, ...]
+"""Labels of nested modules, from the outermost."""
+
+
+def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
+    """The modules that alone call other operators, or the same with other shapes: ``LM.Block[6] (of 12 Block)``, or
+    ``4 of 12 Block in LM``. Empty where most of the model does, or none, and where a side has no modules.
+    """
+    sides = [_calls_of_modules(tree, other) for tree, other in zip(trees, reversed(trees), strict=True)]
+    paths = sides[0].keys() | sides[1].keys()
+    changed = [path for path in paths if sides[0].get(path) != sides[1].get(path)]
+    if not all(sides) or not changed:
+        return ""
+    place = _around_both(min(changed), max(changed))
+    if len([path for path in paths if path[: len(place)] == place]) <= thresholds.MOSTLY * len(paths):
+        alike = max((_alike(paths, place[:depth]) for depth in range(1, len(place) + 1)), key=len)
+        return ".".join(place) + (f" (of {len(alike)} {_class_of(min(alike))})" if len(alike) > 1 else "")
+    inside = {path[: len(place) + 1] for path in changed}
+    alike = _alike(paths, min(inside))
+    if place in inside or not inside <= alike or len(inside) > thresholds.MOSTLY * len(alike):
+        return ""
+    return " in ".join(filter(None, (f"{len(inside)} of {len(alike)} {_class_of(min(inside))}", ".".join(place))))
+
+
+def _calls_of_modules(tree: CallTree, other: CallTree) -> dict[Path, Counter[tuple[str, str | None]]]:
+    """Module → (operator, shapes) → its own calls per step, times both denominators."""
+    modules: list[Path] = []
+    calls: dict[Path, Counter[tuple[str, str | None]]] = {}
+    for call in tree.calls:  # parents before children
+        around = modules[call.parent] if call.parent >= 0 else ()
+        modules.append((*around, call.label) if call.kind == "module" else around)
+        if modules[-1]:
+            own = calls.setdefault(modules[-1], Counter())
+            own[call.label, call.shapes] += call.count * other.denominator if call.kind == "op" else 0
+    return calls
+
+
+def _around_both(one: Path, other: Path) -> Path:
+    """What both begin with; of the least and the largest of some paths that is what all of these begin with."""
+    return tuple(a for a, _ in takewhile(lambda labels: labels[0] == labels[1], zip(one, other, strict=False)))
+
+
+def _alike(paths: Iterable[Path], path: Path) -> set[Path]:
+    """The modules of the class of ``path`` within the module around it."""
+    depth = len(path)
+    within = {other[:depth] for other in paths if len(other) >= depth and other[:-1][: depth - 1] == path[:-1]}
+    return {other for other in within if _class_of(other) == _class_of(path)}
+
+
+def _class_of(path: Path) -> str:
+    return path[-1].partition("[")[0]
