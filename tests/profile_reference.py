@@ -100,7 +100,23 @@ def account(path: Path) -> tuple[list[int], list[int], list[dict[str, int]]]:
     holding = _intervals(events, gpu)
     if not gpu:
         holding = [h for h in holding if h[2] != "op"] + _innermost_ops(events, steps)
+    holding += [(start, end, "waits") for start, end in collective_waits(events)]
     return [n for n, _, _ in steps], [b - a for a, b in pairwise(completions)], _swept(holding, completions)
+
+
+def collective_waits(events: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    """From what the host did last, or the start of a collective that a thread of its own carries out, to its end."""
+    collectives = [e for e in events if e["cat"] == "user_annotation" and e["name"].startswith("gloo:")]
+    others = [
+        e
+        for e in events
+        if e["cat"] in ("cpu_op", *CALLS)
+        and e["dur"]
+        and not any(c["tid"] == e["tid"] and c["ts"] <= e["ts"] < c["end"] for c in collectives)
+    ]
+    return [
+        (max([c["ts"], *(e["end"] for e in others if e["ts"] < c["end"])]), c["end"]) for c in collectives if c["dur"]
+    ]
 
 
 def drained(steps: list[tuple[int, int, int]], gpu: list[tuple[dict[str, Any], Any]]) -> int:
@@ -189,4 +205,6 @@ def _swept(holding: list[tuple[int, int, str]], completions: list[int]) -> list[
         if step >= 0 and now < completions[-1]:
             held = next((s for s in names if s != "python" and open_count[order[s]]), "python")
             per_step[step][held] += then - now
+    for states in per_step:
+        states["synchronising"] += states.pop("waits", 0)
     return per_step

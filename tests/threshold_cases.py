@@ -176,17 +176,25 @@ def missing_work() -> list[str]:
 
 
 def slowest_rank() -> list[object]:
-    def ranks(folder: Path, periods: list[list[float]]) -> str:
-        for rank, of_rank in enumerate(periods):
-            write(folder / f"rank{rank}.json", document(steps(*of_rank)))
-        return str(folder)
+    """Ranks whose steps differ by less and by more than what borders of steps do, of which the slower one waits for
+    the other in a collective; and ranks that do not communicate, of which one is the slowest in 7 of 10 steps.
+    """
+
+    def rank(folder: Path, number: int, periods: list[float], waited: float) -> None:
+        events, start = [], 0.0
+        for n, period in enumerate((100.0, *periods)):
+            events += [step(n + 1, start, period), op("aten::mm", start, 10)]
+            events += [annotation("gloo:all_reduce", start + 20, waited, tid=9)] if waited else []
+            start += period
+        write(folder / f"rank{number}.json", document(events))
 
     found: list[object] = []
-    one, other = [1004.0] * 7 + [990.0] * 3, [1000.0] * 10
-    for a, b in ((one, other), ([1004.0] * 10, other), ([1007.0] * 10, other)):
+    for slow, waited in (([1040.0] * 10, 500.0), ([1070.0] * 10, 500.0), ([1004.0] * 7 + [990.0] * 3, 0.0)):
         with TemporaryDirectory() as folder:
-            sides = ranks(Path(folder, "a"), [a, b]), ranks(Path(folder, "b"), [b, a])
-            comparison = compare_sets(*load_sets(sides), force=True)
+            for side in ("a", "b"):
+                rank(Path(folder, side), 0, slow, waited)
+                rank(Path(folder, side), 1, [1000.0] * 10, waited and 1.0)
+            comparison = compare_sets(*load_sets([str(Path(folder, side)) for side in ("a", "b")]), force=True)
             found += [comparison.control.slowest_rank, comparison.test.slowest_rank]
     return found
 

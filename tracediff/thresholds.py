@@ -77,7 +77,9 @@ REPLACED_WORK = decides(0.1, "part", "of the missing work's time from which adde
 USUALLY_SLOWEST = decides(
     0.8, "part", "of the steps in which a rank is the slowest, from which it usually is", "slowest rank"
 )
-RANKS_ALIKE = decides(0.005, "part", "relative difference up to which two ranks take as long", "slowest rank")
+RANKS_ALIKE = decides(
+    0.05, "part", "relative difference up to which ranks that communicate take as long", "slowest rank"
+)
 ROUNDING_FLOAT64 = decides(1e-6, "part", "relative difference of the first step's results by rounding", "results")
 ROUNDING_FLOAT32 = decides(1e-3, "part", "the same for float32", "results")
 ROUNDING_HALF = decides(2e-2, "part", "the same for float16, and for TF32, which is as exact", "results")

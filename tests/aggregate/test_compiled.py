@@ -16,7 +16,7 @@ from tracediff.diff.views import UNKNOWN, summed
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.files.source import TraceFile
-from tracediff.profile.events.compiled_calls import CALL_OF_GRAPH
+from tracediff.profile.placement.calls import CALL_OF_GRAPH
 
 KERNEL = "triton_poi_fused_mul_relu_0"
 ADD = "triton_poi_fused_add_1"

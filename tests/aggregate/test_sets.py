@@ -1,7 +1,7 @@
 """Runs, ranks, cycles and the steps that are used."""
 
 import pytest
-from build_trace import call, document, kernel, op, step, write
+from build_trace import annotation, call, document, kernel, op, step, write
 
 from tracediff.aggregate.averages import op_average, own_time, step_average
 from tracediff.engine import LoadOptions, SetOptions, load_sets
@@ -164,3 +164,50 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
     ]
     assert "ranks 0–1 (step time: of rank 1, the slowest; work: mean of ranks)" in answer_of(comparison).setting
     assert next_command(comparison, "tracediff compare a b") == "tracediff explain a b --rank 1 'gemm kernels'"
+
+
+def gloo_rank(path, rank, prepared_us, period_us, launched_us=None):
+    """A rank that prepares a batch in Python, and then waits for a collective that a thread of its own carries out to
+    the end of each step; within it, that thread waits for a kernel of ``launched_us``.
+    """
+    events = []
+    for n in range(3):
+        start = period_us * n
+        events += [step(n, start, period_us), op("aten::mm", start + prepared_us, 20)]
+        ready = start + prepared_us + 20
+        events.append(annotation("gloo:all_reduce", ready, start + period_us - 20 - ready, tid=9))
+        if launched_us:
+            events += [call("cudaLaunchKernel", start + prepared_us + 1, 5, n + 1)]
+            events += [kernel("attention", start + prepared_us + 10, launched_us, n + 1)]
+            events += [call("cudaStreamSynchronize", ready + 1, launched_us - 10, tid=9)]
+    write(path / f"rank{rank}.json", document(events, distributedInfo={"rank": rank, "world_size": 2}))
+
+
+def test_waiting_for_a_collective_of_the_host_is_no_work_of_the_rank(tmp_path):
+    for name, late_us in (("even", 100), ("late", 600)):
+        for rank, prepared_us in ((0, 100), (1, late_us)):
+            gloo_rank(tmp_path / name, rank, prepared_us, period_us=late_us + 300)
+    comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
+    labels = {cause.label: round(cause.delta_us) for cause in comparison.explanation.causes}
+    assert labels == {"host code between operators": 500}
+    assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
+        "rank 1 of late keeps the others waiting: its steps have 640.0 µs outside communication, "
+        "those of rank 0 140.0 µs"
+    ]
+
+
+def test_what_a_collective_waits_for_on_the_gpu_is_not_its_own(tmp_path):
+    for name, launched_us in (("short", 100), ("long", 600)):
+        gloo_rank(tmp_path / name, 0, 100, launched_us + 300, launched_us)
+    comparison = compare_sets(load(tmp_path / "short"), load(tmp_path / "long"))
+    assert {cause.label: round(cause.delta_us) for cause in comparison.explanation.causes} == {
+        "aten::mm (attention)": 500
+    }
+
+
+def test_host_code_that_goes_on_while_a_collective_runs_is_no_waiting(tmp_path):
+    events = [step(1, 0, 1000), op("aten::mm", 10, 20), op("aten::mm", 900, 20)]
+    write(tmp_path / "trace.json", document([*events, annotation("gloo:all_reduce", 40, 920, tid=9)]))
+    (profile,) = load(tmp_path).profiles
+    states = dict(zip(profile.state_names, profile.state_ns[0].tolist(), strict=True))
+    assert (states["synchronising"], states["python"]) == (40_000, 920_000)

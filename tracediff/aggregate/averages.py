@@ -9,7 +9,7 @@ where it is shown.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import lcm
 
 import numpy as np
@@ -30,8 +30,8 @@ from tracediff.runtimes import KERNEL, is_communication, is_host_collective
 
 ANNOTATION = "user_annotation"
 """Category of the host's collectives."""
-COMMUNICATING = "gpu_comm", f"op:{COMMUNICATION}"
-"""States in which a rank does nothing but communicate, with a GPU and without."""
+COMMUNICATING = "gpu_comm", f"op:{COMMUNICATION}", "synchronising"
+"""States in which a rank does nothing but communicate, with a GPU and without, or wait."""
 
 
 def own_time(states: Mapping[str, float]) -> float:
@@ -121,32 +121,43 @@ class SetTable(Struct, frozen=True):
             row[k] += weight * value
 
 
-def keep_pace(periods: Collection[float]) -> bool:
-    """Whether ranks with these mean periods take as long, as those do that wait for one another."""
-    return min(periods) >= (1 - thresholds.RANKS_ALIKE) * max(periods)
+def keep_pace(periods: Collection[float], communication: Collection[float]) -> bool:
+    """Whether ranks with these mean periods take as long; those that communicate wait for one another, so that they
+    do but for where their steps begin and end.
+    """
+    apart = thresholds.RANKS_ALIKE if all(communication) else thresholds.NO_DIFFERENCE
+    return min(periods) >= (1 - apart) * max(periods)
 
 
 def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[UsedStep]:
     """The used steps of ``run`` in order of number; of several ranks each step's slowest. Ranks that take as long as it
-    over all steps keep pace with it, since they wait for one another: of these ``rank``, else the one that waits least,
-    as it is the one that the others wait for; the lowest rank where they tie.
+    over all steps keep pace with it: of these ``rank``, else the one that waits least, as it is the one that the others
+    wait for; the lowest rank where they tie.
     """
     by_number: dict[int, list[UsedStep]] = defaultdict(list)
     means: dict[int, float] = {}
+    communication: dict[int, int] = {}
     for number in sorted(run.ranks):
+        files = [(profile, np.flatnonzero(traces.selection.used(profile))) for profile in run.ranks[number]]
         steps = [
             step
-            for file, profile in enumerate(run.ranks[number])
-            for step in _steps_of(profile, np.flatnonzero(traces.selection.used(profile)).tolist(), number, file)
+            for file, (profile, used) in enumerate(files)
+            for step in _steps_of(profile, used.tolist(), number, file)
         ]
         means[number] = sum(step.period_ns for step in steps) / max(len(steps), 1)
+        communication[number] = sum(_communication_ns(profile, used) for profile, used in files)
         for step in steps:
             by_number[step.number].append(step)
 
     latest = []
     for _, steps in sorted(by_number.items()):
-        slowest = means[max(steps, key=lambda step: step.period_ns).rank]
-        together = [step for step in steps if keep_pace((means[step.rank], slowest))]
+        slowest = max(steps, key=lambda step: step.period_ns)
+        together = [
+            step
+            for step in steps
+            if step is slowest
+            or keep_pace(*([values[step.rank], values[slowest.rank]] for values in (means, communication)))
+        ]
         latest.append(max(together, key=lambda step: (step.rank == rank, own_time(step.states))))
     return latest
 
@@ -295,8 +306,8 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
 
 
 def communication_us(traces: TraceSet) -> dict[int, float]:
-    """Rank → time of its communication kernels per used step, without a GPU of the host's collectives, in µs; empty
-    where no rank has any.
+    """Rank → time of its communication kernels and of the host's collectives per used step, in µs; empty where no rank
+    has any.
     """
     out: dict[int, list[float]] = defaultdict(list)
     for _, rank, files, steps in files_of_ranks(traces):
@@ -307,14 +318,19 @@ def communication_us(traces: TraceSet) -> dict[int, float]:
 
 
 def _communication_ns(profile: Profile, used: Int64) -> int:
-    """Time of the communication kernels, or of the host's collectives, in ``used`` steps."""
-    table: WorkTable | OpTable = profile.kernels if profile.has_gpu else profile.ops
-    category, communicates = (KERNEL, is_communication) if profile.has_gpu else (ANNOTATION, is_host_collective)
-    if category not in profile.categories:
-        return 0
-    rows = np.flatnonzero((table.category == profile.categories.index(category)) & np.isin(table.step, used))
-    spoken = [name for name in distinct(table.name[rows]).tolist() if communicates(profile.names[name])]
-    return int(table.total_ns[rows[np.isin(table.name[rows], spoken)]].sum())
+    """Time of the communication kernels and of the host's collectives in ``used`` steps."""
+    tables: tuple[tuple[WorkTable | OpTable, str, Callable[[str], bool]], ...] = (
+        (profile.kernels, KERNEL, is_communication),
+        (profile.ops, ANNOTATION, is_host_collective),
+    )
+    total = 0
+    for table, category, communicates in tables:
+        if category in profile.categories:
+            is_one = table.category == profile.categories.index(category)
+            rows = np.flatnonzero(is_one & np.isin(table.step, used))
+            spoken = [name for name in distinct(table.name[rows]).tolist() if communicates(profile.names[name])]
+            total += int(table.total_ns[rows[np.isin(table.name[rows], spoken)]].sum())
+    return total
 
 
 def rank_states(traces: TraceSet) -> dict[int, dict[str, float]]:

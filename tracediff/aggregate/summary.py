@@ -97,7 +97,7 @@ class Side(Struct, frozen=True, kw_only=True):
     def late_rank(self) -> LateRank | None:
         """The rank that the others wait for, if they keep pace with it and do much less themselves."""
         periods = {rank: sum(states.values()) for rank, states in self.rank_states.items()}
-        if len(periods) < 2 or not keep_pace(periods.values()):
+        if len(periods) < 2 or not keep_pace(periods.values(), [self.communication_us.get(r, 0.0) for r in periods]):
             return None
         own = {rank: own_time(states) for rank, states in self.rank_states.items()}
         rank = max(own, key=lambda rank: own[rank])

@@ -28,7 +28,7 @@ from tracediff.explain.leaves import (
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, about, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import COMMUNICATION, OTHER
-from tracediff.runtimes import is_communication
+from tracediff.runtimes import is_communication, is_host_collective
 
 
 class Amount(Struct, frozen=True):
@@ -178,7 +178,7 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
 
 def waits_for_ranks(chain: tuple[str, ...]) -> bool:
     """Whether what has these labels is communication, in which ranks wait for one another."""
-    return COMMUNICATION in chain or is_communication(chain[-1])
+    return COMMUNICATION in chain or is_communication(chain[-1]) or is_host_collective(chain[-1])
 
 
 def label_of(line: Line) -> str:

@@ -221,7 +221,9 @@ def idle_state(events, mine, t):
         return "synchronising"
     if any(c is launch_call for c in calls for _, launch_call in mine):
         return "launching"
-    return "op" if any(e["cat"] in ("cpu_op", *reference.CALLS) for e in open_now) else "python"
+    if any(e["cat"] in ("cpu_op", *reference.CALLS) for e in open_now):
+        return "op"
+    return "synchronising" if any(a <= t < b for a, b in reference.collective_waits(events)) else "python"
 
 
 collectives = st.lists(

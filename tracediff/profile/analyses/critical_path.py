@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Int64, Intervals, concatenated, distinct, tuples, union
+from tracediff.arrays import Bools, Int64, Intervals, concatenated, distinct, tuples, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
@@ -39,7 +39,7 @@ from tracediff.profile.placement.nesting import (
     part_of,
     pieces,
 )
-from tracediff.profile.placement.scopes import BACKWARD_OP
+from tracediff.profile.placement.scopes import BACKWARD_OP, collective_waits
 from tracediff.runtimes import CALL_WAITS
 
 EVENT, QUEUED, HOST, UNKNOWN, BETWEEN, START = range(6)
@@ -97,6 +97,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
             the one of the steps.
         root: int64[n] start of the outermost scope by position in the ops lane.
         waited: int64[w] positions in the ops lane of calls, or operators, that waited for a GPU event.
+        collectives: where it waits for those of other threads.
         returns: thread, or WHOLE → (times in ascending order, the GPU event (of `Device`) that ended then and that a
             call of the thread waited for).
     """
@@ -105,6 +106,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     layers: list[int]
     root: Int64
     waited: Int64
+    collectives: Painting
     returns: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
 
     @cached_property
@@ -122,6 +124,11 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         position = (bisect_left if jumped == time else bisect_right)(times, time) - 1
         return (times[position], events[position]) if position >= 0 else (0, -1)
 
+    def is_collective(self, sources: Int64) -> Bools:
+        """bool[m]: which of ``sources``, rows of the trace, are collectives that it waits for."""
+        rows = self.collectives.rows
+        return np.isin(sources, rows[rows >= 0])
+
     def threads_before(self, times: Int64) -> Int64:
         """int64[m]: the thread in whose operator or call the host as one is just before each of ``times``, −1 for
         none.
@@ -137,15 +144,16 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     def outside_ops(self) -> Painting:
         """See `CriticalPath`."""
         ops = self.lanes.ops
-        return _layered([*(_outlines(ops, self.outermost[thread]) for thread in self.layers), self._beneath])
+        outlines = [_outlines(ops, self.outermost[thread]) for thread in self.layers]
+        return _layered([*outlines, self.collectives, self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
         ops = part_of(self.lanes.ops, during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
-        beneath = self._beneath.within(during.start[0], during.end[-1])
-        return _layered([*(_of_thread(ops, layer) for layer in self.layers), beneath])
+        beneath = [part.within(during.start[0], during.end[-1]) for part in (self.collectives, self._beneath)]
+        return _layered([*(_of_thread(ops, layer) for layer in self.layers), *beneath])
 
     @cached_property
     def _beneath(self) -> Painting:
@@ -308,9 +316,19 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
     awaited = _awaited(trace, ops, device)
     calls = np.array([call for _, _, call in awaited], np.int64)
-    host = Host(lanes=context.lanes, layers=layers, root=ops.start[outer], waited=distinct(calls))
-    threads_at_return = host.threads_before(ops.end[calls]).tolist()  # what the host as one did when the call returned
-    for (time, k, _), code, current_thread in zip(awaited, ops.thread[calls].tolist(), threads_at_return, strict=True):
+    host = Host(
+        lanes=context.lanes,
+        layers=layers,
+        root=ops.start[outer],
+        waited=distinct(calls),
+        collectives=collective_waits(trace, context.lanes),
+    )
+    current_threads = host.threads_before(ops.end[calls])  # what the host as one did when the call returned
+    collective = host.collectives.rows_at(ops.end[calls] - 1)
+    inside = np.flatnonzero((current_threads < 0) & (collective >= 0))
+    current_threads[inside] = trace.thread(collective[inside])
+    codes = ops.thread[calls].tolist()
+    for (time, k, _), code, current_thread in zip(awaited, codes, current_threads.tolist(), strict=True):
         for key in (code, WHOLE) if current_thread == code else (code,):
             times, events = host.returns.setdefault(key, ([], []))
             times.append(time)

@@ -17,7 +17,7 @@ from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
 from tracediff.profile.placement.scopes import LOADER_SCOPE, outside_torch
-from tracediff.runtimes import is_synchronising, may_wait, reads_number
+from tracediff.runtimes import is_host_collective, is_synchronising, may_wait, reads_number
 
 KINDS = (
     *("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated"),
@@ -160,7 +160,8 @@ class Sources(Struct, dict=True):
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
             callee[rows] = np.where(function >= 0, trace.name[function], -1)
         noted = np.flatnonzero(np.isin(sources, self._annotations))
-        kind[noted], name[noted] = ANNOTATED, trace.name[sources[noted]]
+        collective = trace.name_matches(is_host_collective, sources[noted])
+        kind[noted], name[noted] = np.where(collective, SYNC, ANNOTATED), trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))
         if len(before):
             is_gap, event = np.divmod(sources[before] - self.queue, len(context.gpu.rows))

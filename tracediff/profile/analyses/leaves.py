@@ -61,7 +61,7 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
 
 
 def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
-    """(step, source, begin, ns, instance, whether it is a call that may wait) of the parts on the host."""
+    """(step, source, begin, ns, instance, whether it may be waiting) of the parts on the host."""
     context, scopes = sources.context, sources.scopes[0]
     span, row, begin, ns = path.on_host(spans)
     ops, step, source = context.lanes.ops, path.step[span], np.where(row >= 0, row, sources.nothing)
@@ -74,6 +74,7 @@ def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64,
     instance = np.where(is_op, source, -1 - np.searchsorted(roots, begin, side="right"))
     waits = np.zeros(len(source), bool)
     waits[is_op] = sources.waits[context.calls.position[source[is_op]]]
+    waits |= path.host.is_collective(source)
     return step, source, begin, ns, instance, waits
 
 
@@ -87,7 +88,8 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     yield from _of_operators(sources, edges)
-    yield _outside_ops(sources, path.outside_ops, edges)
+    step, source, ns, count = _outside_ops(sources, path.outside_ops, edges)
+    yield step, source, np.where(path.host.is_collective(source), 0, ns), count
     yield gpu.step[own], events[own], gpu.ns[own], np.ones(len(own), np.int8)
     yield _cut(gpu.start[others], gpu.end[others], events[others], completions, counted=True)
 

@@ -14,7 +14,7 @@ from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane, Lanes, id_order, pieces
-from tracediff.profile.placement.scopes import LOADER_SCOPE
+from tracediff.profile.placement.scopes import LOADER_SCOPE, collective_waits
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
 
@@ -98,6 +98,9 @@ def step_account(
         layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
     else:
         layers += _op_layers(trace, steps, ops, names, families)
+    waits = collective_waits(trace, lanes)
+    some = np.flatnonzero(waits.rows[:-1] >= 0)
+    layers.append(Layer(STATES.index("synchronising"), waits.times[some], waits.times[some + 1]))
     return _summed(names, completions, *_painted(layers, completions))
 
 

@@ -11,14 +11,24 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, Int64, combined, distinct, group_rows, last_equal, values_at
+from tracediff.arrays import MISSING, Int64, combined, distinct, group_rows, last_equal, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
-from tracediff.profile.placement.nesting import Lane, by_depth, lane_of, nearest
-from tracediff.runtimes import collective_of_scope
+from tracediff.profile.placement.nesting import (
+    ALWAYS,
+    NOTHING,
+    Lane,
+    Lanes,
+    Painting,
+    by_depth,
+    lane_of,
+    nearest,
+    painted,
+)
+from tracediff.runtimes import collective_of_scope, is_host_collective
 
 Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
 
@@ -96,6 +106,26 @@ def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
     rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
     return lane_of(trace, rows[trace.name_matches(MODULE_SCOPE.match, rows)], Notes())
+
+
+def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
+    """Where the host does nothing recorded until a collective ends that a thread of its own carries out, as of gloo: by
+    the collective. What such a thread does within it is part of it.
+    """
+    rows = lanes.annotations.rows[trace.name_matches(is_host_collective, lanes.annotations.rows)]
+    if not len(rows):
+        return NOTHING
+    collectives = lane_of(trace, rows, Notes())
+    outermost = np.flatnonzero(lanes.ops.depth == 0)
+    around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
+    others = outermost[around < 0]
+    busy = union(lanes.ops.start[others], lanes.ops.end[others])
+    order = np.argsort(collectives.end, kind="stable")
+    start, end = collectives.start[order], collectives.end[order]
+    since = np.append(ALWAYS, busy.end)[np.searchsorted(busy.start, end, side="left")]  # what ended last before its end
+    start = np.maximum(np.maximum(start, since), np.append(ALWAYS, end[:-1]))  # of several the one that ends first
+    waits = np.flatnonzero(start < end)
+    return painted(start[waits], end[waits], collectives.rows[order[waits]])
 
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
