@@ -221,12 +221,12 @@ def _is_resized(before: list[int], after: list[int]) -> bool:
     return len(before) == len(after) and any(changed) and (len(before) == 1 or not all(changed))
 
 
-def flop_ratio(trees: Trees) -> float | None:
+def flop_ratio(trees: Trees, least: float) -> float | None:
     """How many times as many FLOPs per step the test side does, whatever is matched with what; None where the work of
-    operators whose FLOPs are known is less than half.
+    operators whose FLOPs are known is a smaller part than ``least`` (0–1).
     """
     sums, known_parts = zip(*map(_flops, trees), strict=True)
-    return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * thresholds.MOSTLY else None
+    return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * least else None
 
 
 def flop_calls(tree: CallTree) -> dict[str, float]:

@@ -15,6 +15,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import PLACED_AS
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
@@ -256,8 +257,9 @@ def _amounts(
     it, with an example of a shape where one changed.
     """
     out = []
+    is_paired = np.array([g < 0 or groups[g].level not in PLACED_AS for g in leaves.groups], np.bool_)
     for label in WORDS:
-        parts, weights, ratios, units = _measured(leaves, (label,))
+        parts, weights, ratios, units = _measured(leaves, (label,), is_paired)
         if not len(parts) or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
             continue
         part = float(parts.sum())
@@ -290,11 +292,14 @@ def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, n
     return here, here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
 
 
-def _measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _measured(
+    leaves: Leaves, labels: Collection[str], some: np.ndarray | bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """(parts of all its time, weights, logarithms of the ratios, units) of the work below these first labels whose
     amount is measured.
     """
     here, is_measured = _is_measured(leaves, labels)
+    is_measured &= some
     parts = leaves.total[:, is_measured].sum(axis=0) / max(leaves.total[:, here].sum(), 1)
     weights, ratios = logarithmic_mean(*leaves.total[:, is_measured]), np.log(leaves.ratio[is_measured].astype(float))
     return parts, weights, ratios, leaves.unit[is_measured]
@@ -326,10 +331,11 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
     agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
-    flops = flop_ratio(trees)
+    is_scaled = agree >= thresholds.SAME_PROGRAM  # all alike, so that any known FLOPs are an example of the work
+    flops = flop_ratio(trees, 0 if is_scaled else thresholds.MOSTLY)
     as_many = flops is not None and abs(log(flops)) <= thresholds.SAME_RATIO
     values = plural(calls[0], "call"), plural(calls[1], "call")
-    if not as_many and agree >= thresholds.SAME_PROGRAM and abs(log(factor)) > thresholds.SAME_RATIO:
+    if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
@@ -345,7 +351,8 @@ def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
     """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
     both, every = map(count, agreeing(outer))
     if both != every:
-        return Fact(SAME_PROGRAM, f"nearly the same program: {both} of {every} outermost operator calls agree")
+        agree = f"nearly the same program: {both} of {every} outermost operator calls agree"
+        return Fact(SAME_PROGRAM, "; ".join(filter(None, (agree, other_counts(outer, trees)))))
     calls = [sum(operator_calls(tree)) for tree in trees]
     inside = f", of {counts(*calls)} in all," if calls[0] != calls[1] else ""
     return Fact(SAME_PROGRAM, f"the same program: all {every} outermost operator calls{inside} agree")
