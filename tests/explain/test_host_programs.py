@@ -405,3 +405,22 @@ def test_a_batch_in_parts_is_as_many_flops_in_more_calls(tmp_path):
         write(tmp_path / name / "trace.json", document([step(1, 0, 62_010), *products, *losses, *updates]))
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
     assert "both do as many FLOPs, in 4 × as many calls; " in facts(comparison)["rewritten"]
+
+
+def test_the_forward_pass_within_the_backward_pass_runs_again(tmp_path):
+    text = facts(compared(tmp_path / "again", recomputed(0), recomputed(4)))["recomputed"]
+    assert text.startswith("only after runs operators of the forward pass again in the backward pass")
+    assert text.endswith(": aten::mm")
+    assert "recomputed" not in facts(compared(tmp_path / "as often", recomputed(1), recomputed(4)))
+
+
+def test_a_program_more_often_has_the_same_shapes(tmp_path):
+    """Twice the calls of half the batch are no more work, although the operators whose FLOPs are known take little."""
+    for name, parts in (("before", 1), ("after", 2)):
+        shapes = {"Input Dims": [[64 // parts, 64], [64, 64]], "Input type": ["float", "float"]}
+        calls = [op("aten::mm", 10 + 200 * i, 9, **shapes) for i in range(80 * parts)]
+        calls += [op("aten::layer_norm", 30 + 200 * i, 90) for i in range(80 * parts)]
+        write(tmp_path / name / "trace.json", document([step(1, 0, 62_010), *calls]))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
+    assert "as-often" not in facts(comparison)
+    assert "both do as many FLOPs, in 2 × as many calls" in facts(comparison)["rewritten"]

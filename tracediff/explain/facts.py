@@ -24,11 +24,13 @@ from tracediff.explain.programs import (
     changed_modules,
     common,
     in_parts,
+    listed,
     one_sided_operators,
     operator_calls,
     operators,
     other_counts,
     phases_of_operators,
+    recomputed,
     same_inputs,
 )
 from tracediff.explain.reasons import PLACES, replaced_kernels
@@ -39,7 +41,7 @@ from tracediff.runtimes import is_allocation, is_communication, is_graph_launch,
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
-ONE_SIDED_PHASES = "one-sided-phases"
+ONE_SIDED_PHASES, RECOMPUTED = "one-sided-phases", "recomputed"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
@@ -118,6 +120,7 @@ def facts_of(
     return (
         *(_not_steady(leaves) or _first_calls(leaves, sides)),
         *_one_sided_phases(trees, sides),
+        *_recomputed(trees, sides),
         *_backlog(sides),
         *_late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
@@ -356,6 +359,16 @@ def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
     calls = [sum(operator_calls(tree)) for tree in trees]
     inside = f", of {counts(*calls)} in all," if calls[0] != calls[1] else ""
     return Fact(SAME_PROGRAM, f"the same program: all {every} outermost operator calls{inside} agree")
+
+
+def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """recomputed: only one side runs operators of the forward pass again in the backward pass."""
+    again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
+    return [
+        Fact(RECOMPUTED, f"only {side.label} {again}: {listed(names)}")
+        for side, names in zip(sides, recomputed(trees), strict=True)
+        if names
+    ]
 
 
 def _changed_modules(trees: tuple[CallTree, CallTree]) -> list[Fact]:

@@ -10,10 +10,12 @@ from math import log
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
-from tracediff.explain.amounts import flop_calls
+from tracediff.explain.amounts import HEAVY, flop_calls
+from tracediff.explain.reasons import PLACES
 from tracediff.formatting import counts, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
-from tracediff.profile.placement.scopes import BACKWARD_OP, OTHER, PHASES
+from tracediff.profile.kernels.families import family_of
+from tracediff.profile.placement.scopes import BACKWARD, BACKWARD_OP, OTHER, PHASES
 
 
 def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
@@ -93,17 +95,50 @@ def one_sided_operators(trees: tuple[CallTree, CallTree], sides: tuple[Side, Sid
     for side, ns, others in zip(sides, self_ns, reversed(self_ns), strict=True):
         first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
         if first:
-            listed = ", ".join(first[: bounds.EXAMPLES])
-            parts.append(f"only in {side.label}: {with_more(listed, len(first[bounds.EXAMPLES :]))}")
+            parts.append(f"only in {side.label}: {listed(first)}")
     return "; ".join(parts)
+
+
+def listed(names: Sequence[str]) -> str:
+    """``aten::mul, aten::add, aten::sum + 2 more``."""
+    return with_more(", ".join(names[: bounds.EXAMPLES]), len(names[bounds.EXAMPLES :]))
 
 
 def phases_of_operators(tree: CallTree) -> set[str]:
     """The phases in which operators are called."""
+    return {phase for phase, call in zip(_phases(tree), tree.calls, strict=True) if call.kind == "op" and call.count}
+
+
+def recomputed(trees: tuple[CallTree, CallTree]) -> tuple[list[str], list[str]]:
+    """Of each side, the operators that both call outermost in the forward pass, and that side alone in its backward
+    pass, too, those that are called most often first; none where none of these is a product, a convolution or
+    attention.
+    """
+    forward, backward = ([_calls_in(tree, is_backward=which) for tree in trees] for which in (False, True))
+    both = forward[0].keys() & forward[1].keys()
+    sides = []
+    for mine, others in zip(backward, reversed(backward), strict=True):
+        names = sorted(both & (mine.keys() - others.keys()), key=lambda name: (-mine[name], name))
+        sides.append(names if others and any(family_of(name) in HEAVY for name in names) else [])
+    return sides[0], sides[1]
+
+
+def _calls_in(tree: CallTree, *, is_backward: bool) -> Counter[str]:
+    """Operator → calls in the backward pass; or before it, of those in no other."""
+    calls = Counter[str]()
+    for phase, call in zip(_phases(tree), tree.calls, strict=True):
+        is_outermost = call.parent < 0 or tree.calls[call.parent].kind != "op"
+        if call.kind == "op" and (phase == PHASES[BACKWARD] if is_backward else is_outermost and phase not in PLACES):
+            calls[call.label] += call.count
+    return calls
+
+
+def _phases(tree: CallTree) -> list[str]:
+    """Of each call the phase that it is in."""
     phases: list[str] = []
     for call in tree.calls:
         phases.append(call.name if call.parent < 0 else phases[call.parent])
-    return {phase for phase, call in zip(phases, tree.calls, strict=True) if call.kind == "op" and call.count}
+    return phases
 
 
 def same_inputs(trees: tuple[CallTree, CallTree]) -> float:
