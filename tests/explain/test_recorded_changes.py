@@ -474,3 +474,14 @@ def test_kernels_of_an_operator_that_does_work_of_two_families_are_named_by_thei
 
     comparison = compared(tmp_path, {"before": backward(100), "after": backward(600)})
     assert [cause.label for cause in comparison.explanation.causes] == ["conv kernels of aten::convolution_backward"]
+
+
+@pytest.mark.parametrize(("relu_us", "is_chance"), [(1300, True), (2500, False)], ids=["a third", "more than twice"])
+def test_the_pace_of_the_same_calls_may_be_chance_whatever_the_gpu_does(tmp_path, relu_us, is_chance):
+    def side(host_us, kernel_us):
+        kernel_of_step = launch(0, "relu", kernel_us, host_us + 20, "aten::mm", 10, host_us)
+        return [step(1, 0, host_us + 30), op("aten::relu", 0, host_us), *kernel_of_step]
+
+    answer = answer_of(compared(tmp_path, {"before": side(1000, 10), "after": side(relu_us, 200)}))
+    assert any("The host makes as many calls" in note for note in answer.notes) == is_chance
+    assert answer.because.startswith("Because of ") != is_chance

@@ -12,7 +12,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.leaves import HOST
+from tracediff.explain.leaves import HOST, OPERATORS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import DECISIVE, exposure_of, is_visible, sentence, unit_of, visible_causes
@@ -79,7 +79,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     """(because, offset by, not explained)."""
     unit = unit_of(explanation)
     sign = 1 if explanation.change_us >= 0 else -1
-    sure = _has_changed(comparison) and same_gpu_work(comparison) is None
+    sure = _has_changed(comparison) and by_chance(comparison) is None
     parts, exposure = _parts(explanation, unit)
     other_work = [part for part in parts if part.is_other_work]
     if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.us)).is_unclear:
@@ -228,7 +228,7 @@ def is_tested(comparison: Comparison) -> bool:
 
 def asides(comparison: Comparison) -> list[str]:
     """The sentences below the verdict."""
-    return [text for text in (draining(comparison), same_gpu_work(comparison), other_step_time(comparison)) if text]
+    return [text for text in (draining(comparison), by_chance(comparison), other_step_time(comparison)) if text]
 
 
 def draining(comparison: Comparison) -> str | None:
@@ -242,25 +242,33 @@ def draining(comparison: Comparison) -> str | None:
     return f"plus {drained} before the first step, in which the GPU drains earlier work: not compared"
 
 
-def same_gpu_work(comparison: Comparison) -> str | None:
-    """That only the host's timing differs, and may differ by chance; None if it is otherwise, or was tested."""
-    gpu, step = comparison.gpu_time, comparison.step_time
-    same = gpu.groups and all(group.level == "exact" for group in gpu.groups)
-    if not same or is_tested(comparison) or abs(gpu.delta) > thresholds.NO_DIFFERENCE * max(step.period):
+def by_chance(comparison: Comparison) -> str | None:
+    """That what changed most is how fast the host makes the same calls, which may differ by chance; None if it is
+    otherwise, or was tested.
+    """
+    gpu, verdict, explanation = comparison.gpu_time, comparison.verdict, comparison.explanation
+    if is_tested(comparison) or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
         return None
-    verdict, explanation = comparison.verdict, comparison.explanation
-    if verdict.result in ("faster", "slower") and verdict.ci95_us is not None:
-        return None
+    is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
+    same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(explanation.causes), None) if explanation is not None else None
-    its_times = sorted((first.control_us, first.test_us)) if first is not None else (1, 1)
-    if its_times[0] < thresholds.MOSTLY * its_times[1]:
-        return None  # what doubles, or is added, is no variation
+    if first is not None:
+        its_times = sorted((first.control_us, first.test_us))
+        if its_times[0] < thresholds.MOSTLY * its_times[1]:
+            return None  # what doubles, or is added, is no variation
+    same_calls = first is not None and first.chain[:2] == (HOST, OPERATORS) and _is_as_much(first)
+    if not same_gpu_work and not same_calls:
+        return None
     few = min(comparison.control.runs, comparison.test.runs)
+    what = "The GPU does the same work in the same time" if same_gpu_work else "The host makes as many calls"
     runs = "one run" if few == 1 else f"{few} runs"
-    return (
-        f"The GPU does the same work in the same time; with {runs} per side, a change of the host may be variation "
-        "from run to run"
-    )
+    return f"{what}; with {runs} per side, a change of the host may be variation from run to run"
+
+
+def _is_as_much(cause: Cause) -> bool:
+    """Whether it is as many calls on both sides, and mostly their speed that differs."""
+    amount = cause.amount
+    return cause.effect == "speed" and amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
 
 
 def headline(comparison: Comparison, remedy: str = " (--force compares anyway)") -> str:

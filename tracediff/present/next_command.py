@@ -13,7 +13,7 @@ from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
-from tracediff.present.answer import same_gpu_work
+from tracediff.present.answer import by_chance
 from tracediff.present.explanation_lines import visible_causes
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -48,7 +48,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return AFTER_WARM_UP
     if BACKLOG in codes:
         return MORE_STEPS
-    if comparison.verdict.result == "inconclusive" or same_gpu_work(comparison) is not None:
+    if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
         return MORE_RUNS
     first = next(iter(visible_causes(explanation)), None)
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
