@@ -389,6 +389,14 @@ def test_what_passes_before_the_first_event_of_a_file_is_no_work_of_the_program(
     assert any("the GPU runs earlier work, or the profiler starts" in text for text in answer.unlike)
 
 
+def test_other_code_does_not_hide_what_passes_before_the_first_event(tmp_path):
+    before, after = ([op(f"aten::{name}{i}", 100 + 10 * i, 8) for i in range(60)] for name in ("one", "other"))
+    larger = op("aten::mm", 800, 8, **{"Input Dims": [[999, 999], [999, 999]], "Input type": ["float", "float"]})
+    sides = {"before": [*whole_file(10, 5000), *before], "after": [*whole_file(10, 20), *after, larger]}
+    verdict = answer_of(compared(tmp_path, sides)).verdict
+    assert "in other code, of which 4,989 → 9 µs is waiting for the first GPU event" in verdict
+
+
 def test_what_the_program_does_comes_before_waiting_for_the_first_event(tmp_path):
     comparison = compared(tmp_path, {"before": whole_file(10, 20), "after": whole_file(10, 5000, took=130)})
     labels = [cause.label for cause in comparison.explanation.causes]
@@ -485,3 +493,15 @@ def test_the_pace_of_the_same_calls_may_be_chance_whatever_the_gpu_does(tmp_path
     answer = answer_of(compared(tmp_path, {"before": side(1000, 10), "after": side(relu_us, 200)}))
     assert any("The host makes as many calls" in note for note in answer.notes) == is_chance
     assert answer.because.startswith("Because of ") != is_chance
+
+
+def test_what_the_host_computes_on_one_side_only_is_said_to_be_there(tmp_path):
+    def side(on_host):
+        product = launch(0, "sgemm", 50, 2_000, "aten::mm", 10, 1_900)
+        moved = [op("aten::topk", 0, 1_800)] if on_host else launch(1, "topk", 20, 40, "aten::topk", 30, 0)
+        return [step(1, 0, 2_100), *product, *moved]
+
+    comparison = compared(tmp_path, {"before": side(False), "after": side(True)})
+    (reason,) = [r for cause in comparison.explanation.causes for r in cause.reasons if r.code == "device"]
+    assert reason.text == "computed on the GPU in before, on the host in after"
+    assert reason.text in answer_of(comparison).because

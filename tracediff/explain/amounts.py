@@ -145,11 +145,11 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
     if ns_with_shapes < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
 
-    around = _around(tree, shaped)
+    around = nodes_around(tree, shaped)
     return [(call, call.count / tree.denominator) for node, call in shaped.items() if node not in around]
 
 
-def _around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
+def nodes_around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
     """The nodes that hold one of ``nodes``."""
     around: set[int] = set()
     for node in nodes:
@@ -255,7 +255,7 @@ def _known_flops(tree: CallTree) -> tuple[dict[int, int], set[int]]:
     """
     operators = ((node, call) for node, call in enumerate(tree.calls) if call.kind == "op")
     flops = {node: work for node, call in operators if (work := flop(call.label, call.shapes, call.types))}
-    return flops, _around(tree, flops)
+    return flops, nodes_around(tree, flops)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -225,7 +225,9 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         ratio, basis = 1 + unprofiled.change, "without the profiler"
     elif contradicting(ratio - 1, by_median - 1):
         ratio, basis = by_median, f"{basis} by the median"
-    return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, other.times_are_for)
+    late_starts = [fact for fact in others if fact.code == LATE_START and fact is not other]
+    times_are_for = ", ".join(fact.times_are_for for fact in (other, *late_starts))
+    return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, times_are_for)
 
 
 def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -29,6 +30,7 @@ from tracediff.explain.lines import (
     waits_for_ranks,
     what_happened,
 )
+from tracediff.explain.programs import launching_operators
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.formatting import ARROW, Unit, time_unit
@@ -179,7 +181,7 @@ class Explanation:
         return self.root.change / 1000
 
 
-class Compared(Struct, frozen=True, kw_only=True):
+class Compared(Struct, frozen=True, kw_only=True, dict=True):
     """What an explanation is made from.
 
     Attributes:
@@ -197,6 +199,11 @@ class Compared(Struct, frozen=True, kw_only=True):
     family_of: Callable[[str, str | None], str]
     noise_floor: float
     unprofiled: Pair[float] | None = None
+
+    @cached_property
+    def launching(self) -> Pair[set[str]]:
+        """The operators below which there is GPU work."""
+        return self.trees.map(launching_operators)
 
 
 def explain(compared: Compared) -> Explanation:
@@ -327,6 +334,8 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         reasons.append(of_single(single, compared.sides[single.side].label, unit, on_both=on_both))
     elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node):
         reasons.append(part)
+    if elsewhere := _elsewhere_computed(node, leaves, compared):
+        reasons.append(elsewhere)
     return Cause(
         label=rests.named(label, line, groups),
         trail=line.trail,
@@ -353,6 +362,25 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> R
     if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
         return None
     return of_gap(longest, sides[side].label, unit)
+
+
+def _elsewhere_computed(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:
+    """That the operators of most of a node's time launch GPU work on one side, and on the other compute themselves."""
+    if not all(side.has_gpu for side in compared.sides):
+        return None
+    ns_of: dict[tuple[bool, ...], float] = defaultdict(float)
+    for leaf in node.leaves:
+        names = {match_name(names[leaf]) for names in leaves.names}
+        if leaves.kinds[leaf] == "op" and leaves.count[:, leaf].all() and len(names) == 1:
+            ns_of[tuple(names <= launching for launching in compared.launching)] += float(leaves.total[:, leaf].max())
+    places, ns = max(ns_of.items(), key=lambda item: item[1], default=((), 0.0))
+    if len({*places}) < 2 or ns < thresholds.MOSTLY * float(node.total.max()):
+        return None
+    parts = (
+        f"on the {'GPU' if is_gpu else 'host'} in {side.label}"
+        for is_gpu, side in zip(places, compared.sides, strict=True)
+    )
+    return Reason("device", f"computed {', '.join(parts)}")
 
 
 def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:

@@ -10,7 +10,7 @@ from math import log
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
-from tracediff.explain.amounts import HEAVY, flop_calls
+from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around
 from tracediff.explain.reasons import PLACES
 from tracediff.formatting import counts, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
@@ -41,6 +41,12 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
         if number and not (inside if outermost else i in parents):
             out[call.label] += number
     return dict(out)
+
+
+def launching_operators(tree: CallTree) -> set[str]:
+    """The operators below which there is work."""
+    nodes = {work.node for work in tree.work if work.node >= 0}
+    return {tree.calls[node].label for node in nodes | nodes_around(tree, nodes) if tree.calls[node].kind == "op"}
 
 
 def operator_calls(tree: CallTree) -> list[float]:
