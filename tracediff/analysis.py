@@ -205,6 +205,8 @@ ADVICE = {
     ),
 }
 """State → (code, what the state is, what to do if it is a large part of the step)."""
+HOST_COLLECTIVES = "exposed-communication", "waiting for collectives of the host", "Look for stragglers."
+"""What synchronising is without a GPU."""
 
 
 def find(analysis: Analysis) -> tuple[Finding, ...]:
@@ -247,7 +249,8 @@ def _states(analysis: Analysis) -> list[Weighted]:
     findings = []
     for state in analysis.states:
         if state.name in ADVICE and state.ns >= thresholds.LARGE_STATE * analysis.period > 0:
-            code, what, advice = ADVICE[state.name]
+            is_of_host = state.name == "synchronising" and not analysis.side.has_gpu
+            code, what, advice = HOST_COLLECTIVES if is_of_host else ADVICE[state.name]
             us = analysis.us(state.ns)
             detail = f"This is {part(state.ns, analysis.period)} of the step. {advice}"
             findings.append((us, Finding(code, f"{what}: {time(us)} per step", detail)))
@@ -297,8 +300,8 @@ def _outliers(run: str, steps: list[UsedStep]) -> list[Outlier]:
     return [Outlier(run, step, middle) for step in steps if abs(step.period_ns - middle) > least]
 
 
-OWN_STATES = ("gpu_compute", "gpu_copy", "gpu_queued", "data_loading", "synchronising", "launching", "op", "python")
-"""States in which a rank does something itself; in communication it waits."""
+OWN_STATES = ("gpu_compute", "gpu_copy", "gpu_queued", "data_loading", "launching", "op", "python")
+"""States in which a rank does something itself; in all others it communicates or waits."""
 LATE_ADVICE = "Look at what these ranks do before their collectives."
 
 

@@ -4,6 +4,7 @@ import pytest
 from build_trace import annotation, call, document, kernel, op, step, write
 
 from tracediff.aggregate.averages import op_average, own_time, step_average
+from tracediff.analysis import analyze_set
 from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
@@ -190,6 +191,8 @@ def test_waiting_for_a_collective_of_the_host_is_no_work_of_the_rank(tmp_path):
     comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
     labels = {cause.label: round(cause.delta_us) for cause in comparison.explanation.causes}
     assert labels == {"host code between operators": 500}
+    (finding,) = [f for f in analyze_set(load(tmp_path / "even")).findings if f.code == "exposed-communication"]
+    assert finding.title == "waiting for collectives of the host: 260.0 µs per step"
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
         "rank 1 of late keeps the others waiting: its steps have 640.0 µs outside communication, "
         "those of rank 0 140.0 µs"

@@ -54,8 +54,10 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
     changed = [row.name for row in (along or rows)[:1]]
-    several = explanation.ranks > 1 and any(group.family == COMMUNICATION for group in comparison.work.groups)
-    if several and first is not None and waits_for_ranks(first.chain):
+    waits = first is not None and waits_for_ranks(first.chain)
+    communicates = waits or any(group.family == COMMUNICATION for group in comparison.work.groups)
+    several = explanation.ranks > 1 and communicates
+    if several and waits:
         return f"{command} {LATE_RANKS}"
     if late := comparison.test.late_rank or comparison.control.late_rank:
         command = f"{command} --rank {late.rank}"
