@@ -101,7 +101,7 @@ class Side(Struct, frozen=True, kw_only=True):
             return None
         own = {rank: own_time(states) for rank, states in self.rank_states.items()}
         rank = max(own, key=lambda rank: own[rank])
-        usual = "the median rank" if len(own) > 2 else f"rank {min(own, key=lambda rank: own[rank])}"
+        usual = "median rank" if len(own) > 2 else f"rank {min(own, key=lambda rank: own[rank])}"
         late = LateRank(rank, own[rank], usual, median_low(own.values()))
         return late if late.own_us - late.usual_us >= thresholds.STRAGGLING * max(periods.values()) else None
 

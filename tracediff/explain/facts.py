@@ -178,8 +178,8 @@ def _late_rank(sides: tuple[Side, Side]) -> list[Fact]:
     return [
         Fact(
             LATE_RANK,
-            f"rank {late.rank} of {label} keeps the others waiting: its steps have {time(late.own_us)} outside "
-            f"communication, those of {late.usual} {time(late.usual_us)}",
+            f"rank {late.rank} of {label} keeps the others waiting: {time(late.own_us)} per step outside communication "
+            f"({late.usual}: {time(late.usual_us)})",
         )
         for label, late in late_ranks
     ]
