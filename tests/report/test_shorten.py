@@ -63,3 +63,9 @@ def test_two_names_stay_two(width):
     stem = "elementwise_kernel<128, 4, at::native::gpu_kernel_impl"
     names = [f"{stem}<Mul>>", f"{stem}<Add>>"]
     assert len(set(shortened(names, width))) == 2
+
+
+def test_that_time_is_the_hosts_is_never_cut():
+    name = "aten::convolution_backward in ConvolutionBackward0 on the host"
+    assert shortened([name], 40) == ["aten::convolution_backward … on the host"]
+    assert shortened([name], 12) == ["aten::convo…"]

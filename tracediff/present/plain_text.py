@@ -9,6 +9,7 @@ from math import ceil
 from msgspec import Struct
 from rich.text import Text
 
+from tracediff.explain.leaves import ON_THE_HOST
 from tracediff.formatting import ARROW, plural
 from tracediff.patterns import late
 
@@ -125,7 +126,11 @@ def cut_left(path: str, width: int) -> str:
 
 
 def _end_cut(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: max(width - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS
+    """``name`` cut before its end, or before the words that its time is the host's, where there is room for both."""
+    if len(name) <= width:
+        return name
+    kept = ON_THE_HOST if name.endswith(ON_THE_HOST) and width >= LEAST + len(ON_THE_HOST) else ""
+    return name[: max(width - len(kept) - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS + kept
 
 
 def _common(names: set[str]) -> str:
