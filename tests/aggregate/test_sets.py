@@ -212,3 +212,11 @@ def test_host_code_that_goes_on_while_a_collective_runs_is_no_waiting(tmp_path):
     (profile,) = load(tmp_path).profiles
     states = dict(zip(profile.state_names, profile.state_ns[0].tolist(), strict=True))
     assert (states["synchronising"], states["python"]) == (40_000, 920_000)
+
+
+def test_gpu_work_beside_how_busy_a_gpu_is_is_of_the_same_rank(tmp_path):
+    for name, late_us in (("even", 100), ("late", 600)):
+        for rank, launched_us in ((0, 100), (1, late_us)):
+            gloo_rank(tmp_path / name, rank, 100, late_us + 300, launched_us)
+    comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
+    assert answer_of(comparison).limits.endswith("GPU work 100.0 → 600.0 µs, busy 25 → 67 %")

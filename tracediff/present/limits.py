@@ -9,6 +9,7 @@ from msgspec import Struct
 from tracediff import thresholds
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
+from tracediff.explain.explanation import Explanation
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import change, percent, percents, time
 from tracediff.pair import Pair
@@ -57,8 +58,9 @@ def limits_sentence(comparison: Comparison) -> str:
     if limits is None or explanation is None:
         return ""
     control, test = limits
-    work = _once(*comparison.gpu_time.time.map(comparison.us), time, change)
-    streams = " (streams overlap)" if _overlaps(comparison, limits) else ""
+    gpu_ns = _gpu_work(comparison, explanation)
+    work = _once(gpu_ns[0] / 1000, gpu_ns[1] / 1000, time, change)
+    streams = " (streams overlap)" if _overlaps(explanation, gpu_ns, limits) else ""
     busy = f"GPU work {work}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
@@ -67,9 +69,16 @@ def limits_sentence(comparison: Comparison) -> str:
     return f"Critical path: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
 
 
-def _overlaps(comparison: Comparison, limits: Pair[Limit]) -> bool:
+def _gpu_work(comparison: Comparison, explanation: Explanation) -> list[float]:
+    """GPU work of both sides in ns per step: of several ranks that of the slowest, as all else of the sentence."""
+    if explanation.ranks > 1 and explanation.profiled and GPU in explanation.root.children:
+        return [float(ns) for ns in explanation.root.children[GPU].total]
+    return [1000 * comparison.us(ns) for ns in comparison.gpu_time.time]
+
+
+def _overlaps(explanation: Explanation, gpu_ns: list[float], limits: Pair[Limit]) -> bool:
     """Whether GPU work is more than the time in which the GPU is busy: several streams work at a time."""
-    sides = zip(comparison.gpu_time.time, comparison.step_time.period, limits, strict=True)
+    sides = zip(gpu_ns, explanation.root.path, limits, strict=True)
     return any(ns > (limit.gpu_busy + thresholds.NO_DIFFERENCE) * period for ns, period, limit in sides)
 
 
