@@ -129,8 +129,8 @@ def _end_cut(name: str, width: int) -> str:
     """``name`` cut before its end, or before the words that its time is the host's, where there is room for both."""
     if len(name) <= width:
         return name
-    kept = ON_THE_HOST if name.endswith(ON_THE_HOST) and width >= LEAST + len(ON_THE_HOST) else ""
-    return name[: max(width - len(kept) - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS + kept
+    suffix = ON_THE_HOST if name.endswith(ON_THE_HOST) and width >= LEAST + len(ON_THE_HOST) else ""
+    return name[: max(width - len(suffix) - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS + suffix
 
 
 def _common(names: set[str]) -> str:
