@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import OpAverage, SetTable, UsedStep, call_tree, step_average
+from tracediff.aggregate.averages import COMMUNICATING, OpAverage, SetTable, UsedStep, call_tree, step_average
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
@@ -19,7 +19,7 @@ from tracediff.diff.matching.items import Origins, items_of
 from tracediff.diff.ops import by_name, gpu_or_cpu
 from tracediff.diff.views import VIEWS
 from tracediff.formatting import part, time, time_unit
-from tracediff.profile.events.step_states import LABELS
+from tracediff.profile.events.step_states import BUSY_STATES, LABELS, STATES
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import Families, uses_tensor_cores
@@ -181,7 +181,6 @@ def _tensor_cores(members: Iterable[Member]) -> float | None:
 
 Weighted = tuple[float, Finding]
 """(µs per step that it concerns, finding)."""
-BUSY_STATES = ("gpu_compute", "gpu_comm", "gpu_copy")
 ADVICE = {
     "data_loading": (
         "data-loading",
@@ -300,7 +299,7 @@ def _outliers(run: str, steps: list[UsedStep]) -> list[Outlier]:
     return [Outlier(run, step, middle) for step in steps if abs(step.period_ns - middle) > least]
 
 
-OWN_STATES = ("gpu_compute", "gpu_copy", "gpu_queued", "data_loading", "launching", "op", "python")
+OWN_STATES = tuple(state for state in STATES if state not in COMMUNICATING)
 """States in which a rank does something itself; in all others it communicates or waits."""
 LATE_ADVICE = "Look at what these ranks do before their collectives."
 

@@ -136,16 +136,17 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
     """
     by_number: dict[int, list[UsedStep]] = defaultdict(list)
     means: dict[int, float] = {}
-    communication: dict[int, int] = {}
+    communication = dict.fromkeys(run.ranks, 0)  # of one rank it is not asked for
     for number in sorted(run.ranks):
-        files = [(profile, np.flatnonzero(traces.selection.used(profile))) for profile in run.ranks[number]]
+        files = _with_used(traces, run.ranks[number])
         steps = [
             step
             for file, (profile, used) in enumerate(files)
             for step in _steps_of(profile, used.tolist(), number, file)
         ]
         means[number] = sum(step.period_ns for step in steps) / max(len(steps), 1)
-        communication[number] = sum(_communication_ns(profile, used) for profile, used in files)
+        if len(run.ranks) > 1:
+            communication[number] = sum(_communication_ns(profile, used) for profile, used in files)
         for step in steps:
             by_number[step.number].append(step)
 
@@ -160,6 +161,11 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
         ]
         latest.append(max(together, key=lambda step: (step.rank == rank, own_time(step.states))))
     return latest
+
+
+def _with_used(traces: TraceSet, profiles: Sequence[Profile]) -> list[tuple[Profile, Int64]]:
+    """Each of the profiles of a rank with the positions of its used steps."""
+    return [(profile, np.flatnonzero(traces.selection.used(profile))) for profile in profiles]
 
 
 def usual_rank(runs: Mapping[str, Sequence[UsedStep]]) -> int | None:
@@ -232,7 +238,7 @@ def files_of_ranks(traces: TraceSet) -> Iterator[tuple[Run, int, list[tuple[Prof
     """(run, rank, its files with the positions of their used steps, the number of these) of each rank of each run."""
     for run in traces.runs:
         for rank, profiles in run.ranks.items():
-            files = [(profile, np.flatnonzero(traces.selection.used(profile))) for profile in profiles]
+            files = _with_used(traces, profiles)
             yield run, rank, files, sum(len(used) for _, used in files)
 
 

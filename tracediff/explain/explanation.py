@@ -334,8 +334,8 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         reasons.append(of_single(single, compared.sides[single.side].label, unit, on_both=on_both))
     elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node):
         reasons.append(part)
-    if elsewhere := _elsewhere_computed(node, leaves, compared):
-        reasons.append(elsewhere)
+    if device := _on_other_device(node, leaves, compared):
+        reasons.append(device)
     return Cause(
         label=rests.named(label, line, groups),
         trail=line.trail,
@@ -364,7 +364,7 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> R
     return of_gap(longest, sides[side].label, unit)
 
 
-def _elsewhere_computed(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:
+def _on_other_device(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:
     """That the operators of most of a node's time launch GPU work on one side, and on the other compute themselves."""
     if not all(side.has_gpu for side in compared.sides):
         return None

@@ -158,7 +158,7 @@ def same_inputs(trees: tuple[CallTree, CallTree]) -> float:
     return sum(side[key] for side in sides for key in both) / max(whole, 1)
 
 
-Path = tuple[str, ...]
+ModulePath = tuple[str, ...]
 """Labels of nested modules, from the outermost."""
 
 
@@ -182,10 +182,10 @@ def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
     return " in ".join(filter(None, (f"{len(inside)} of {len(alike)} {_class_of(min(inside))}", ".".join(place))))
 
 
-def _calls_of_modules(tree: CallTree, other: CallTree) -> dict[Path, Counter[tuple[str, str | None]]]:
+def _calls_of_modules(tree: CallTree, other: CallTree) -> dict[ModulePath, Counter[tuple[str, str | None]]]:
     """Module → (operator, shapes) → its own calls per step, times both denominators."""
-    modules: list[Path] = []
-    calls: dict[Path, Counter[tuple[str, str | None]]] = {}
+    modules: list[ModulePath] = []
+    calls: dict[ModulePath, Counter[tuple[str, str | None]]] = {}
     for call in tree.calls:  # parents before children
         around = modules[call.parent] if call.parent >= 0 else ()
         modules.append((*around, call.label) if call.kind == "module" else around)
@@ -195,17 +195,17 @@ def _calls_of_modules(tree: CallTree, other: CallTree) -> dict[Path, Counter[tup
     return calls
 
 
-def _around_both(one: Path, other: Path) -> Path:
+def _around_both(one: ModulePath, other: ModulePath) -> ModulePath:
     """What both begin with; of the least and the largest of some paths that is what all of these begin with."""
     return tuple(a for a, _ in takewhile(lambda labels: labels[0] == labels[1], zip(one, other, strict=False)))
 
 
-def _alike(paths: Iterable[Path], path: Path) -> set[Path]:
+def _alike(paths: Iterable[ModulePath], path: ModulePath) -> set[ModulePath]:
     """The modules of the class of ``path`` within the module around it."""
     depth = len(path)
     within = {other[:depth] for other in paths if len(other) >= depth and other[:-1][: depth - 1] == path[:-1]}
     return {other for other in within if _class_of(other) == _class_of(path)}
 
 
-def _class_of(path: Path) -> str:
+def _class_of(path: ModulePath) -> str:
     return path[-1].partition("[")[0]

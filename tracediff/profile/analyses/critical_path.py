@@ -39,7 +39,7 @@ from tracediff.profile.placement.nesting import (
     part_of,
     pieces,
 )
-from tracediff.profile.placement.scopes import BACKWARD_OP, collective_waits
+from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
 
 EVENT, QUEUED, HOST, UNKNOWN, BETWEEN, START = range(6)
@@ -321,7 +321,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
         layers=layers,
         root=ops.start[outer],
         waited=distinct(calls),
-        collectives=collective_waits(trace, context.lanes),
+        collectives=context.collectives,
     )
     current_threads = host.threads_before(ops.end[calls])  # what the host as one did when the call returned
     collective = host.collectives.rows_at(ops.end[calls] - 1)

@@ -14,8 +14,9 @@ from tracediff.profile.kernels.families import Families
 from tracediff.profile.placement.calls import Calls, build_calls
 from tracediff.profile.placement.captures import Capture
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
-from tracediff.profile.placement.nesting import Lanes, build_lanes
+from tracediff.profile.placement.nesting import Lanes, Painting, build_lanes
 from tracediff.profile.placement.replays import with_replayed
+from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 
 
@@ -26,6 +27,7 @@ class Context(Struct, frozen=True, kw_only=True):
         completions: int64[s + 1] ns, see `Steps.completions`.
         captured_node: int64[g] node of `calls` of each GPU event of a graph replay, from the graph's capture or
             annotations; −1 for others.
+        collectives: where the host waits for its own.
     """
 
     trace: Trace
@@ -37,6 +39,7 @@ class Context(Struct, frozen=True, kw_only=True):
     calls: Calls
     families: Families
     captured_node: Int64
+    collectives: Painting
 
 
 def build_context(
@@ -53,7 +56,8 @@ def build_context(
     gpu = gpu_events(trace, steps, notes)
     lanes = build_lanes(trace, notes)
     completions = steps.completions(gpu.start, gpu.end, gpu.step)
-    account = step_account(trace, steps, completions, gpu, lanes, families)
+    collectives = collective_waits(trace, lanes)
+    account = step_account(trace, steps, completions, gpu, lanes, collectives, families)
     calls = build_calls(trace, steps, lanes, notes)
     calls, captured_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(
@@ -66,4 +70,5 @@ def build_context(
         calls=calls,
         families=families,
         captured_node=captured_node,
+        collectives=collectives,
     )

@@ -13,8 +13,8 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, Lanes, id_order, pieces
-from tracediff.profile.placement.scopes import LOADER_SCOPE, collective_waits
+from tracediff.profile.placement.nesting import Lane, Lanes, Painting, id_order, pieces
+from tracediff.profile.placement.scopes import LOADER_SCOPE
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
 
@@ -87,10 +87,11 @@ def step_account(
     completions: Int64,
     gpu: GpuEvents,
     lanes: Lanes,
+    collectives: Painting,
     families: Families = DEFAULT,
 ) -> StepAccount:
-    """The state of every instant between ``completions`` (int64[s + 1] ns); ``families`` divide the state op on traces
-    without a GPU.
+    """The state of every instant between ``completions`` (int64[s + 1] ns); ``collectives`` is where the host waits for
+    its own, and ``families`` divide the state op on traces without a GPU.
     """
     names, ops = list(STATES), lanes.ops
     layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes.annotations)]
@@ -98,9 +99,8 @@ def step_account(
         layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
     else:
         layers += _op_layers(trace, steps, ops, names, families)
-    waits = collective_waits(trace, lanes)
-    some = np.flatnonzero(waits.rows[:-1] >= 0)
-    layers.append(Layer(STATES.index("synchronising"), waits.times[some], waits.times[some + 1]))
+    some = np.flatnonzero(collectives.rows[:-1] >= 0)
+    layers.append(Layer(STATES.index("synchronising"), collectives.times[some], collectives.times[some + 1]))
     return _summed(names, completions, *_painted(layers, completions))
 
 

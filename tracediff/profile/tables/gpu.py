@@ -167,7 +167,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     account = (
         context.account
         if whole
-        else step_account(context.trace, context.steps, context.completions, gpu, context.lanes)
+        else step_account(context.trace, context.steps, context.completions, gpu, context.lanes, context.collectives)
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
