@@ -34,7 +34,7 @@ from tracediff.diff.ops import Op
 from tracediff.diff.preflight import different_results
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.diff.statistics.runs import estimate, within_runs
-from tracediff.diff.verdict import Judging, conclusion_of, far_apart, is_different
+from tracediff.diff.verdict import Judging, conclusion_of, far_apart, how_long
 from tracediff.diff.views import WorkChange
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, did_you_mean
@@ -125,7 +125,7 @@ def many() -> list[object]:
 
 def sentence() -> list[object]:
     noisy = estimate([0.0, 0.5], [0.1, 0.6])
-    texts = [is_different(change) for change in (0.003, 0.006)]
+    texts = [how_long(change) for change in (0.003, 0.006)]
     return [*texts, far_apart(0.0, 0.04), far_apart(0.0, 0.06), conclusion_of(noisy, "inconclusive", (2, 2), Judging()),
             conclusion_of(estimate([0.0, 0.1], [0.02, 0.13]), "inconclusive", (2, 2), Judging())]  # fmt: skip
 

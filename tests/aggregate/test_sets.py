@@ -160,9 +160,9 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
     comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
     assert answer_of(comparison).because.startswith("Because of gemm: sgemm (+600 µs)")
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
-        "rank 1 of late keeps the others waiting: 910.0 µs per step outside communication (rank 0: 310.0 µs)"
+        "in late the others wait for rank 1: it works 910.0 µs per step, rank 0 310.0 µs, without communication"
     ]
-    assert "ranks 0–1 (step time: of rank 1, the slowest; work: mean of ranks)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step time: rank 1, the slowest; tables: mean of ranks)" in answer_of(comparison).setting
     assert next_command(comparison, "tracediff compare a b") == "tracediff explain a b --rank 1 'gemm kernels'"
 
 
@@ -193,7 +193,7 @@ def test_waiting_for_a_collective_of_the_host_is_no_work_of_the_rank(tmp_path):
     (finding,) = [f for f in analyze_set(load(tmp_path / "even")).findings if f.code == "exposed-communication"]
     assert finding.title == "waiting for collectives of the host: 260.0 µs per step"
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
-        "rank 1 of late keeps the others waiting: 640.0 µs per step outside communication (rank 0: 140.0 µs)"
+        "in late the others wait for rank 1: it works 640.0 µs per step, rank 0 140.0 µs, without communication"
     ]
 
 

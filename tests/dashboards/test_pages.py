@@ -34,7 +34,7 @@ def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
 
 def test_the_overview_shows_the_verdict_and_leads_to_the_work(tab):
     app = tab().go(f"/{PAIR}")
-    assert "faster per step" in app.page.inner_text(".verdict")
+    assert "less time per step" in app.page.inner_text(".verdict")
     assert "add up to the step: 0 ns unexplained" in app.page.inner_text("#page")
     app.page.click("text=All changes")
     app.page.wait_for_selector(".ag-row")
@@ -193,7 +193,7 @@ def test_sides_swap_sets_change_and_tabs_do_not_mix(tab):
     app, other = tab().go(f"/{PAIR}"), tab().go("/?control=base&test=slower")
     app.page.click("#swap")
     app.page.wait_for_selector("h1:has-text('faster → base')")
-    assert "slower per step" in app.page.inner_text(".verdict")
+    assert "longer per step" in app.page.inner_text(".verdict")
     app.choose("control", "slower")
     app.page.wait_for_selector("h1:has-text('slower → base')")
     assert other.page.inner_text("h1").replace("\u2068", "") == "base → slower"

@@ -164,7 +164,7 @@ def test_two_steps_of_one_file_compare_with_caution(tmp_path):
 def test_nothing_is_claimed_untested(tmp_path):
     verdict = compare_events(tmp_path, [step(1, 0, 100), op("a", 1, 2)], [step(1, 0, 50), op("a", 1, 2)]).verdict
     assert (verdict.result, verdict.p_value, verdict.ci95_us) == ("untested", None, None)
-    assert "50 % faster" in verdict.sentence
+    assert "50 % less time" in verdict.sentence
     assert "one run per side: significance unknown" in verdict.sentence
 
 

@@ -63,7 +63,7 @@ def test_one_run_per_side_is_believed_but_proves_nothing(tmp_path):
     comparison = compare_sets(*sets)
     assert comparison.unprofiled.believed
     assert comparison.verdict.result == "untested"
-    assert "100 % slower per step without the profiler" in headline(comparison)
+    assert "100 % longer per step without the profiler" in headline(comparison)
 
 
 @pytest.mark.slow
@@ -88,4 +88,4 @@ def test_the_median_is_believed_where_one_step_makes_the_mean(tmp_path):
     control = write(tmp_path / "a.json", steps(*[100] * 10))
     test = write(tmp_path / "b.json", steps(*[102] * 9, 500))
     sentence = compare_sets(*load_sets([str(control), str(test)])).verdict.sentence
-    assert "is 2.0 % slower per step by the median (mean: 4" in sentence
+    assert "took 2.0 % longer per step by the median (mean: 4" in sentence

@@ -52,10 +52,10 @@ def test_more_work_is_another_workload_and_no_side_is_called_slower(tmp_path):
     comparison = compared(tmp_path, busy_step(*[PRODUCT] * 9), busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128))
     assert codes(comparison) == ["workload"]
     assert comparison.verdict.sentence.startswith("The work differs: test does 2 × the FLOPs")
-    assert "test takes 99 % longer per step, on different work" in comparison.verdict.sentence
+    assert "test took 99 % longer per step, on different work" in comparison.verdict.sentence
     assert "slower" not in comparison.verdict.sentence
     fewer = compared(tmp_path, busy_step(*[(*PRODUCT[:2], 200)] * 9, size=128), busy_step(*[PRODUCT] * 9))
-    assert "test takes 50 % less time per step, on different work" in fewer.verdict.sentence
+    assert "test took 50 % less time per step, on different work" in fewer.verdict.sentence
 
 
 @pytest.mark.parametrize(("us", "names"), [(20, ["relu_kernel", "my_relu"]), (40, [])])
@@ -151,7 +151,7 @@ def test_the_same_program_as_often_again_is_another_workload(tmp_path):
 
 def test_times_of_recordings_are_of_the_whole_file(tmp_path):
     difference = compared(tmp_path, recording(20), recording(20, 1300)).verdict.difference
-    assert difference == "test is 29 % slower over the whole file"
+    assert difference == "test took 29 % longer over the whole file"
 
 
 def marked(tail):

@@ -119,7 +119,7 @@ def test_what_a_loader_runs_is_no_part_of_the_program(tmp_path):
     scope = annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 20_000, 9_000)
     loading = [scope, *(op("aten::flip", 20_010 + 20 * i, 10) for i in range(400))]
     assert facts(compared(tmp_path, loading, [])) == {
-        "same-program": "the same program: all 212 outermost operator calls agree"
+        "same-program": "the same program: all outermost operator calls agree"
     }
 
 
@@ -131,10 +131,10 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
         return [op("aten::mm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
 
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
-    assert larger["work-differs"].startswith(
-        "the work differs: after does 4 × the FLOPs in what has other sizes (sizes known for "
+    assert larger["work-differs"] == (
+        "the work differs: after does 4 × the FLOPs where sizes differ, such as aten::mm [64,128] → [64,512] "
+        "(sizes known for 100 % of the operator time)"
     )
-    assert larger["work-differs"].endswith(" of the operator time), such as aten::mm [64,128] → [64,512]")
 
 
 def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
@@ -148,8 +148,8 @@ def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
 
     comparison = compared(tmp_path, products([6400, 128], [80_000, 5_000]), products([9600, 1024], [120_000, 40_000]))
     text = facts(comparison)["work-differs"]
-    assert text.startswith("the work differs: after does about 8 × the FLOPs in what has other sizes (sizes known for ")
-    assert text.endswith(", such as aten::bmm [2,64,128] → [2,64,1024]")
+    assert text.startswith("the work differs: after does about 8 × the FLOPs where sizes differ, such as aten::bmm ")
+    assert ", such as aten::bmm [2,64,128] → [2,64,1024] (" in text
 
 
 def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ranks_it_is(tmp_path):
@@ -164,12 +164,10 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
             about = {"rank": number, "world_size": 2}
             write(tmp_path / name / f"rank{number}.json", document(rank(batch), distributedInfo=about))
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
-    assert facts(comparison)["work-differs"].startswith(
-        "the work differs: after does 2 × the FLOPs in what has other sizes"
-    )
+    assert facts(comparison)["work-differs"].startswith("the work differs: after does 2 × the FLOPs where sizes differ")
     assert explanation_table(comparison.explanation).heads[0] == "Why (slowest rank)"
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
-    assert "ranks 0–1 (step time: of rank 1, the slowest; work: mean of ranks)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step time: rank 1, the slowest; tables: mean of ranks)" in answer_of(comparison).setting
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -222,7 +220,7 @@ def test_that_both_sides_call_the_same_is_a_fact_to_the_last_call_and_shape(tmp_
         return facts(compared(tmp_path / name, before, after))
 
     relu = op("aten::relu", 20_000, 50, **SQUARE)
-    text = "the same program: all 213 operator calls agree, with the same shapes"
+    text = "the same program: all operator calls agree, with the same shapes"
     assert facts_of("slower", [relu], [op("aten::relu", 20_000, 500, **SQUARE)])["same-calls"] == text
     others = {
         "one more": [relu, op("aten::relu", 20_100, 50, **SQUARE)],
@@ -253,7 +251,8 @@ def test_a_convolution_in_less_time_may_have_other_strides(tmp_path):
 def test_few_calls_that_are_larger_than_the_others_are_added(tmp_path):
     few = [op("aten::mul", 20_000 + 200 * i, 100) for i in range(20)]
     comparison = compared(tmp_path, few, [*few, *(op("aten::mul", 30_000 + 4_000 * i, 3_000) for i in range(2))])
-    assert [cause.what for cause in comparison.explanation.causes if "aten::mul" in cause.label] == ["partly added"]
+    (what,) = [cause.what for cause in comparison.explanation.causes if "aten::mul" in cause.label]
+    assert what == "larger ones added"
 
 
 def test_communication_that_is_called_more_often_is_work_that_changed(tmp_path):
@@ -287,7 +286,7 @@ def test_a_difference_that_is_not_significant_is_what_was_measured(tmp_path):
         3,
     )
     assert comparison.verdict.result == "inconclusive"
-    assert comparison.verdict.difference.startswith("inconclusive: after measured ")
+    assert comparison.verdict.difference.startswith("inconclusive: after took ")
 
 
 def test_where_nothing_is_significant_the_work_that_changed_is_named_not_what_took_longer(tmp_path):
@@ -327,7 +326,7 @@ def test_operators_without_shapes_are_done_more_often(tmp_path):
     comparison = compared(tmp_path, parts(8, "whole", 7_200), parts(64, "part", 12_000))
     cause = comparison.explanation.causes[-1]
     assert (cause.label, cause.what, cause.reasons[0].text) == (
-        "other gemm operators", "done more often", "8 → 64 operators"
+        "unpaired gemm operators", "done more often", "8 → 64 operators"
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_show_names_the_commit_the_cause_and_the_operator(planted, monkeypatch):
     assert f"commits: {before}..{after}: 1 commit, Use another layout" in text
     assert "aten::mm (gemm): " in text
     assert "aten::mm  gemm_kernel" in text
-    assert sum("Use another layout" in line and "% slower" in line for line in text.splitlines()) == 1
+    assert sum("Use another layout" in line and "% longer" in line for line in text.splitlines()) == 1
 
 
 def test_the_document_has_the_change_and_follows_its_schema(planted, monkeypatch):

@@ -54,7 +54,7 @@ SHORT = {
     "gpu": "GPU",
     "gpu-count": "GPUs per file",
     "world-size": "world size",
-    "ranks": "rank",
+    "ranks": "ranks recorded",
     "driver": "CUDA or HIP version",
     "profiler-flags": "profiler options",
     "workload": "other work",
@@ -334,7 +334,7 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
         return []
     message = "only the ranks that both sides have are compared" if common else "different ranks are compared"
     first, second = map(_joined_numbers, ranks_of_sides)
-    compared = f" (only rank {_joined_numbers(common)} compared)" if common else ""
+    compared = f"; only {_joined_numbers(common)} compared" if common else ""
     return [Reason("ranks", message, first, f"{second}{compared}")]
 
 

@@ -58,7 +58,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         median_control_us, median_test_us: median over runs of the median period.
         ci95_us: 95 % interval of the change of the median. p_value. min_detectable_us: the detectable change. All three
             are None where untested.
-        other_work: how the work differs, in words; empty if it does not. Then ``difference`` calls no side faster.
+        other_work: how the work differs, in words; empty if it does not.
         within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
             between runs; None with more runs or too few steps.
         method: none, t, ranks, prediction, paired or assumed.
@@ -217,9 +217,9 @@ def _difference(
     change = means[1] / means[0] - 1
     by_median = medians[1] / medians[0] - 1 if medians[0] else change
     if not contradicting(change, by_median):
-        return stated(result, labels[1], is_different(change, basis))
+        return stated(result, labels[1], how_long(change, basis))
     mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
-    by_the_median = f"{is_different(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
+    by_the_median = f"{how_long(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
     return stated(result, labels[1], by_the_median)
 
 
@@ -239,12 +239,11 @@ def opposed(change: float, other: float) -> bool:
     return min(change, other) < -thresholds.NO_DIFFERENCE and max(change, other) > thresholds.NO_DIFFERENCE
 
 
-def is_different(change: float, basis: str = STEP) -> str:
-    """``is 24 % faster per step``, or that there is no difference."""
+def how_long(change: float, basis: str = STEP) -> str:
+    """``24 % less time per step``, or that there is no difference."""
     if abs(change) < thresholds.NO_DIFFERENCE:
-        return f"takes the same time {basis} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
-    text = change_text(change)
-    return f"{'takes' if text.endswith('as long') else 'is'} {text} {basis}"
+        return f"the same time {basis} (within {thresholds.NO_DIFFERENCE * 100:.1f} %)"
+    return f"{change_text(change)} {basis}"
 
 
 def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
@@ -263,7 +262,7 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     if result == "inconclusive":
         if difference.detectable > math.log(thresholds.TOO_NOISY):
             factor = number(min(math.exp(difference.detectable), bounds.DETECTABLE_FACTOR))
-            return f"not significant ({basis}, too noisy to detect less than a factor of {factor})"
+            return f"not significant (detectable change: a factor of {factor}; {basis})"
         detectable = f"detectable change: {PERCENT.text(math.expm1(difference.detectable))}"
         return f"not significant ({interval}; {detectable}; {basis})"
     return f"significant ({interval}; {basis})"
@@ -272,18 +271,8 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
 def of_other_work(
     verdict: Verdict, other_work: str, label: str, ratio: float, basis: str, times_are_for: str
 ) -> Verdict:
-    """``verdict`` on sides whose work differs: ``label`` takes so much longer or less time, neither
-    faster nor slower, for what ``times_are_for`` says.
-    """
-    if abs(ratio - 1) < thresholds.NO_DIFFERENCE:
-        takes = is_different(0.0, basis)
-    elif ratio > 2 or percent(1 - ratio) == percent(1):
-        takes = f"takes {number(ratio)} times as long {basis}"
-    elif ratio > 1:
-        takes = f"takes {percent(ratio - 1)} longer {basis}"
-    else:
-        takes = f"takes {percent(1 - ratio)} less time {basis}"
-    difference = stated(verdict.result, label, f"{takes}, {times_are_for}")
+    """``verdict`` on sides whose work differs: ``label`` takes its time for what ``times_are_for`` says."""
+    difference = stated(verdict.result, label, f"{how_long(ratio - 1, basis)}, {times_are_for}")
     return replace(verdict, other_work=other_work, difference=difference)
 
 
@@ -299,11 +288,9 @@ INCONCLUSIVE = "inconclusive: "
 
 
 def stated(result: str, label: str, difference: str) -> str:
-    """``label is 24 % faster``; of a difference that was tested and is none, or not significant, what was measured."""
-    if result not in ("inconclusive", "same"):
-        return f"{label} {difference}"
+    """``label takes 24 % less time``; ``took`` where that is what was measured, and not significant or not tested."""
     lead = INCONCLUSIVE if result == "inconclusive" else ""
-    return f"{lead}{label} measured {difference.removeprefix('is ').removeprefix('takes ')}"
+    return f"{lead}{label} {'takes' if result in ('faster', 'slower') else 'took'} {difference}"
 
 
 def _run_counts(runs: tuple[int, int]) -> str:
@@ -318,10 +305,10 @@ def _signed(x: float) -> str:
 
 
 def change_text(change: float) -> str:
-    """``24 % faster``, ``1.9 % slower``, ``2.50 times as long``."""
-    if change > 1 or percent(-change) == percent(1):  # never is what takes time 100 % faster
+    """``24 % less time``, ``1.9 % longer``, ``2.50 times as long``."""
+    if change > 1 or percent(-change) == percent(1):  # what takes time never takes 100 % less
         return f"{number(1 + change)} times as long"
-    return f"{percent(abs(change))} {'slower' if change > 0 else 'faster'}"
+    return f"{percent(abs(change))} {'longer' if change > 0 else 'less time'}"
 
 
 class Unprofiled(Struct, frozen=True, kw_only=True):
@@ -381,7 +368,7 @@ def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence and the result of ``unprofiled``."""
     return replace(
         verdict,
-        difference=stated(unprofiled.result, label, f"{is_different(unprofiled.change)} without the profiler"),
+        difference=stated(unprofiled.result, label, f"{how_long(unprofiled.change)} without the profiler"),
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,
     )

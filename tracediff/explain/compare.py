@@ -198,8 +198,9 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     comparison = _accounts(*summaries, judging)
     shared = any(all(op.count) and op.category != "user_annotation" for op in comparison.ops) or not comparison.ops
     comparability = preflight(*requested, shared)
+    comparison = replace(comparison, comparability=comparability)
     if comparability.level == REFUSED and not force:
-        return _refused(replace(comparison, comparability=comparability))
+        return _refused(comparison)
     explanation = explain(_compared(comparison, summaries, judging))
     return replace(
         comparison,
@@ -216,8 +217,12 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         verdict = of_no_steady_state(verdict)
     others = [fact for fact in explanation.facts if fact.times_are_for]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
+    late_starts = [fact for fact in others if fact.code == LATE_START and fact is not other]
+    times_are_for = [fact.times_are_for for fact in (other, *late_starts) if fact is not None]
+    if any(reason.code == "gpu" for reason in comparison.comparability.reasons):
+        times_are_for = [" and ".join(("on another GPU", *times_are_for[:1])), *times_are_for[1:]]
     by_median = verdict.ratio_of_medians
-    if other is None or verdict.ratio is None or by_median is None:
+    if not times_are_for or verdict.ratio is None or by_median is None:
         return verdict
     whole_files = comparison.control.whole_file and comparison.test.whole_file
     ratio, basis = verdict.ratio, WHOLE_FILE if whole_files else STEP
@@ -225,9 +230,8 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         ratio, basis = 1 + unprofiled.change, "without the profiler"
     elif contradicting(ratio - 1, by_median - 1):
         ratio, basis = by_median, f"{basis} by the median"
-    late_starts = [fact for fact in others if fact.code == LATE_START and fact is not other]
-    times_are_for = ", ".join(fact.times_are_for for fact in (other, *late_starts))
-    return of_other_work(verdict, other.text, comparison.test.label, ratio, basis, times_are_for)
+    other_work = other.text if other is not None else ""
+    return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))
 
 
 def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:
@@ -273,8 +277,8 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     """The comparison without preflight and explanation."""
     on_gpu = control.side.has_gpu or test.side.has_gpu
     both = Pair(control, test)
-    trees = both.map(lambda side: call_tree(side.traces, on_gpu))
     scale = lcm(*control.denominators, *test.denominators)
+    trees = both.map(lambda side: call_tree(side.traces, on_gpu))
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
     work, pairing = match_work(trees, scale, work_family, both.map(lambda side: side.side))

@@ -178,8 +178,8 @@ def _late_rank(sides: tuple[Side, Side]) -> list[Fact]:
     return [
         Fact(
             LATE_RANK,
-            f"rank {late.rank} of {label} keeps the others waiting: {time(late.own_us)} per step outside communication "
-            f"({late.usual}: {time(late.usual_us)})",
+            f"in {label} the others wait for rank {late.rank}: it works {time(late.own_us)} per step, {late.usual} "
+            f"{time(late.usual_us)}, without communication",
         )
         for label, late in late_ranks
     ]
@@ -222,7 +222,7 @@ def _replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays, compiled: only one side has what replaces operators."""
     facts, stand_ins = [], _stand_ins(leaves)
     for code, is_such, text in (
-        (GRAPH_REPLAYS, is_graph_launch, "replays graphs, whose kernels have no operators: matched by order"),
+        (GRAPH_REPLAYS, is_graph_launch, "replays graphs, whose kernels have no operators: matched in launch order"),
         (COMPILED, is_of_inductor, "runs compiled code, which replaces operators of {}"),
     ):
         has = [code in side for side in stand_ins]
@@ -282,9 +282,7 @@ def _amounts(
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
         extent = f"sizes known for {percent(part)} of the {WORDS[label]}"
-        text = (
-            f"the work differs: {test} does {how_much(exp(median), unit)} in what has other sizes ({extent}){example}"
-        )
+        text = f"the work differs: {test} does {how_much(exp(median), unit)} where sizes differ{example} ({extent})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -354,11 +352,11 @@ def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
     """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
     both, every = map(count, agreeing(outer))
     if both != every:
-        agree = f"nearly the same program: {both} of {every} outermost operator calls agree"
+        agree = f"mostly the same program: {both} of {every} outermost operator calls agree"
         return Fact(SAME_PROGRAM, "; ".join(filter(None, (agree, other_counts(outer, trees)))))
     calls = [sum(operator_calls(tree)) for tree in trees]
-    inside = f", of {counts(*calls)} in all," if calls[0] != calls[1] else ""
-    return Fact(SAME_PROGRAM, f"the same program: all {every} outermost operator calls{inside} agree")
+    inside = f", of {counts(*calls)} calls in all" if calls[0] != calls[1] else ""
+    return Fact(SAME_PROGRAM, f"the same program: all outermost operator calls agree{inside}")
 
 
 def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -399,8 +397,7 @@ def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
     if sides[0] != sides[1]:
         return []
     shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""
-    number = count(sides[0].total() / (trees[0].denominator * trees[1].denominator))
-    return [Fact(SAME_CALLS, f"the same program: all {number} operator calls agree{shapes}")]
+    return [Fact(SAME_CALLS, f"the same program: all operator calls agree{shapes}")]
 
 
 def _unknown(leaves: Leaves) -> list[Fact]:

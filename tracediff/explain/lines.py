@@ -87,7 +87,7 @@ def lines_of(root: Node) -> Lines:
     most_against = thresholds.LINES_AGAINST if has_direction else thresholds.MOST_LINES // 2
     along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
     against = [line for line in candidates if sign * line.node.work <= 0][::-1][:most_against]
-    selected = (*along, *against[::-1])
+    selected = (*along, *against)
     exposure = {child.label: child.exposure for child in root.children.values()}
     rest = change - sum(line.node.work for line in selected) - root.exposure
     return Lines(selected, exposure, _exposed(root), _both_ways(cut, selected, rest), scale)
@@ -209,9 +209,9 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if len(trail) == 1:
         return f"{label} {noun}"
     if trail[1] == UNPAIRED:
-        return label if ARROW in label else f"other {noun} in {label}"
+        return label if ARROW in label else f"unpaired {noun} in {label}"
     if label == UNPAIRED:
-        return f"other {noun}" if trail[1] == OTHER else f"other {trail[1]} {noun}"
+        return f"unpaired {noun}" if trail[1] == OTHER else f"unpaired {trail[1]} {noun}"
     if len(trail) == 2:
         if "::" in label:  # an operator
             return label if ARROW in label else f"{label} ({trail[1]})"
@@ -247,8 +247,8 @@ def what_happened(
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
         if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
             # what is only there is larger than the rest
-            return f"partly {'added' if test > control else 'removed'}"
-        if len(line.trail) < 2:  # of several operators
+            return f"larger ones {'added' if test > control else 'removed'}"
+        if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
             return "more of it" if test > control else "less of it"
         return "done more often" if test > control else "done less often"
     is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
@@ -299,25 +299,25 @@ UNRECORDED = "not recorded on the other side"
 
 
 def exposed_and_hidden(exposure_us: dict[str, float], scale_us: float) -> tuple[list[str], list[str]]:
-    """The first labels whose exposure is large, as their work is now exposed, and as it is now hidden."""
+    """The first labels whose exposure is large, of work that is now on the critical path, and of overlapped work."""
     large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
     return [label for label, us in large.items() if us > 0], [label for label, us in large.items() if us < 0]
 
 
 def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: of what the same work is now exposed, on the critical path, or hidden behind
-    other work. Empty where it is part of the rest: not worth a line.
+    """What the line of the exposure says: of what the same work is now on the critical path, or overlapped by other
+    work. Empty where it is part of the rest: not worth a line.
     """
     total = sum(exposure_us.values())
     exposed, hidden = exposed_and_hidden(exposure_us, scale_us)
     if not (exposed and hidden) and abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    parts = [(exposed, "exposed"), (hidden, "hidden")]
-    (first, how), (second, other) = parts if total > 0 else parts[::-1]
-    if not first:
+    if exposed and hidden:
+        moved = (" and ".join(label.removesuffix(" work") for label in labels) for labels in (hidden, exposed))
+        return "critical path moved from {} to {}".format(*moved)
+    if not (moved_alike := exposed if total > 0 else hidden):
         return "less overlap" if total > 0 else "more overlap"
-    text = f"{' and '.join(map(_work, first))} now {how}"
-    return f"{text}, {' and '.join(label.removesuffix(' work') for label in second)} {other}" if second else text
+    return f"{' and '.join(map(_work, moved_alike))} {'no longer' if total > 0 else 'now'} overlapped"
 
 
 def _work(label: str) -> str:

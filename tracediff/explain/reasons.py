@@ -75,13 +75,14 @@ def of_single(single: Single, side: str, unit: Unit, *, on_both: bool) -> Reason
         return Reason("dominant", f"{before}; in {side}, of {events}")
     if single.events > 1:
         return Reason("dominant", f"one of {events} in {side} takes {longest}")
-    others = f"the {counted(single.others)} others of its name take {_in_unit(single.others_ns, unit)} together"
-    return Reason("single", f"one event {'on each side' if on_both else f'in {side}'}; {others}")
+    where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
+    others = f"the {counted(single.others)} others of its name{there} take {_in_unit(single.others_ns, unit)} together"
+    return Reason("single", f"one event {where}; {others}")
 
 
 def of_gap(longest: Longest, side: str, unit: Unit) -> Reason:
     """Where the longest stretch between operators is, in the ``unit`` of the step."""
-    return Reason("gap", f"in one step of {side} {_in_unit(longest.ns, unit)} before {call_role(longest.following)}")
+    return Reason("gap", f"in {side} up to {_in_unit(longest.ns, unit)} before {call_role(longest.following)}")
 
 
 def _in_unit(ns: float, unit: Unit) -> str:

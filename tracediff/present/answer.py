@@ -15,7 +15,15 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import HOST, OPERATORS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
-from tracediff.present.explanation_lines import DECISIVE, exposure_of, is_visible, sentence, unit_of, visible_causes
+from tracediff.present.explanation_lines import (
+    DECISIVE,
+    exposure_of,
+    is_visible,
+    leading,
+    sentence,
+    unit_of,
+    visible_causes,
+)
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
@@ -82,20 +90,20 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sure = _has_changed(comparison) and by_chance(comparison) is None
     parts, exposure = _parts(explanation, unit)
     other_work = [part for part in parts if part.is_other_work]
-    if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.us)).is_unclear:
+    if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.delta_us)).is_unclear:
         return "", "", ""  # all that is left is smaller than what is by chance
     if not sure or other_work:
         parts = [part for part in parts if not part.is_unclear]
-    along = [part for part in parts if sign * part.us > 0]
-    against = sorted((part for part in parts if sign * part.us < 0), key=lambda part: sign * part.us)
+    along, against = ([part for part in parts if way * part.delta_us > 0] for way in (sign, -sign))
+    least = thresholds.WORTH_A_LINE * explanation.scale_us
     exposed_along, exposed_against = (
-        [part for part in exposure if sign * way * part.us > max((abs(cause.us) for cause in causes), default=0)]
+        [part for part in exposure if sign * way * part.delta_us > max([least, *(abs(c.delta_us) for c in causes)])]
         for way, causes in ((1, along), (-1, against))
     )
     lead = "Because of" if sure else "Largest changes:"
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead, along = "Work that changed:", sorted(other_work, key=lambda part: -abs(part.us))
+        lead, along = "Work that changed:", sorted(other_work, key=lambda part: -abs(part.delta_us))
         against = exposed_along = exposed_against = []
     if not along and not exposed_along:
         return "", "", ""
@@ -133,12 +141,13 @@ class _Part(Struct, frozen=True):
     """A part of the step's change.
 
     Attributes:
-        label: what changed. us: µs. what: what happened. is_other_work: whether it is other work, not another time.
+        label: what changed. delta_us: in µs. what: what happened.
+        is_other_work: whether it is other work, not another time.
         is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
     """
 
     label: str
-    us: float
+    delta_us: float
     what: str
     is_other_work: bool = False
     is_unclear: bool = False
@@ -176,23 +185,20 @@ def _happened(cause: Cause) -> str:
 
 
 def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
-    """The first causes until they are most of ``causes``, and how many more there are; and the exposure."""
-    whole, listed = sum(abs(cause.us) for cause in causes), min(1, len(causes))
-    most = min(bounds.EXAMPLES, len(causes))
-    while listed < most and sum(abs(cause.us) for cause in causes[:listed]) < thresholds.NAMED_CAUSES * whole:
-        listed += 1
-    parts = list(causes[:listed])
+    """The leading causes, what happened to the first, and how many more there are; and the exposure."""
+    lead = leading(causes)
+    parts = list(lead)
     for part in exposure:
-        parts.insert(sum(abs(cause.us) > abs(part.us) for cause in parts), part)
-    texts = [_with_time(part, unit) for part in parts]
-    if more := len(causes) - listed:
+        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
+    if more := len(causes) - len(lead):
         texts.append(f"{more} more")
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
-def _with_time(part: _Part, unit: Unit) -> str:
+def _with_time(part: _Part, unit: Unit, what: str) -> str:
     """``label (+1.2 ms: what)``."""
-    return f"{part.label} ({': '.join(filter(None, (f'{unit.signed(part.us)} {unit.name}', part.what)))})"
+    return f"{part.label} ({': '.join(filter(None, (f'{unit.signed(part.delta_us)} {unit.name}', what)))})"
 
 
 def _unlike(comparison: Comparison) -> tuple[str, ...]:
@@ -260,7 +266,7 @@ def by_chance(comparison: Comparison) -> str | None:
     if not same_gpu_work and not same_calls:
         return None
     few = min(comparison.control.runs, comparison.test.runs)
-    what = "The GPU does the same work in the same time" if same_gpu_work else "The host makes as many calls"
+    what = "The GPU does the same work in the same time" if same_gpu_work else "The host makes about as many calls"
     runs = "one run" if few == 1 else f"{few} runs"
     return f"{what}; with {runs} per side, a change of the host may be variation from run to run"
 
@@ -284,8 +290,8 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     figures, medians = map(change, *zip(*pairs, strict=True))
     if figures != medians:
         unit = common_unit(time_unit, [us for pair in pairs for us in pair])
-        mean, median = (f"{unit.plain(a)} → {unit.plain(b)} {unit.name}" if unit else change(a, b) for a, b in pairs)
-        figures = f"mean {mean} (median {median})"
+        mean, median = (f"{unit.plain(a)} → {unit.plain(b)}" if unit else change(a, b) for a, b in pairs)
+        figures = f"mean {mean}{f' {unit.name}' if unit else ''} (median {median})"
     parts = verdict.conclusion, "" if verdict.ci95_us else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -66,7 +67,7 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
 
     Attributes:
         unit: of all times. heads: of the columns: what changed, all of its time in the period, its part of the change.
-        closing: what is unexplained. note: what the effect is, where it is not all of a line's change; else empty.
+        closing: what is unexplained.
     """
 
     unit: str
@@ -74,7 +75,6 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
-    note: str = ""
 
 
 def direction(delta_us: float) -> str:
@@ -87,11 +87,15 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     in no line and, of more than ``most`` causes, the smallest. ``names`` are those of the sides.
     """
     unit = unit_of(explanation)
-    listed = {id(cause) for cause in sorted(visible_causes(explanation), key=lambda cause: -abs(cause.delta_us))[:most]}
+    causes = visible_causes(explanation)
+    lead = {id(cause) for sign in (1, -1) for cause in leading([c for c in causes if sign * c.delta_us > 0])}
+    causes.sort(key=lambda cause: (id(cause) not in lead, -abs(cause.delta_us)))
+    listed = {id(cause) for cause in causes[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
     label, what, exposure_us = exposure_of(explanation, unit)
+    label = label if most is None or len(listed) < most else ""
     moved = [*explanation.rests_us, *(cause.delta_us for cause in small), 0.0 if label else exposure_us]
-    name = f"{len(small)} more and the rest" if small else "the rest"
+    name = f"{len(small)} smaller and the rest" if small else "the rest"
     further = [(label, what, exposure_us)] if label else []
     further.append((f"{name}{_longer_and_shorter(moved, explanation.scale_us, unit)}", "", sum(moved)))
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
@@ -111,17 +115,17 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     )
     period = explanation.period
     effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
-    differs = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
-    note = f"effect: what of the change the {period} waits for; the rest overlaps" if differs else ""
-    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total, note=note)
+    heads = _head(explanation, unit), f"{ARROW.join(names)} ({unit.name})", effect
+    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
-def _head(explanation: Explanation) -> str:
-    """``Why``, and of which step and rank."""
+def _head(explanation: Explanation, unit: Unit) -> str:
+    """``Why``, of which step and rank, and what the effect is, where it is not all of a line's change."""
     step = "" if explanation.profiled else f"{explanation.period} without the profiler"
-    of_which = ", ".join(filter(None, (step, "slowest rank" if explanation.ranks > 1 else "")))
-    return f"Why ({of_which})" if of_which else "Why"
+    overlaps = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
+    effect = f"effect: what the {explanation.period.split()[-1]} waits for" if overlaps else ""
+    remarks = ", ".join(filter(None, (step, "slowest rank" if explanation.ranks > 1 else "", effect)))
+    return f"Why ({remarks})" if remarks else "Why"
 
 
 def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
@@ -137,11 +141,11 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
 
 
 def _longer_and_shorter(moved: Sequence[float], scale_us: float, unit: Unit) -> str:
-    """`` (+1.2, −0.9)``, what is longer and what is shorter, if both are worth a line; else empty."""
+    """`` (longer +1.2, shorter −0.9)``, if both are worth a line; else empty."""
     longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
     if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    return f" ({unit.signed(longer)}, {unit.signed(shorter)})"
+    return f" (longer {unit.signed(longer)}, shorter {unit.signed(shorter)})"
 
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
@@ -169,6 +173,25 @@ def _unit_of_step(explanation: Explanation) -> Unit:
 def is_visible(us: float, unit: Unit) -> bool:
     """Whether a change has a digit other than 0."""
     return bool(unit.signed(us).strip("+−0.,"))
+
+
+class OfStep(Protocol):
+    """What accounts for part of the step's change."""
+
+    @property
+    def delta_us(self) -> float:
+        """That part."""
+
+
+Part = TypeVar("Part", bound=OfStep)
+
+
+def leading(causes: Sequence[Part]) -> Sequence[Part]:
+    """Those of ``causes``, all of one direction, that a sentence names: the first until they are most of them all."""
+    whole, lead = sum(abs(cause.delta_us) for cause in causes), causes[:1]
+    while len(lead) < bounds.CAUSES_NAMED and sum(abs(c.delta_us) for c in lead) < thresholds.NAMED_CAUSES * whole:
+        lead = causes[: len(lead) + 1]
+    return lead
 
 
 def visible_causes(explanation: Explanation) -> list[Cause]:

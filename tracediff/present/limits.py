@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec import Struct
 
 from tracediff import thresholds
@@ -11,8 +9,9 @@ from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.formatting import change, percent, percents, time
+from tracediff.formatting import ARROW, percent, percents, with_digits
 from tracediff.pair import Pair
+from tracediff.present.explanation_lines import unit_of
 from tracediff.profile.events.step_states import BUSY_STATES
 
 
@@ -59,7 +58,9 @@ def limits_sentence(comparison: Comparison) -> str:
         return ""
     control, test = limits
     gpu_ns = _gpu_work(comparison, explanation)
-    work = _once(gpu_ns[0] / 1000, gpu_ns[1] / 1000, time, change)
+    times_us = [ns / 1000 for ns in gpu_ns]
+    unit = with_digits(unit_of(explanation), times_us)
+    work = f"{ARROW.join(dict.fromkeys(map(unit.plain, times_us)))} {unit.name}"
     streams = " (streams overlap)" if _overlaps(explanation, gpu_ns, limits) else ""
     busy = f"GPU work {work}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
@@ -82,11 +83,6 @@ def _overlaps(explanation: Explanation, gpu_ns: list[float], limits: Pair[Limit]
     return any(ns > (limit.gpu_busy + thresholds.NO_DIFFERENCE) * period for ns, period, limit in sides)
 
 
-def _once(
-    control: float,
-    test: float,
-    one: Callable[[float], str] = percent,
-    both: Callable[[float, float], str] = percents,
-) -> str:
-    """Both sides' value, or one where they read the same."""
-    return one(test) if one(control) == one(test) else both(control, test)
+def _once(control: float, test: float) -> str:
+    """Both sides' part, or one where they read the same."""
+    return percent(test) if percent(control) == percent(test) else percents(control, test)

@@ -45,7 +45,7 @@ def _common_start(names: Pair[str]) -> int:
 
 
 def spread(comparison: Comparison) -> str:
-    """``steps apart: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they overlap;
+    """``steps disjoint: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they overlap;
     empty where no side has several.
     """
     spans = spans_us(comparison)
@@ -58,7 +58,7 @@ def spread(comparison: Comparison) -> str:
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
     (low, high), (least, most) = spans
-    how = "apart" if high < least or most < low else "overlap"
+    how = "disjoint" if high < least or most < low else "overlap"
     return f"steps {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
@@ -107,19 +107,19 @@ def not_recorded(side: Side) -> str:
 
 
 def ranks_of(*sides: Side) -> str:
-    """``ranks 0–7 (step time: of rank 0 → rank 3, the slowest; work: mean of ranks)`` of sides with the same ranks."""
+    """``ranks 0–7 (step time: rank 0 → rank 3, the slowest; tables: mean of ranks)`` of sides with the same ranks."""
     listed = ranges(sides[0].ranks)
     if len(sides[0].ranks) == 1:
         return f"rank {listed}"
     slowest = ["any rank" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
     which = "the slowest" if {*slowest} == {"any rank"} else f"{_same(slowest[0], slowest[-1])}, the slowest"
-    return f"ranks {listed} (step time: of {which}; work: mean of ranks)"
+    return f"ranks {listed} (step time: {which}; tables: mean of ranks)"
 
 
 def steps_used(side: Side) -> str:
     """``steps 3–6 (recorded: 2–6)``."""
     if side.whole_file:
-        return "the whole file as one step"
+        return "the whole file: no steps recorded"
     used = ranges(side.steps_used)
     recorded = "" if side.steps_used == side.steps_recorded else f" (recorded: {ranges(side.steps_recorded)})"
     return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"

@@ -78,8 +78,7 @@ def _explanation(comparison: Comparison) -> list[str]:
         [escaped(line.label), line.times, line.step, escaped(line.because)] for line in (*causes.lines, causes.total)
     ]
     _, *table = table_lines([""] * 4, "lrrl", lines)
-    note = [causes.note, ""] if causes.note else []
-    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, "", *note]
+    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
 
 
 def _remarks(title: str, remarks: list[str]) -> list[str]:

@@ -167,7 +167,8 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         return [_view(comparison, screen.view, most, screen.modules)]
     rows = screen.top if screen.top is not None else screen.rows
     if screen.device is None and screen.sort == "change" and not screen.verbose:
-        return [SumsTable(sections.changed_work(comparison, rows), side_names(comparison))]
+        work = sections.changed_work(comparison, rows)
+        return [SumsTable(work, side_names(comparison))] if work.rows or not rows else []
     tables = sections.changes(comparison, screen.device or "all", screen.sort, rows)
     return [_changes(comparison, table) for table in tables]
 
@@ -309,7 +310,7 @@ def explanation(
         _add(table, cells, Text(label), Text(text, style="dim"), is_wide=is_wide)
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
     table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
-    return [table, *(_dim(causes.note) or [Text()])]
+    return [table, Text()]
 
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:

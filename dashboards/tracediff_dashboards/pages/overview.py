@@ -92,7 +92,7 @@ def _explanation(context: PageContext) -> list[Any]:
     ]
     caption = f"Why the {context.comparison.explanation.period} changed"
     table = html.Div(components.table([*sums.heads, "", ""], cells, caption, kind="sums why"), className="closing")
-    return [table, *([html.P(sums.note, className="facts")] if sums.note else [])]
+    return [table]
 
 
 def _linked(context: PageContext, words: Sequence[str], label: str) -> Any:
