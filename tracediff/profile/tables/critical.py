@@ -16,7 +16,7 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Pieces, pieces
-from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import FileTable, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT
 
 KINDS = ("gpu_compute", "gpu_comm", "gpu_copy", "queue", "op", "call", "python", "unknown")
@@ -32,8 +32,11 @@ CRITICAL = TableSchema(
     "operators and calls; for queues the time in which at least one launched event waits. Shortening work that is not "
     "on the path does not shorten the step.",
     keys=("kind", "name"),
-    columns=(Column("critical", "on the path"), Column("total", "in the period")),
-    rates=(Rate("on_path_percent", "% on the path", "critical", "total", 100.0),),
+    columns=read_columns("""
+        critical  ns  on the path
+        total     ns  in the period
+    """),
+    rates=read_rates("on_path_percent  critical / total  100  % on the path"),
     arguments=(ARGUMENT.awaited_stream, ARGUMENT.awaited_record),
     events=("name",),
     kinds=("kind",),

@@ -28,7 +28,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, step_account
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
-from tracediff.profile.tables.schema import Amounts, Column, FileTable, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import Amounts, FileTable, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT, copy_direction, is_host_collective, is_memset
 
 LAUNCHES = TableSchema(
@@ -38,18 +38,18 @@ LAUNCHES = TableSchema(
     "its GPU event starts. GPU time: how long the launched events run. Short: GPU events that run for less time than "
     "their launch took.",
     keys=("call",),
-    columns=(
-        Column("host", "host time"),
-        Column("launches", "launches", "count"),
-        Column("delay", "queue delay"),
-        Column("work", "GPU time"),
-        Column("events", "GPU events", "count"),
-        Column("short", "short", "count"),
-    ),
-    rates=(
-        Rate("host_mean_us", "mean host µs", "host", "launches", 1e-3),
-        Rate("delay_mean_us", "mean delay µs", "delay", "events", 1e-3),
-    ),
+    columns=read_columns("""
+        host      ns     host time
+        launches  count  launches
+        delay     ns     queue delay
+        work      ns     GPU time
+        events    count  GPU events
+        short     count  short
+    """),
+    rates=read_rates("""
+        host_mean_us   host / launches  1e-3  mean host µs
+        delay_mean_us  delay / events   1e-3  mean delay µs
+    """),
 )
 
 
@@ -75,13 +75,13 @@ STREAMS = TableSchema(
     "for the whole GPU. Behind others: launched work waits although its stream is idle, while another stream of the "
     "GPU runs.",
     keys=("gpu", "stream"),
-    columns=(
-        Column("busy", "busy"),
-        Column("sum", "sum"),
-        Column("behind", "behind others"),
-        Column("events", "events", "count"),
-    ),
-    rates=(Rate("concurrency", "sum / busy", "sum", "busy"),),
+    columns=read_columns("""
+        busy    ns     busy
+        sum     ns     sum
+        behind  ns     behind others
+        events  count  events
+    """),
+    rates=read_rates("concurrency  sum / busy  1  sum / busy"),
 )
 
 
@@ -140,9 +140,12 @@ GAPS = TableSchema(
     "rows add up to the period. A gap is the time between two GPU events in which no stream of the GPU runs; it is "
     "counted in the row that has most of its time.",
     keys=("gpu", "waits_for", "state"),
-    columns=(Column("time", "time"), Column("gaps", "gaps", "count")),
+    columns=read_columns("""
+        time  ns     time
+        gaps  count  gaps
+    """),
     states=("state",),
-)  # fmt: skip
+)
 
 
 def gap_rows(context: Context) -> TableRows:
@@ -227,8 +230,11 @@ KERNEL_SIZES = TableSchema(
     "Kernels by duration",
     "A histogram of kernels by duration, with the total time of each bucket. Copies and memsets are not included.",
     keys=("duration",),
-    columns=(Column("time", "time"), Column("kernels", "kernels", "count")),
-)  # fmt: skip
+    columns=read_columns("""
+        time     ns     time
+        kernels  count  kernels
+    """),
+)
 
 
 def kernel_size_rows(context: Context) -> TableRows:
@@ -248,10 +254,14 @@ COPIES = TableSchema(
     "Copies by direction and kind of memory, and memsets. Kinds of memory are named as the vendor records them. "
     "Bandwidth is the bytes copied over the time of the copies.",
     keys=("direction", "memory"),
-    columns=(Column("time", "time"), Column("copies", "copies", "count"), Column("size", "size", "bytes")),
-    rates=(Rate("rate_gb_s", "bandwidth, GB/s", "size", "time"),),
+    columns=read_columns("""
+        time    ns     time
+        copies  count  copies
+        size    bytes  size
+    """),
+    rates=read_rates("rate_gb_s  size / time  1  bandwidth, GB/s"),
     arguments=(ARGUMENT.size,),
-)  # fmt: skip
+)
 
 
 def copy_rows(context: Context) -> TableRows:
@@ -283,21 +293,21 @@ COLLECTIVES = TableSchema(
     "does. Algorithm bandwidth is size over time. Bus bandwidth corrects it for the operation and the number of ranks, "
     "so that it can be compared with the speed of the links.",
     keys=("collective", "group", "dtype", "size"),
-    columns=(
-        Column("time", "time"),
-        Column("exposed", "exposed"),
-        Column("overlapped", "overlapped"),
-        Column("operations", "operations", "count"),
-        Column("moved", "moved", "bytes"),
-        Column("moved_time", "time with known size"),
-        Column("bus", "bus traffic", "bytes"),
-        Column("bus_time", "time with known bus traffic"),
-    ),
-    rates=(
-        Rate("mean_us", "mean µs", "time", "operations", 1e-3),
-        Rate("algorithm_gb_s", "algorithm bandwidth, GB/s", "moved", "moved_time"),
-        Rate("bus_gb_s", "bus bandwidth, GB/s", "bus", "bus_time"),
-    ),
+    columns=read_columns("""
+        time        ns     time
+        exposed     ns     exposed
+        overlapped  ns     overlapped
+        operations  count  operations
+        moved       bytes  moved
+        moved_time  ns     time with known size
+        bus         bytes  bus traffic
+        bus_time    ns     time with known bus traffic
+    """),
+    rates=read_rates("""
+        mean_us         time / operations   1e-3  mean µs
+        algorithm_gb_s  moved / moved_time  1     algorithm bandwidth, GB/s
+        bus_gb_s        bus / bus_time      1     bus bandwidth, GB/s
+    """),
     arguments=(
         "Collective name",
         "In msg nelems",

@@ -28,7 +28,7 @@ from tracediff.profile.placement.nesting import (
 )
 from tracediff.profile.placement.scopes import LOADER_SCOPE, enclosing, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
-from tracediff.profile.tables.schema import Column, FileTable, Key, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import FileTable, Key, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import is_synchronising
 
 IDLE_KINDS = ("operator", "Python", "annotation", "runtime call", "nothing recorded")
@@ -42,7 +42,7 @@ IDLE = TableSchema(
     "function around it that is in a Python file outside of torch, on the same thread. The rows of a state add up to "
     "it.",
     keys=("state", "host", "kind", "caller"),
-    columns=(Column("time", "time"),),
+    columns=read_columns("time  ns  time"),
     kinds=("state",),
 )
 
@@ -118,9 +118,13 @@ LOADING = TableSchema(
     "DataLoader annotations: how long they are open, and for how much of that time the step's state is data_loading. "
     "Exposed: the GPU runs nothing and has no launched work.",
     keys=("annotation",),
-    columns=(Column("exposed", "exposed"), Column("time", "time"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
-)  # fmt: skip
+    columns=read_columns("""
+        exposed  ns     exposed
+        time     ns     time
+        calls    count  calls
+    """),
+    rates=read_rates("mean_us  time / calls  1e-3  mean µs"),
+)
 
 
 def loading_rows(context: Context) -> TableRows:
@@ -156,9 +160,12 @@ SYNCHRONISATIONS = TableSchema(
     "three innermost Python functions with a source line; and the innermost annotation. A field is empty if nothing of "
     "its kind is around the call or was recorded.",
     keys=("call", "operators", "python", "annotation"),
-    columns=(Column("time", "time"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "mean µs", "time", "calls", 1e-3),),
-)  # fmt: skip
+    columns=read_columns("""
+        time   ns     time
+        calls  count  calls
+    """),
+    rates=read_rates("mean_us  time / calls  1e-3  mean µs"),
+)
 
 
 def synchronisation_rows(context: Context) -> TableRows:
@@ -222,9 +229,13 @@ PYTHON = TableSchema(
     "Time in Python functions on all threads. Self excludes the Python functions called; total counts every level of a "
     "recursion. Operators and runtime calls are not Python functions: their time counts in the function around them.",
     keys=("function", "kind"),
-    columns=(Column("self", "self"), Column("total", "total"), Column("calls", "calls", "count")),
-    rates=(Rate("mean_us", "mean µs", "total", "calls", 1e-3),),
-)  # fmt: skip
+    columns=read_columns("""
+        self   ns     self
+        total  ns     total
+        calls  count  calls
+    """),
+    rates=read_rates("mean_us  total / calls  1e-3  mean µs"),
+)
 
 
 def python_rows(context: Context) -> TableRows:
@@ -249,12 +260,12 @@ HOST_MODULES = TableSchema(
     "Host time of operators and runtime calls by the nn.Module they belong to, forward and backward. Self: operators "
     "of the module itself; total: with the modules inside it. Calls: forward calls of the module.",
     keys=("module",),
-    columns=(
-        Column("self", "self"),
-        Column("total", "total"),
-        Column("operators", "operators", "count"),
-        Column("calls", "module calls", "count"),
-    ),
+    columns=read_columns("""
+        self       ns     self
+        total      ns     total
+        operators  count  operators
+        calls      count  module calls
+    """),
 )
 
 

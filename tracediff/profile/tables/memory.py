@@ -19,7 +19,7 @@ from tracediff.profile.placement.calls import MODULE, module_labels
 from tracediff.profile.placement.nesting import nearest
 from tracediff.profile.placement.scopes import PHASES, enclosing
 from tracediff.profile.placement.steps import Steps
-from tracediff.profile.tables.schema import Column, FileTable, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import FileTable, TableSchema, read_columns, read_rates, summed
 
 MEMORY = TableSchema(
     "memory",
@@ -28,17 +28,17 @@ MEMORY = TableSchema(
     "and the bytes allocated and freed. Churn: bytes allocated in the step divided by the peak. Needs "
     "profile_memory=True. Reserved memory is not recorded for the host, nor by torch before 1.11 (shown as 0).",
     keys=("device",),
-    columns=(
-        Column("peak", "peak allocated", "bytes"),
-        Column("reserved", "peak reserved", "bytes"),
-        Column("end", "allocated at the end", "bytes"),
-        Column("allocated", "allocated", "bytes"),
-        Column("freed", "freed", "bytes"),
-        Column("allocations", "allocations", "count"),
-        Column("frees", "frees", "count"),
-        Column("failed", "out-of-memory events", "count"),
-    ),
-    rates=(Rate("churn", "churn", "allocated", "peak"),),
+    columns=read_columns("""
+        peak         bytes  peak allocated
+        reserved     bytes  peak reserved
+        end          bytes  allocated at the end
+        allocated    bytes  allocated
+        freed        bytes  freed
+        allocations  count  allocations
+        frees        count  frees
+        failed       count  out-of-memory events
+    """),
+    rates=read_rates("churn  allocated / peak  1  churn"),
     arguments=("Total Reserved",),
 )
 
@@ -80,8 +80,12 @@ MEMORY_HOLDERS = TableSchema(
     "its module. The operator is the innermost one that does more than allocate (not aten::empty). The bytes add up to "
     "the peak. Allocated: all bytes allocated in the step, in use at the peak or not.",
     keys=("device", "phase", "operator", "module"),
-    columns=(Column("held", "at the peak", "bytes"), Column("blocks", "blocks at the peak", "count"),
-     Column("allocated", "allocated", "bytes"), Column("allocations", "allocations", "count")),
+    columns=read_columns("""
+        held         bytes  at the peak
+        blocks       count  blocks at the peak
+        allocated    bytes  allocated
+        allocations  count  allocations
+    """),
     arguments=("Addr",),
 )  # fmt: skip
 
@@ -222,12 +226,12 @@ COUNTERS = TableSchema(
     "Counter values over the period of each step. A sample applies until the next sample of its series. The mean is "
     "taken over the time for which a value is known.",
     keys=("counter", "series"),
-    columns=(
-        Column("known", "time with a value"),
-        Column("integral", "value × ns", "count"),
-        Column("samples", "samples", "count"),
-    ),
-    rates=(Rate("mean", "mean", "integral", "known"),),
+    columns=read_columns("""
+        known     ns     time with a value
+        integral  count  value × ns
+        samples   count  samples
+    """),
+    rates=read_rates("mean  integral / known  1  mean"),
 )
 
 

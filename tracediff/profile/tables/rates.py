@@ -26,7 +26,7 @@ from tracediff.profile.perf_model.operator_costs import (
 )
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
-from tracediff.profile.tables.schema import Column, FileTable, Key, Part, Rate, TableSchema, summed
+from tracediff.profile.tables.schema import FileTable, Key, Part, TableSchema, read_columns, read_rates, summed
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
@@ -43,17 +43,20 @@ RATES = TableSchema(
     "GPU, operator self time. Time on matrix units (Tensor Cores) or vector units is known where kernel names give it; "
     "Winograd and FFT kernels are in neither.",
     keys=("work", "shapes", "dtype"),
-    columns=(
-        Column("time", "time"),
-        Column("calls", "calls", "count"),
-        Column("flop", "FLOPs", "flop"),
-        Column("flop_time", "time with known FLOPs"),
-        Column("bytes", "bytes moved", "bytes"),
-        Column("bytes_time", "time with known bytes"),
-        Column("matrix", "on matrix units"),
-        Column("vector", "on vector units"),
-    ),
-    rates=(Rate("tflop_s", "TFLOP/s", "flop", "flop_time", 1e-3), Rate("gb_s", "GB/s", "bytes", "bytes_time")),
+    columns=read_columns("""
+        time        ns     time
+        calls       count  calls
+        flop        flop   FLOPs
+        flop_time   ns     time with known FLOPs
+        bytes       bytes  bytes moved
+        bytes_time  ns     time with known bytes
+        matrix      ns     on matrix units
+        vector      ns     on vector units
+    """),
+    rates=read_rates("""
+        tflop_s  flop / flop_time    1e-3  TFLOP/s
+        gb_s     bytes / bytes_time  1     GB/s
+    """),
     arguments=("Concrete Inputs",),
     parts=(Part("part_of_peak", "share of peak", part_of_peak),),
 )

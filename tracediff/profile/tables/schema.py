@@ -25,12 +25,17 @@ class Column(Struct, frozen=True):
     """A quantity per step; over rows, steps and files it adds up.
 
     Attributes:
-        name: its key in tables and JSON, without unit. title: its heading. unit: one of UNITS.
+        name: its key in tables and JSON, without unit. unit: one of UNITS. title: its heading.
     """
 
     name: str
+    unit: str
     title: str
-    unit: str = "ns"
+
+
+def read_columns(table: str) -> tuple[Column, ...]:
+    """The columns of a table, one on each line: name, unit and title."""
+    return tuple(Column(*line.split(maxsplit=2)) for line in table.strip().splitlines())
 
 
 class Rate(Struct, frozen=True):
@@ -42,10 +47,16 @@ class Rate(Struct, frozen=True):
     """
 
     name: str
-    title: str
     over: str
     under: str
-    factor: float = 1.0
+    factor: float
+    title: str
+
+
+def read_rates(table: str) -> tuple[Rate, ...]:
+    """The rates of a table, one on each line: name, over / under, factor and title."""
+    rows = (line.split(maxsplit=5) for line in table.strip().splitlines())
+    return tuple(Rate(name, over, under, float(factor), title) for name, over, _, under, factor, title in rows)
 
 
 class Part(Struct, frozen=True):
@@ -126,24 +137,24 @@ WAITS = TableSchema(
     "others arrive (broadcast, send, …), for which wait and transfer cannot be separated. The bandwidths are those of "
     "the transfer.",
     keys=("collective", "group", "dtype", "size"),
-    columns=(
-        Column("time", "time"),
-        Column("wait", "wait"),
-        Column("transfer", "transfer"),
-        Column("unknown", "unknown"),
-        Column("exposed", "exposed"),
-        Column("overlapped", "overlapped"),
-        Column("operations", "operations", "count"),
-        Column("partial", "missing ranks", "count"),
-        Column("moved", "moved", "bytes"),
-        Column("moved_time", "transfer with known size"),
-        Column("bus", "bus traffic", "bytes"),
-        Column("bus_time", "transfer with known bus traffic"),
-    ),
-    rates=(
-        Rate("algorithm_gb_s", "algorithm bandwidth, GB/s", "moved", "moved_time"),
-        Rate("bus_gb_s", "bus bandwidth, GB/s", "bus", "bus_time"),
-    ),
+    columns=read_columns("""
+        time        ns     time
+        wait        ns     wait
+        transfer    ns     transfer
+        unknown     ns     unknown
+        exposed     ns     exposed
+        overlapped  ns     overlapped
+        operations  count  operations
+        partial     count  missing ranks
+        moved       bytes  moved
+        moved_time  ns     transfer with known size
+        bus         bytes  bus traffic
+        bus_time    ns     transfer with known bus traffic
+    """),
+    rates=read_rates("""
+        algorithm_gb_s  moved / moved_time  1  algorithm bandwidth, GB/s
+        bus_gb_s        bus / bus_time      1  bus bandwidth, GB/s
+    """),
 )
 STRAGGLERS = TableSchema(
     "stragglers",
@@ -152,16 +163,16 @@ STRAGGLERS = TableSchema(
     "summed over them, at collectives where this rank arrived last. Late by: how long after the second-to-last rank it "
     "arrived. If the last two arrivals lie within the uncertainty of the clocks, the row “unclear” has them.",
     keys=("rank",),
-    columns=(
-        Column("held_up", "wait caused"),
-        Column("last", "arrived last", "count"),
-        Column("late", "late by"),
-        Column("wait", "own wait"),
-        Column("transfer", "own transfer"),
-        Column("exposed", "own exposed"),
-        Column("operations", "operations", "count"),
-    ),
-    rates=(Rate("late_mean_us", "mean late by, µs", "late", "last", 1e-3),),
+    columns=read_columns("""
+        held_up     ns     wait caused
+        last        count  arrived last
+        late        ns     late by
+        wait        ns     own wait
+        transfer    ns     own transfer
+        exposed     ns     own exposed
+        operations  count  operations
+    """),
+    rates=read_rates("late_mean_us  late / last  1e-3  mean late by, µs"),
 )
 STRAGGLING_STEPS = TableSchema(
     "straggling_steps",
@@ -178,11 +189,11 @@ CLOCKS = TableSchema(
     "end on all ranks at the same time. 90 % of the collectives agree within the uncertainty. The offset is subtracted "
     "before ranks are compared.",
     keys=("run", "rank", "reference"),
-    columns=(
-        Column("offset", "ahead by"),
-        Column("uncertainty", "uncertainty"),
-        Column("shared", "collectives", "count"),
-    ),
+    columns=read_columns("""
+        offset       ns     ahead by
+        uncertainty  ns     uncertainty
+        shared       count  collectives
+    """),
 )
 
 OVER_RANKS = {schema.name: schema for schema in (WAITS, STRAGGLERS, STRAGGLING_STEPS, CLOCKS)}
