@@ -21,167 +21,87 @@ from tracediff.runtimes import DEVICE_CATEGORIES, collective_of_scope, copy_dire
 COMMUNICATION, OTHER = "communication", "other"
 ONNX_EVENT = "_(?:kernel_time|fence_(?:before|after))$"
 """How ONNX Runtime's events end."""
+REDUCE_EVENT = followed(r"(?:^|[/_])Reduce\w", ONNX_EVENT)
 
-RULES: tuple[tuple[str, str], ...] = (
-    ("wait", r"spin_?kernel (?<![a-z])sleep busy_?wait delay_?stream"),
-    # generated: a template is what it was made from, anything else is several ops in one
-    ("attention", followed("triton_tem_", "attention|flex|sdpa")),
-    ("conv", followed("triton_tem_", "conv")),
-    ("gemm", r"triton_tem_"),
-    ("fused", r"^(?:graph_\d+_)?(?:triton_(?:poi|red|per|for|spl|unk|fused)|triton__|cpp_fused) nvfuser"),
-    (COMMUNICATION, r"c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all record_param_comms"),
-    ("memset", r"mem_?set fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b"),
-    # what names a bigger thing beside what it does to it
-    (
-        "copy",
-        "reshape_and_cache store_kv append_paged_kv (?:mla|kv)_(?:kv_)?buffer concat_and_cache _foreach_copy "
-        "expandInputRows " + followed("multi_tensor_apply", "native::Copy<", gap="."),
-    ),
-    (
-        "pointwise",
-        r"rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum moe::dev::(?:activation|finalize) finalizeMoe "
-        r"doActivation",
-    ),
-    # which expert each token goes to
-    (
-        "sort",
-        r"routing(?:_?(?:Indices|Main|Init)|::) moe_?(?:align|sort|topk|fused_gate) top_?k_?(?:gating|renorm)"
-        r" expert_(?:tokens|maps?|ids|first) "
-        r"buildExpertMaps",
-    ),
-    ("reduction", rf"{followed('linalg_', 'norm')} aten::(?:_foreach_)?norm\b Norm_?(?:Two|One|Zero)?_?Ops LpNorm"),
-    (
-        "attention",
-        r"flash fmha scaled_dot_product attention attn (?<![a-z])mha(?![a-z]) cutlass_?[FB]_ sdpa fused_sdp multi_head "
-        r"transform_bias_rescale_qkv (?<![a-z])mla_ aiter::pa_ (?<![a-z])qk_int\d*_sv ^%?rpa- "
-        r"(?<![a-z])sage_(?:fwd|bwd) "
-        r"(?:paged|ragged)_?kv_?cache MergeStates mqa_logits kv_(?:indices|splits) (?<![a-z])xqa delta_rule",
-    ),
-    ("copy", r"permute_pooled_embs permute_(?:1D|2D)_ permute_(?:sparse|indices) recat_"),
-    (
-        "embedding",
-        r"embedding EmbeddingBag SplitLookup index_?select linearize_index bounds_check_indices aten::_?index_select",
-    ),
-    (
-        "optimizer",
-        rf"multi_tensor _foreach_ fused_?adam {followed('adam', 'functor|kernel|_step')} "
-        r"(?<![a-z])(?:adam|adamw|adagrad|lion|rmsprop|sgd)(?![a-z])",
-    ),
-    ("optimizer", r"^Optimizer\. FusedSgd FusedAdagrad FusedLamb ApplyAdam"),
-    (
-        "norm",
-        r"norm(?!al(?!iz)) (?<![a-z0-9_])bn_ GammaBetaBackward RowwiseMoments ComputeInternalGradients "
-        r"ComputeFusedParams",
-    ),
-    (
-        "loss",
-        r"nll_?loss cross_?entropy mse_(?:loss|kernel|backward) mseloss (?<![a-z])bce smooth_l1 huber ctc_loss kl_div "
-        r"ClassNLL l1_loss margin_loss",
-    ),
-    ("softmax", r"soft_?max"),
-    ("copy", r"nchwToNhwc nhwcToNchw batched_transpose"),
-    ("pool", r"(?:max|avg|average|adaptive|fractional|lp|global)_?pool pooling"),
-    (
-        "gemm",
-        rf"(?:cudnn|mi_?open|mkldnn)_rnn RNN_block {followed('persist', 'LSTM|GRU|RNN')} "
-        r"aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b dot_general",  # XLA runs its products as convolutions
-    ),
-    (
-        "conv",
-        r"conv(?!ert|ex) dgrad wgrad fprop implicit_gemm igemm winograd mi_?open SubTensorOp Im2Col Col2Im im2d2_?Col "
-        r"cudnn",
-    ),
-    (
-        "gemm",
-        r"gemm gemv "
-        r"aten::(?:add)?(?:mm|bmm|mv|linear|matmul|baddbmm|einsum|tensordot|dot|vdot|addr|ger|outer|_scaled_mm|_grouped_mm)\b",
-    ),
-    (
-        "gemm",
-        r"addmm mat_?mul _mm\b mkldnn(?:::)?_linear mkl_linear cijk_ nvjet cutlass xmma split_?K dot_kernel cublas "
-        r"fused_moe epilogue::impl ^bmm_ (?<![a-z])fmoe_ moe_stage[12] marlin machete mul_mat_ moe_q\d_k",
-    ),
-    ("quantise", r"(?<!un)(?<!un_)quant(?!ile) fp8 cast_to_fp"),
-    ("copy", r"index_(?:elementwise|put|copy|add|fill|kernel) indexFunc indexing_backward scatter gather"),
-    (
-        "sort",
-        r"sort topk top_k radix (?<![a-z])unique bitonic bucketize aten::(?:median|nanmedian|kthvalue|mode)\b "
-        r"_routing_compute",
-    ),
-    (
-        "rng",
-        r"dropout (?<![a-z])rand sampling(?:_from|_kernel|::) philox bernoulli uniform_ "
-        r"normal_ distribution_ multinomial exponential_ "
-        r"aten::normal\b",
-    ),
-    (
-        "reduction",
-        r"reduce(?!r) "
-        r"aten::_?(?:sum|mean|max|min|prod|argmax|argmin|aminmax|amax|amin|any|all|std|var|std_mean|var_mean|sum_dim)\b",
-    ),
-    (
-        "reduction",
-        r"cum_?(?:sum|prod|max|min)\b cumulative (?<![a-z])scan log_?sum_?exp cub:: rocprim:: _sum_bitmatrix "
-        r"count_nonzero grad_sum_to_size",
-    ),
-    (
-        "copy",
-        r"mem_?cpy copy CatArray (?<!aten::)(?:transpose|permute)(?!_?Backward) "
-        r"aten::(?:to|clone|contiguous|type_as|_cat|concat|roll|flip|take)\b",
-    ),
-    (
-        "copy",
-        r"aten::(?:cat|[hvd]?stack|repeat|repeat_interleave|constant_pad_nd|pad|index|masked_select|nonzero|item|_local_scalar_dense)\b",
-    ),
-    (
-        "copy",
-        r"aten::_?(?:pin_memory|flatten_dense_tensors|slice_backward|select_backward|masked_scatter|reflection_pad\w+|replication_pad\w+)\b",
-    ),
-    (
-        "pointwise",
-        r"element_?wise point_?wise unrolled vectorized (?:act|silu|gelu)_and_mul swiglu clamp_ "
-        r"offsets_range future_token_ids upsample "
-        r"grid_sampl interpolat",
-    ),
-    (
-        "pointwise",
-        r"aten::_?_?(?:add|sub|mul|div|divide|neg|rsub|addcmul|addcdiv|lerp|s_where|where|clamp|clamp_min|clamp_max|masked_fill)_?(?:_backward)?\b",
-    ),
-    (
-        "pointwise",
-        r"aten::_?(?:relu6?|leaky_relu|p?r?relu|[cgs]?elu|silu|mish|glu|tanh|softplus|threshold|(?:log_)?sigmoid)_?(?:_backward|_forward)?\b",
-    ),
-    (
-        "pointwise",
-        r"aten::(?:hardtanh|hardswish|hardsigmoid|logit)_?(?:_backward)?\b "
-        r"aten::(?:arange|linspace|eye|tril|triu|one_hot)_?\b",
-    ),
-    (
-        "pointwise",
-        r"aten::(?:exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|pow|square|sin|cos|abs|sign|erf|erfc|floor|ceil|round|trunc|reciprocal|fmod)_?\b",
-    ),
-    (
-        "pointwise",
-        r"aten::_?_?(?:lt|gt|eq|ne|ge|le|bitwise_\w+|logical_\w+|remainder|floor_divide|nan_to_num|isnan|isinf|isfinite|maximum|minimum|logit)_?\b",
-    ),
-    (
-        "pointwise",
-        r"(?:^|[/_])(?:Add|Sub|Mul|Div|Erf|Exp|Pow|Sqrt|Relu|Sigmoid|Tanh|Where|Equal|Clip|[^\W_]*Gelu)(?:_\d+)?"
-        + ONNX_EVENT,
-    ),
-    (
-        "copy",
-        r"(?:^|[/_])(?:Concat|Slice|Split|Expand|Cast|Tile|Pad)(?:_\d+)?"
-        + f"{ONNX_EVENT} {followed('(?:^|[/_])(?:Gather|Scatter)', ONNX_EVENT)}",
-    ),
-    ("reduction", followed(r"(?:^|[/_])Reduce\w", ONNX_EVENT)),
-    ("copy", r"data\sformatting ^%?(?:async|slice)-(?:start|done)\b"),
-    ("fused", r"^triton_ ^fused_ FusionGroup TensorExprGroup (?:loop|input|output|custom)\sfusion\b"),
-)
+PATTERNS = rf"""
+wait           spin_?kernel (?<![a-z])sleep busy_?wait delay_?stream
+# generated: a template is what it was made from, anything else is several ops in one
+attention      {followed("triton_tem_", "attention|flex|sdpa")}
+conv           {followed("triton_tem_", "conv")}
+gemm           triton_tem_
+fused          ^(?:graph_\d+_)?(?:triton_(?:poi|red|per|for|spl|unk|fused)|triton__|cpp_fused) nvfuser
+communication  c10d:: all_?reduce all_?gather reduce_?scatter all_?to_?all all2all record_param_comms
+memset         mem_?set fillBuffer FillFunctor aten::(?:new_)?(?:zeros|ones|full|fill|zero)(?:_like)?_?\b
+# what names a bigger thing beside what it does to it
+copy           reshape_and_cache store_kv append_paged_kv (?:mla|kv)_(?:kv_)?buffer concat_and_cache _foreach_copy
+               expandInputRows {followed("multi_tensor_apply", "native::Copy<", gap=".")}
+pointwise      rotary (?<![a-z])rope(?![a-z]) reducer::mul_out moe_sum moe::dev::(?:activation|finalize) finalizeMoe
+               doActivation
+# which expert each token goes to
+sort           routing(?:_?(?:Indices|Main|Init)|::) moe_?(?:align|sort|topk|fused_gate) top_?k_?(?:gating|renorm)
+               expert_(?:tokens|maps?|ids|first) buildExpertMaps
+reduction      {followed("linalg_", "norm")} aten::(?:_foreach_)?norm\b Norm_?(?:Two|One|Zero)?_?Ops LpNorm
+attention      flash fmha scaled_dot_product attention attn (?<![a-z])mha(?![a-z]) cutlass_?[FB]_ sdpa fused_sdp
+               multi_head transform_bias_rescale_qkv (?<![a-z])mla_ aiter::pa_ (?<![a-z])qk_int\d*_sv ^%?rpa-
+               (?<![a-z])sage_(?:fwd|bwd) (?:paged|ragged)_?kv_?cache MergeStates mqa_logits kv_(?:indices|splits)
+               (?<![a-z])xqa delta_rule
+copy           permute_pooled_embs permute_(?:1D|2D)_ permute_(?:sparse|indices) recat_
+embedding      embedding EmbeddingBag SplitLookup index_?select linearize_index bounds_check_indices
+               aten::_?index_select
+optimizer      multi_tensor _foreach_ fused_?adam {followed("adam", "functor|kernel|_step")}
+               (?<![a-z])(?:adam|adamw|adagrad|lion|rmsprop|sgd)(?![a-z]) ^Optimizer\. FusedSgd FusedAdagrad FusedLamb
+               ApplyAdam
+norm           norm(?!al(?!iz)) (?<![a-z0-9_])bn_ GammaBetaBackward RowwiseMoments ComputeInternalGradients
+               ComputeFusedParams
+loss           nll_?loss cross_?entropy mse_(?:loss|kernel|backward) mseloss (?<![a-z])bce smooth_l1 huber ctc_loss
+               kl_div ClassNLL l1_loss margin_loss
+softmax        soft_?max
+copy           nchwToNhwc nhwcToNchw batched_transpose
+pool           (?:max|avg|average|adaptive|fractional|lp|global)_?pool pooling
+# XLA runs its products, dot_general, as convolutions
+gemm           (?:cudnn|mi_?open|mkldnn)_rnn RNN_block {followed("persist", "LSTM|GRU|RNN")}
+               aten::(?:lstm|gru|rnn_tanh|rnn_relu)\b dot_general
+conv           conv(?!ert|ex) dgrad wgrad fprop implicit_gemm igemm winograd mi_?open SubTensorOp Im2Col Col2Im
+               im2d2_?Col cudnn
+gemm           gemm gemv
+               aten::(?:add)?(?:mm|bmm|mv|linear|matmul|baddbmm|einsum|tensordot|dot|vdot|addr|ger|outer|_scaled_mm|_grouped_mm)\b
+               addmm mat_?mul _mm\b mkldnn(?:::)?_linear mkl_linear cijk_ nvjet cutlass xmma split_?K dot_kernel cublas
+               fused_moe epilogue::impl ^bmm_ (?<![a-z])fmoe_ moe_stage[12] marlin machete mul_mat_ moe_q\d_k
+quantise       (?<!un)(?<!un_)quant(?!ile) fp8 cast_to_fp
+copy           index_(?:elementwise|put|copy|add|fill|kernel) indexFunc indexing_backward scatter gather
+sort           sort topk top_k radix (?<![a-z])unique bitonic bucketize aten::(?:median|nanmedian|kthvalue|mode)\b
+               _routing_compute
+rng            dropout (?<![a-z])rand sampling(?:_from|_kernel|::) philox bernoulli uniform_ normal_ distribution_
+               multinomial exponential_ aten::normal\b
+reduction      reduce(?!r)
+               aten::_?(?:sum|mean|max|min|prod|argmax|argmin|aminmax|amax|amin|any|all|std|var|std_mean|var_mean|sum_dim)\b
+               cum_?(?:sum|prod|max|min)\b cumulative (?<![a-z])scan log_?sum_?exp cub:: rocprim:: _sum_bitmatrix
+               count_nonzero grad_sum_to_size
+copy           mem_?cpy copy CatArray (?<!aten::)(?:transpose|permute)(?!_?Backward)
+               aten::(?:to|clone|contiguous|type_as|_cat|concat|roll|flip|take)\b
+               aten::(?:cat|[hvd]?stack|repeat|repeat_interleave|constant_pad_nd|pad|index|masked_select|nonzero|item|_local_scalar_dense)\b
+               aten::_?(?:pin_memory|flatten_dense_tensors|slice_backward|select_backward|masked_scatter|reflection_pad\w+|replication_pad\w+)\b
+pointwise      element_?wise point_?wise unrolled vectorized (?:act|silu|gelu)_and_mul swiglu clamp_ offsets_range
+               future_token_ids upsample grid_sampl interpolat
+               aten::_?_?(?:add|sub|mul|div|divide|neg|rsub|addcmul|addcdiv|lerp|s_where|where|clamp|clamp_min|clamp_max|masked_fill)_?(?:_backward)?\b
+               aten::_?(?:relu6?|leaky_relu|p?r?relu|[cgs]?elu|silu|mish|glu|tanh|softplus|threshold|(?:log_)?sigmoid)_?(?:_backward|_forward)?\b
+               aten::(?:hardtanh|hardswish|hardsigmoid|logit)_?(?:_backward)?\b
+               aten::(?:arange|linspace|eye|tril|triu|one_hot)_?\b
+               aten::(?:exp|exp2|expm1|log|log2|log10|log1p|sqrt|rsqrt|pow|square|sin|cos|abs|sign|erf|erfc|floor|ceil|round|trunc|reciprocal|fmod)_?\b
+               aten::_?_?(?:lt|gt|eq|ne|ge|le|bitwise_\w+|logical_\w+|remainder|floor_divide|nan_to_num|isnan|isinf|isfinite|maximum|minimum|logit)_?\b
+               (?:^|[/_])(?:Add|Sub|Mul|Div|Erf|Exp|Pow|Sqrt|Relu|Sigmoid|Tanh|Where|Equal|Clip|[^\W_]*Gelu)(?:_\d+)?{ONNX_EVENT}
+copy           (?:^|[/_])(?:Concat|Slice|Split|Expand|Cast|Tile|Pad)(?:_\d+)?{ONNX_EVENT}
+               {followed("(?:^|[/_])(?:Gather|Scatter)", ONNX_EVENT)}
+reduction      {REDUCE_EVENT}
+copy           data\sformatting ^%?(?:async|slice)-(?:start|done)\b
+fused          ^triton_ ^fused_ FusionGroup TensorExprGroup (?:loop|input|output|custom)\sfusion\b
+"""
 """Families and their patterns, separated by white space; searched in the words of the name (`_words`) in this order.
 The communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
 agree.
 """
+RULES: tuple[tuple[str, str], ...] = tuple(re.findall(r"^(\w+) +(.*(?:\n .*)*)", PATTERNS, re.MULTILINE))
+"""(family, patterns) in order."""
 
 AUTOGRAD_NODE = late(r"^(?P<op>[A-Z]\w*?)Backward\d*$")
 ESCAPE_OR_CAPITALS = re.compile(r"\\.|[A-Z]+")
