@@ -176,13 +176,11 @@ class _Path(Struct):
     """The walk so far.
 
     Attributes:
-        events: GPU events, chain after chain, each followed by what it waited for.
-        chains: (place of its first in ``events``, step, time at which the walk came to it, what its last waited for or
-            −1). host: (step, thread or WHOLE, start, end). unknown: (step, start, end).
+        events: (step, GPU event, time at which the walk came to it, the event that it waited for or −1).
+        host: (step, thread or WHOLE, start, end). unknown: (step, start, end).
     """
 
-    events: list[int] = field(default_factory=list)
-    chains: list[tuple[int, int, int, int]] = field(default_factory=list)
+    events: list[tuple[int, int, int, int]] = field(default_factory=list)
     host: list[tuple[int, int, int, int]] = field(default_factory=list)
     unknown: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -228,40 +226,25 @@ def _walk(
                 until, k, jumped = when, which, when
             path.host.append((step, thread, until, time))
             time, launch = until, WHOLE
-        if k < 0 or time <= low:
             continue
-        chain = len(path.events), step, time
-        while True:
-            before = device.waited_for(k) if crossed[k] else cause[k]
-            append(k)
-            time = start[k]
-            if before < 0:
-                break
-            time = min(end[before], time)
-            if time <= low:
-                break
-            k = before
-        path.chains.append((*chain, before))
-        if before < 0 and time > low:
+        before = device.waited_for(k) if crossed[k] else cause[k]
+        append((step, k, time, before))
+        if before >= 0:
+            time = min(end[before], start[k])
+        elif (time := start[k]) > low:
             launch = int(device.launch[k])
             if launch >= 0:
                 time = int(device.returned[k])
             else:
                 path.unknown.append((step, low, time))
-                time, launch = low, WHOLE
-        k = -1
+                time = low
+        k = before
 
 
 def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) -> CriticalPath:
     """The spans of a walk, clipped to their periods."""
     start, end, returned = device.start, device.end, device.returned
-    k = np.array(path.events, np.int64)
-    first, step, arrival, last = np.array(path.chains, np.int64).reshape(-1, 4).T
-    step = np.repeat(step, np.diff(first, append=len(k)))
-    before, departure = np.append(k[1:], -1)[: len(k)], end[k]
-    departure[1:] = np.minimum(departure[1:], start[k[:-1]])
-    departure[first] = arrival
-    before[np.append(first[1:], len(k))[: len(first)] - 1] = last
+    step, k, departure, before = np.array(path.events, np.int64).reshape(-1, 4).T
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
     event = device.event[k]
     host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
