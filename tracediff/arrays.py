@@ -5,7 +5,7 @@ memory that no array needs any more.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class Intervals(Struct, frozen=True):
         """bool[m]: which of ``times`` (ns) lie inside."""
         if not len(self.start):
             return np.zeros(len(times), bool)
-        position = np.searchsorted(self.start, times, side="right") - 1
+        position = last_up_to(self.start, times)
         return (position >= 0) & (times < self.end[np.maximum(position, 0)])
 
     def length_before(self, times: Int64) -> Int64:
@@ -46,15 +46,9 @@ class Intervals(Struct, frozen=True):
         if not len(self.start):
             return np.zeros(len(times), np.int64)
         length = self.end - self.start
-        position = np.searchsorted(self.start, times, side="right") - 1
+        position = last_up_to(self.start, times)
         inside = np.clip(times - self.start[position], 0, length[position])
         return np.where(position >= 0, np.cumsum(length)[position] - length[position] + inside, 0)
-
-    def clipped(self, low: int, high: int) -> Intervals:
-        """The part inside [low, high)."""
-        start, end = np.maximum(self.start, low), np.minimum(self.end, high)
-        lasting = start < end
-        return Intervals(start[lasting], end[lasting])
 
 
 def union(start: Int64, end: Int64) -> Intervals:
@@ -76,7 +70,7 @@ def cut(start: Int64, end: Int64, borders: Int64) -> tuple[Int64, Int64, Int64, 
 
     What lies before the first border or from the last on is left out, and empty pieces are.
     """
-    first = np.maximum(np.searchsorted(borders, start, side="right") - 1, 0)
+    first = np.maximum(last_up_to(borders, start), 0)
     last = np.minimum(np.searchsorted(borders, end, side="left"), len(borders) - 1)
     pieces = np.maximum(last - first, 0)
     which = np.repeat(np.arange(len(start)), pieces)
@@ -95,8 +89,7 @@ BARE = np.int64((1 << 63) - 1)
 def edges_of(*times: Int64) -> Int64:
     """int64[k + 1] ns: the distinct values of ``times``, ascending."""
     edges: Int64 = np.sort(np.concatenate(times))
-    new: Int64 = np.flatnonzero(np.concatenate((np.ones(min(1, len(edges)), bool), edges[1:] != edges[:-1])))
-    return np.take(edges, new)
+    return np.take(edges, np.flatnonzero(changes(edges)))
 
 
 def paint(edges: Int64, start: Int64, end: Int64, layer: Int64) -> Int64:
@@ -183,7 +176,7 @@ def _sorted(packed: Int64, values: int) -> tuple[Int64, int]:
         return code.astype(np.int64), len(used)
     placed = np.sort(packed << bits | np.arange(len(packed)))  # numbers alone are sorted faster than their places
     ordered = placed >> bits
-    new = np.append(True, ordered[1:] != ordered[:-1])
+    new = changes(ordered)
     code = np.empty(len(packed), np.int64)
     code[placed & ((1 << bits) - 1)] = np.cumsum(new) - 1
     return code, int(new.sum())
@@ -200,9 +193,27 @@ def numbered_texts(texts: Iterable[str]) -> tuple[Int64, list[str]]:
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
     """The different ones of ``values``, ascending: `np.unique`, which imports numpy.ma (a tenth of numpy) for it."""
     ordered = np.sort(values)
-    new = np.ones(len(ordered), bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[new]
+    return ordered[changes(ordered)]
+
+
+def changes(*columns: NDArray[Any]) -> Bools:
+    """bool[n]: which rows of ``columns`` differ from the row before; the first one does."""
+    new = np.zeros(len(columns[0]), bool)
+    new[:1] = True
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def all_none(length: int) -> Int64:
+    """int64[length] of −1, for none."""
+    return np.full(length, -1, np.int64)
+
+
+def mapped(codes: NDArray[Any], value: Callable[[int], int]) -> Int64:
+    """int64[n]: the ``value`` of each of ``codes``, which is called once for each distinct one."""
+    used, place = np.unique(codes, return_inverse=True)
+    return np.array([value(code) for code in used.tolist()], np.int64)[place]
 
 
 def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:
@@ -211,9 +222,14 @@ def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:
     return out
 
 
+def last_up_to(ordered: Int64, values: Int64) -> Int64:
+    """int64[m]: position of the last one in ``ordered``, which ascends, up to each of ``values``, −1 for none."""
+    return np.searchsorted(ordered, values, side="right") - 1
+
+
 def last_equal(ordered: Int64, values: Int64) -> Int64:
     """int64[m]: position of the last one in ``ordered``, which ascends, that equals each of ``values``, −1 for none."""
-    position = np.searchsorted(ordered, values, side="right") - 1
+    position = last_up_to(ordered, values)
     if len(ordered):
         position[ordered[position] != values] = -1
     return position
@@ -231,19 +247,14 @@ def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:
 
 def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
     """``rows`` in groups of equal ``key``, which is sorted."""
-    if not len(rows):
-        return []
-    return np.split(rows, np.flatnonzero(np.diff(key)) + 1)
+    return np.split(rows, np.flatnonzero(changes(key))[1:]) if len(rows) else []
 
 
 def ordinals(group: Int64) -> Int64:
     """int64[n]: how many earlier rows have the same value in ``group``."""
     order = np.argsort(group, kind="stable")
-    ordered = group[order]
-    starts = (
-        np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(group) else np.zeros(0, np.int64)
-    )
-    lengths = np.diff(np.concatenate((starts, [len(group)])))
+    starts = np.flatnonzero(changes(group[order]))
+    lengths = np.diff(starts, append=len(group))
     out = np.empty(len(group), np.int64)
     out[order] = np.arange(len(group)) - np.repeat(starts, lengths)
     return out
@@ -272,15 +283,8 @@ def most(place: Int64, values: Int64, size: int) -> Int64:
 
 def grouped(keys: list[Int64], sums: list[Int64]) -> tuple[list[Int64], list[Int64]]:
     """Sum rows with equal keys: (the distinct keys in ascending order, the sums), every array int64."""
-    if not len(keys[0]):
-        return keys, sums
     order = np.lexsort(keys[::-1])
-    new = np.zeros(len(order), bool)
-    new[0] = True
-    for k in keys:
-        ordered = k[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    first = np.flatnonzero(new)
+    first = np.flatnonzero(changes(*(key[order] for key in keys)))
     return [k[order[first]] for k in keys], [np.add.reduceat(s[order], first) for s in sums]
 
 

@@ -299,7 +299,7 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
     """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
     denominator, weighted = weighted_files(traces)
     average = SetTable(table_schema(name), denominator)
-    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].table(name)) is not None]
+    with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].tables.get(name)) is not None]
     for group in alike(
         [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
     ):

@@ -72,7 +72,7 @@ def test_without_a_gpu_every_state_is_divided(tmp_path):
 @given(trace_events())
 def test_the_rows_of_a_state_add_up_to_it(tmp_path, events):
     profile = profile_with(tmp_path, events, "idle")
-    table = profile.table("idle")
+    table = profile.tables["idle"]
     for position, state in enumerate(profile.state_names):
         rows = (
             np.array([key[0] == state for key in table.keys], bool)[table.key] if len(table.key) else np.zeros(0, bool)

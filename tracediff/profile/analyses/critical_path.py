@@ -9,6 +9,7 @@ host back to the last synchronising call in which the host waited for a GPU even
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import pairwise
@@ -34,10 +35,10 @@ from tracediff.profile.placement.nesting import (
     Lanes,
     Painting,
     id_order,
+    innermost,
     overlaid,
     painted,
     part_of,
-    pieces,
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
@@ -321,8 +322,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
 
 def _of_thread(lane: Lane, thread: int) -> Painting:
     """The innermost scope of ``lane`` on a thread."""
-    start, end, position = pieces(lane, lane.thread == thread)
-    return painted(start, end, lane.rows[position])
+    return innermost(lane, lane.thread == thread)
 
 
 def _outlines(lane: Lane, outermost: Int64) -> Painting:
@@ -334,18 +334,14 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
     """The thread that runs the step annotations, else the one with most time in operators and calls without autograd's
     threads; −1 if there is none.
     """
-    trace, steps, ops = context.trace, context.steps, context.lanes.ops
-    if not steps.whole_file:
-        some = np.flatnonzero(np.isin(trace.ts, steps.start) & (trace.category == cat.ANNOTATION))
-        some = some[np.isin(trace.spans(some)[1], steps.end)]
-        if len(some):
-            threads, counts = np.unique(trace.thread(some), return_counts=True)
-            time_of_thread = dict(tuples(threads, counts))
-            return int(min(time_of_thread, key=lambda t: (-time_of_thread[t], rank[t])))
+    ops = context.lanes.ops
+    steps_run = Counter(context.trace.thread(context.steps.rows).tolist())
+    if steps_run:
+        return min(steps_run, key=lambda t: (-steps_run[t], rank[t]))
     roots = np.flatnonzero(ops.depth == 0)
-    busy: dict[int, int] = {}
+    busy = Counter[int]()
     for thread, ns in tuples(ops.thread[roots], (ops.end - ops.start)[roots]):
-        busy[thread] = busy.get(thread, 0) + ns
+        busy[thread] += ns
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1
 
 

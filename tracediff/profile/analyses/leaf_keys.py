@@ -134,17 +134,6 @@ class Sources(Struct, dict=True):
                 out[column][here] = values
         return out
 
-    @property
-    def _annotations(self) -> Int64:
-        """Rows of the annotations but those of steps."""
-        trace, steps = self.context.trace, self.context.steps
-        rows = self.context.lanes.annotations.rows
-        start, end = trace.spans(rows)
-        step = np.minimum(np.searchsorted(steps.start, start), len(steps) - 1)
-        is_step = (start == steps.start[step]) & (end == steps.end[step])
-        annotated: Int64 = rows[~is_step]
-        return annotated
-
     def _of_others(self, sources: Int64) -> dict[str, Int64]:
         """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
         context, trace = self.context, self.context.trace
@@ -159,7 +148,8 @@ class Sources(Struct, dict=True):
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
             callee[rows] = np.where(function >= 0, trace.name[function], -1)
-        noted = np.flatnonzero(np.isin(sources, self._annotations))
+        annotations = np.setdiff1d(context.lanes.annotations.rows, context.steps.rows)
+        noted = np.flatnonzero(np.isin(sources, annotations))
         collective = trace.name_matches(is_host_collective, sources[noted])
         kind[noted], name[noted] = np.where(collective, SYNC, ANNOTATED), trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))

@@ -179,10 +179,8 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
 
 
 def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
-    """Thread codes of the ops lane: the one whose annotations are the steps first, the others by thread id."""
-    annotations = np.flatnonzero(trace.category == cat.ANNOTATION)
-    starts = annotations[np.isin(trace.ts[annotations], steps.start)]
-    step_threads = trace.thread(starts)
+    """Thread codes of the ops lane: the one that runs the steps first, the others by thread id."""
+    step_threads = trace.thread(steps.rows)
     first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
     firsts = dict(tuples(ops.thread[first], ops.rows[first]))
 

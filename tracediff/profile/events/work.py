@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, combined, least, ordinals, sums, tuples, values_at
+from tracediff.arrays import Int64, all_none, combined, least, ordinals, sums, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
+from tracediff.profile.model.columns import no_rows
 from tracediff.profile.model.profile import WorkTable
 from tracediff.profile.perf_model.recorded_sizes import message_bytes
 from tracediff.profile.placement.calls import OP
@@ -37,7 +38,7 @@ def work_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     if len(context.gpu.rows):
         return _kernel_keys(context, notes, texts)
     rows = context.lanes.ops.rows
-    none = np.full(len(rows), -1, np.int64)
+    none = all_none(len(rows))
     return _keys(context.trace, rows, node=context.calls.node.astype(np.int64), launch_shape=none, ordinal=none + 1)
 
 
@@ -83,7 +84,7 @@ def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
     """The GPU events of the file by their ``keys``; empty where it has none."""
     trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
     if not len(gpu.rows):
-        return _no_work()
+        return no_rows(WorkTable)
     around = values_at(ops.parent, context.calls.position[gpu.launch])
     records = np.where(gpu.state == COMMUNICATES, values_at(ops.rows, around), -1)
     moved = trace.integer_column(ARGUMENT.size, cat.MEMCPY, cat.MEMSET, missing=0)[gpu.rows]
@@ -104,7 +105,7 @@ def host_work(context: Context, keys: WorkKeys, texts: list[str]) -> WorkTable:
     """
     trace, ops = context.trace, context.lanes.ops
     if len(context.gpu.rows):
-        return _no_work()
+        return no_rows(WorkTable)
     positions = np.flatnonzero(context.calls.operator)
     step = context.steps.positions_at(ops.start[positions])
     positions, step = positions[step >= 0], step[step >= 0]
@@ -139,16 +140,12 @@ def _table(
     )
 
 
-def _no_work() -> WorkTable:
-    return WorkTable(**{name: np.zeros(0, np.int64) for name in WorkTable.__struct_fields__})
-
-
 def _launch_shapes(trace: Trace, rows: Int64, texts: list[str]) -> Int64:
     """Code of grid and block, which are added to ``texts``; −1 where not recorded."""
     grid, block = (trace.text_column(a, cat.KERNEL)[rows] for a in (ARGUMENT.grid, ARGUMENT.block))
     kernels = np.flatnonzero((grid >= 0) | (block >= 0))
     code, first = combined(grid[kernels], block[kernels])
-    out = np.full(len(rows), -1, np.int64)
+    out = all_none(len(rows))
     out[kernels] = code + len(texts)
     text = ["?", *trace.texts]
     for g, b in tuples(grid[kernels][first], block[kernels][first]):

@@ -5,10 +5,14 @@ checks a column, and how tables of several files are added up, follow from it.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, TypeVar, get_type_hints
 
+import numpy as np
 from msgspec import Struct
 
+from tracediff.arrays import Bools, Int64
+
+Table = TypeVar("Table", bound=Struct)
 ANY = -(1 << 63)
 """The `low` of columns that any integer fits."""
 
@@ -49,6 +53,16 @@ def columns_of(table: object) -> dict[str, Column]:
     """Name → what it holds, of the columns of a table."""
     kind: Any = type(table)
     return _declared(kind)
+
+
+def no_rows(kind: type[Table]) -> Table:
+    """A table, or other columns of int64, without rows."""
+    return kind(**{name: np.zeros(0, np.int64) for name in kind.__struct_fields__})
+
+
+def rows_of(table: Table, rows: Int64 | Bools) -> Table:
+    """The ``rows`` (positions, or whether each is one) of a table whose columns are of one length."""
+    return type(table)(**{name: getattr(table, name)[rows] for name in table.__struct_fields__})
 
 
 @cache

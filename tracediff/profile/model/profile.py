@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from tracediff.arrays import Int64
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Note
-from tracediff.profile.model.columns import ANY, Column, amount, key
+from tracediff.profile.model.columns import ANY, Column, amount, key, no_rows
 
 Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 Step = Annotated[Int64, key("steps")]
@@ -107,11 +107,6 @@ class CompiledCalls(Struct, frozen=True, kw_only=True):
     node: Annotated[Int64, key("nodes")]
     graph: Annotated[Int64, Column(refers_to="texts")]
     ordinal: Annotated[Int64, Column(high=1 << 53)]
-
-
-def no_compiled_calls() -> CompiledCalls:
-    """Of a trace without compiled graphs."""
-    return CompiledCalls(node=np.zeros(0, np.int64), graph=np.zeros(0, np.int64), ordinal=np.zeros(0, np.int64))
 
 
 class WorkTable(Struct, frozen=True, kw_only=True):
@@ -367,7 +362,7 @@ class Accounts(Struct, frozen=True, kw_only=True):
     busy_ns: OfSteps
     ops: OpTable
     calls: CallTable
-    compiled_calls: CompiledCalls = field(default_factory=no_compiled_calls)
+    compiled_calls: CompiledCalls = field(default_factory=lambda: no_rows(CompiledCalls))
     kernels: WorkTable
     host_work: WorkTable
     leaves: LeafTable
@@ -394,10 +389,6 @@ class Profile(Accounts, frozen=True, kw_only=True):
     def periods(self) -> Int64:
         """int64[s] period of each step in ns: completion(s) − completion(s − 1)."""
         return np.diff(self.completions)
-
-    def table(self, name: str) -> TableRows | None:
-        """The table called ``name``; None if it was not built."""
-        return self.tables.get(name)
 
     @property
     def has_gpu(self) -> bool:

@@ -8,25 +8,25 @@ operator that launched them, or below the scope if no operator did (graph replay
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache, partial
 
 import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, combined, grouped, ordinals, values_at
+from tracediff.arrays import Bools, Int64, all_none, combined, grouped, ordinals, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import is_wrapper
-from tracediff.profile.model.profile import CallTable, CompiledCalls, no_compiled_calls
-from tracediff.profile.placement.nesting import Lane, Lanes, lane_of, nearest, nearest_around
+from tracediff.profile.model.columns import no_rows, rows_of
+from tracediff.profile.model.profile import CallTable, CompiledCalls
+from tracediff.profile.placement.nesting import Lane, Lanes, lane_of, nearest, nearest_around, tied
 from tracediff.profile.placement.scopes import (
     BACKWARD,
     PHASES,
-    Paths,
     Scopes,
     enclosing,
     of_forward,
@@ -99,11 +99,11 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
     name, shapes = trace.name[ops.rows], trace.text_column("Input Dims", cat.CPU_OP)[ops.rows]
     number = partial(_number, ops, in_step, around=around, scope=scope, step=step, label=(name, shapes), scopes=tree)
     node, nodes = number(apart=True)
-    if len(nodes["name"]) > bounds.CALLS:
+    if len(nodes) > bounds.CALLS:
         notes.add(
             "calls-merged",
             "the steps have so many distinct calls that equal calls below one parent were merged",
-            len(nodes["name"]),
+            len(nodes),
         )
         node, nodes = number(apart=False)
     line = source_lines(trace, ops, lanes.python)
@@ -115,7 +115,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
     del around, scope, scopes, name, shapes, number  # lanes are long, and memory is what bounds the size of a trace
     rows = np.flatnonzero(in_step)
     types, strides = (
-        _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes["name"]))
+        _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes))
         for a in ("Input type", "Input Strides")
     )
     (s, c), (count, total, self_ns) = grouped(
@@ -125,10 +125,10 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(
         CallTable(
-            **{column: np.array(values, np.int64) for column, values in nodes.items()},
+            **dict(zip(NODE, nodes.T.copy(), strict=True)),
             types=types,
             strides=strides,
-            line=_first_of(node[rows], line[rows], len(nodes["name"])),
+            line=_first_of(node[rows], line[rows], len(nodes)),
             step=s,
             node=c,
             count=count,
@@ -143,21 +143,15 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
 
 def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:
     """int64[size]: each node's value at its first occurrence, −1 for nodes that have none."""
-    out = np.full(size, -1, np.int64)
+    out = all_none(size)
     out[node[::-1]] = values[::-1]
     return out
 
 
-Nodes = dict[str, list[int]]
-"""Nodes under construction: the columns parent, kind, name, shapes and ordinal of a `CallTable`."""
-
-
-def _add(nodes: Nodes, **columns: list[int]) -> int:
-    """Append nodes and return the number of the first."""
-    first = len(nodes["parent"])
-    for name, column in columns.items():
-        nodes[name] += column
-    return first
+NODE = ("parent", "kind", "name", "shapes", "ordinal")
+"""The columns of a `CallTable` that make a node, in the order of `Nodes`."""
+Nodes = Int64
+"""int64[k, 5]: NODE of each."""
 
 
 def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
@@ -169,34 +163,19 @@ def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
     code, first = combined(scopes.phase, scopes.annotation, scopes.module)
-    nodes: Nodes = {name: [] for name in ("parent", "kind", "name", "shapes", "ordinal")}
-    node_of_key: dict[tuple[int, int, int], int] = {}
-
-    def node(parent: int, kind: int, name: int) -> int:
-        key = (parent, kind, name)
-        if key not in node_of_key:
-            node_of_key[key] = _add(nodes, parent=[parent], kind=[kind], name=[name], shapes=[-1], ordinal=[0])
-        return node_of_key[key]
-
-    for phase in range(len(PHASES)):
-        node(-1, PHASE, phase)
+    numbers = {(-1, PHASE, phase): phase for phase in range(len(PHASES))}
+    paths_of_kinds = (
+        (ANNOTATION, scopes.annotations, scopes.annotation),
+        (MODULE, scopes.modules, scopes.module),
+    )
     of_code = np.zeros(len(first), np.int64)
     for i in np.argsort(ops.start[first], kind="stable").tolist():
-        position = first[i]
-        here = node(-1, PHASE, int(scopes.phase[position]))
-        for kind, paths, end in (
-            (ANNOTATION, scopes.annotations, scopes.annotation),
-            (MODULE, scopes.modules, scopes.module),
-        ):
-            here = _descend(node, here, kind, paths, int(end[position]))
+        here = int(scopes.phase[first[i]])
+        for kind, paths, innermost in paths_of_kinds:
+            for name in paths.chain(int(innermost[first[i]])):
+                here = numbers.setdefault((here, kind, name), len(numbers))
         of_code[i] = here
-    return of_code[code], nodes
-
-
-def _descend(node: Callable[[int, int, int], int], here: int, kind: int, paths: Paths, end: int) -> int:
-    for name in paths.chain(end):
-        here = node(here, kind, name)
-    return here
+    return of_code[code], np.array([(*node, -1, 0) for node in numbers], np.int64)
 
 
 def _number(
@@ -213,7 +192,7 @@ def _number(
     """(node of each scope of the lane, all nodes): operators level by level, children of the same parent node with the
     same label and ordinal as one.
     """
-    nodes = {name: list(column) for name, column in scopes.items()}
+    parts = [scopes]
     node = scope.copy()
     name, shapes = label
     label_codes = np.full(len(ops.rows), -1, np.int32)
@@ -227,25 +206,18 @@ def _number(
         ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
         parent_node = np.where(root, scope[level], node[around[level]])
         code, first = combined(parent_node, label_of, ordinal)
-        by_time = np.argsort(first, kind="stable")  # siblings are numbered in order of their first occurrence
-        rank = np.empty(len(first), np.int64)
-        rank[by_time] = np.arange(len(first))
+        by_time = np.argsort(first)  # siblings are numbered in order of their first occurrence
+        node[level] = sum(map(len, parts)) + np.argsort(by_time)[code]
         first = first[by_time]
-        begin = _add(
-            nodes,
-            parent=parent_node[first].tolist(),
-            kind=[OP] * len(first),
-            name=name[level][first].tolist(),
-            shapes=shapes[level][first].tolist(),
-            ordinal=ordinal[first].tolist(),
-        )
-        node[level] = begin + rank[code]
+        own = level[first]
+        kind = np.full(len(first), OP)
+        parts.append(np.column_stack((parent_node[first], kind, name[own], shapes[own], ordinal[first])))
         reached[:] = False
         reached[level] = True
         level = np.flatnonzero(counted & (around >= 0) & reached[np.maximum(around, 0)])
     outer = ~counted & (around >= 0)
     node[outer] = node[around[outer]]
-    return node, nodes
+    return node, np.concatenate(parts)
 
 
 def compiled_calls(trace: Trace, calls: Calls, lanes: Lanes, texts: list[str]) -> CompiledCalls:
@@ -256,7 +228,7 @@ def compiled_calls(trace: Trace, calls: Calls, lanes: Lanes, texts: list[str]) -
     ops, annotations = lanes.ops, lanes.annotations
     runs = lane_of(trace, annotations.rows[trace.name_matches(CALL_OF_GRAPH.match, annotations.rows)], Notes())
     if not len(runs.rows):
-        return no_compiled_calls()
+        return no_rows(CompiledCalls)
     around = enclosing(runs, ops.thread, ops.start)
     parent_node = values_at(around, ops.parent)  # the last is of those without a parent
     own = np.flatnonzero(calls.operator & (around >= 0) & (around != parent_node))
@@ -267,13 +239,7 @@ def compiled_calls(trace: Trace, calls: Calls, lanes: Lanes, texts: list[str]) -
     codes, graph_of_run = np.unique(trace.name[runs.rows], return_inverse=True)
     graph = graph_of_run[around[own]] + len(texts)
     texts += [graph_match[1] for code in codes.tolist() if (graph_match := CALL_OF_GRAPH.match(trace.names[code]))]
-    return _of_nodes(calls.node[own], graph, ordinal)
-
-
-def _of_nodes(node: Int64, graph: Int64, ordinal: Int64) -> CompiledCalls:
-    """The distinct rows, in order of their nodes, but for nodes that have several."""
-    _, first = combined(node, graph, ordinal)
-    first = first[np.argsort(node[first], kind="stable")]
-    _, rows = np.unique(node[first], return_counts=True)
-    first = first[np.repeat(rows == 1, rows)]
-    return CompiledCalls(node=node[first], graph=graph[first], ordinal=ordinal[first])
+    node = calls.node[own].astype(np.int64)
+    _, first = combined(node, graph, ordinal)  # in order of their nodes
+    once = np.delete(first, tied(node[first]))
+    return rows_of(CompiledCalls(node=node, graph=graph, ordinal=ordinal), once)

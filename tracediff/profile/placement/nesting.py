@@ -8,12 +8,27 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, concatenated, cut, distinct, group_rows, values_at
+from tracediff.arrays import (
+    MISSING,
+    AnyArray,
+    Bools,
+    Int64,
+    all_none,
+    changes,
+    concatenated,
+    cut,
+    distinct,
+    group_rows,
+    last_up_to,
+    values_at,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
+from tracediff.profile.model.columns import no_rows, rows_of
 
 BLOCK = 1 << 16
 
@@ -47,9 +62,6 @@ class Lanes(NamedTuple):
     python: Lane
 
 
-EMPTY = Lane(**{name: np.zeros(0, np.int64) for name in Lane.__struct_fields__})
-
-
 def id_order(identity: int | str | None) -> tuple[bool, int, str]:
     """The place of the id of a process or thread in order: ids that are or spell a number by that, then others."""
     number = identity
@@ -67,7 +79,7 @@ def build_lanes(trace: Trace, notes: Notes) -> Lanes:
 def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
     """The lane made of the complete events ``rows``."""
     if not len(rows):
-        return EMPTY
+        return no_rows(Lane)
     rows, thread = _outer_first(trace, rows, trace.thread(rows))
     start, recorded = trace.spans(rows)
     parent, end, depth = _nest(thread, start, recorded)
@@ -106,10 +118,8 @@ def part_of(lane: Lane, start: Int64, end: Int64) -> Lane:
     is_open[near] = np.append(start, np.iinfo(np.int64).max)[following] < lane.end[near]
     if 2 * np.count_nonzero(is_open) > len(is_open):  # a copy would cost more than it spares
         return lane
-    place = np.cumsum(is_open) - 1
-    columns = {name: getattr(lane, name)[is_open] for name in Lane.__struct_fields__}
-    parent = columns.pop("parent")
-    return Lane(**columns, parent=values_at(place, parent))
+    part = rows_of(lane, is_open)
+    return replace(part, parent=values_at(np.cumsum(is_open) - 1, part.parent))
 
 
 def nearest(lane: Lane, mask: Bools) -> Int64:
@@ -139,27 +149,32 @@ def _outer_first(trace: Trace, rows: Int64, thread: Int64) -> tuple[Int64, Int64
     """
     order = np.lexsort((trace.ts[rows], thread))
     rows, thread = rows[order], thread[order]
-    if len(rows) < 2:
-        return rows, thread
-    same = (thread[1:] == thread[:-1]) & (trace.ts[rows[1:]] == trace.ts[rows[:-1]])
-    tied = np.concatenate(([False], same)) | np.concatenate((same, [False]))
-    ties = np.flatnonzero(tied)
+    ties = tied(thread, trace.ts[rows])
     if len(ties):
         some = rows[ties]
         recorded = np.full(len(some), MISSING, np.int64)
         for name in ("External id", "Ev Idx", "Python id"):
             recorded = np.where(recorded == MISSING, trace.integer_column(name, *cat.HOST)[some], recorded)
-        by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[some]]
-        keys = (by_name, recorded, trace.category[some], -trace.dur[some], trace.ts[some], thread[ties])
+        keys = (name_order(trace, some), recorded, trace.category[some], -trace.dur[some], trace.ts[some], thread[ties])
         rows[ties] = some[np.lexsort(keys)]
     return rows, thread
+
+
+def tied(*columns: Int64) -> Int64:
+    """Positions of the rows of ``columns`` that equal the one before or after them."""
+    same = ~changes(*columns)
+    return np.flatnonzero(same | np.append(same[1:], False))
+
+
+def name_order(trace: Trace, rows: Int64) -> Int64:
+    """int64[m]: the place in the alphabet of the name of each of the events at ``rows``."""
+    place: Int64 = np.argsort(np.argsort(np.array(trace.names, object)))
+    return place[trace.name[rows]]
 
 
 def _nest(thread: Int64, start: Int64, recorded_end: Int64) -> tuple[Int64, Int64, Int64]:
     """(parent, end cut at the parent's, depth), each int64[n], of scopes sorted outer first."""
     n = len(start)
-    if not n:
-        return start, recorded_end, thread
     threads = np.concatenate(([0], np.flatnonzero(np.diff(thread)) + 1, [n]))
     low = int(start.min())
     span = int(recorded_end.max()) - low + 1
@@ -167,9 +182,9 @@ def _nest(thread: Int64, start: Int64, recorded_end: Int64) -> tuple[Int64, Int6
         apart = np.repeat(np.arange(len(threads) - 1), np.diff(threads)) * span  # one thread after the other
         parent, depth = _nest_within(start - low + apart, recorded_end - low + apart)
         overhanging = np.flatnonzero((parent >= 0) & (recorded_end > recorded_end[parent]))
-        crossing = distinct(np.searchsorted(threads, overhanging, side="right") - 1).tolist()
+        crossing = distinct(last_up_to(threads, overhanging)).tolist()
     else:
-        parent, depth = np.full(n, -1, np.int64), np.zeros(n, np.int64)
+        parent, depth = all_none(n), np.zeros(n, np.int64)
         crossing = list(range(len(threads) - 1))
     end = recorded_end.copy()
     for k in crossing:
@@ -240,7 +255,7 @@ class Painting(Struct, frozen=True):
 
     def rows_at(self, times: Int64) -> Int64:
         """int64[m]: the row that applies from each of ``times`` on."""
-        return self.rows[np.searchsorted(self.times, times, side="right") - 1]
+        return self.rows[last_up_to(self.times, times)]
 
     def within(self, start: int, end: int) -> Painting:
         """The same from ``start`` to ``end``; before and after that what is there may go on."""
@@ -263,8 +278,6 @@ def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:
     """(start, end, position) of the parts of each scope of ``lane``, or of those in ``mask``, that lie in none
     of its children: per scope they add up to its self time.
     """
-    if not len(lane.rows):
-        return lane.start, lane.end, lane.rows
     inner = np.flatnonzero(lane.parent >= 0)
     scopes = np.arange(len(lane.rows))
     if mask is not None:
@@ -273,15 +286,17 @@ def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:
     return start, end, position
 
 
+def innermost(lane: Lane, mask: Bools) -> Painting:
+    """The innermost of the scopes of ``lane`` in ``mask``, which are of one thread."""
+    start, end, position = pieces(lane, mask)
+    return painted(start, end, lane.rows[position])
+
+
 def _before(lane: Lane, inner: Int64) -> Pieces:
     """The parts of scopes before each of their children ``inner``."""
     siblings = inner[np.argsort(lane.parent[inner], kind="stable")]
     parent = lane.parent[siblings]
-    first = np.ones(len(siblings), bool)
-    first[1:] = parent[1:] != parent[:-1]
-    since = np.empty(len(siblings), np.int64)
-    since[1:] = lane.end[siblings[:-1]]
-    since[first] = lane.start[parent[first]]
+    since = np.where(changes(parent), lane.start[parent], np.roll(lane.end[siblings], 1))
     return _lasting(since, lane.start[siblings], parent)
 
 

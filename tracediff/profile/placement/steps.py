@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64
+from tracediff.arrays import Int64, last_up_to
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.patterns import late
+from tracediff.profile.model.columns import rows_of
 
 PROFILER_STEP = late(r"ProfilerStep\s*#\s*(?:(\d{1,18})(?!\d)|\d)")
 """Its group is the step's number, None for one that needs more than 64 bits."""
@@ -25,16 +26,22 @@ class Steps(Struct, frozen=True):
     Attributes:
         numbers: int64[s], N of ``ProfilerStep#N``; the ordinal where a marker or the whole file makes the steps.
         start, end: int64[s] host window [start, end) in ns.
-        whole_file: True if the file has no steps, so that all of it counts as one.
+        rows: int64[s] of the trace, of the events that are the steps; none of a file without steps, all of which counts
+            as one.
     """
 
     numbers: Int64
     start: Int64
     end: Int64
-    whole_file: bool = False
+    rows: Int64
 
     def __len__(self) -> int:
         return len(self.numbers)
+
+    @property
+    def whole_file(self) -> bool:
+        """Whether the file has no steps, so that all of it counts as one."""
+        return not len(self.rows)
 
     @property
     def own_start(self) -> Int64:
@@ -47,9 +54,7 @@ class Steps(Struct, frozen=True):
         """int64[m] position of the step in whose window each time lies, NO_STEP for none; if two steps
         overlap, the earlier.
         """
-        if not len(self):
-            return np.full(len(times), NO_STEP, np.int64)
-        position = np.searchsorted(self.own_start, times, side="right") - 1
+        position = last_up_to(self.own_start, times)
         return np.where((position >= 0) & (times < self.end[np.maximum(position, 0)]), position, NO_STEP)
 
     def completions(self, gpu_start: Int64, gpu_end: Int64, gpu_step: Int64) -> Int64:
@@ -109,7 +114,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
 
 
 def _steps(trace: Trace, rows: Int64, numbers: Int64) -> Steps:
-    return Steps(numbers, *trace.spans(rows))
+    return Steps(numbers, *trace.spans(rows), rows)
 
 
 def whole_file(trace: Trace) -> Steps:
@@ -127,17 +132,16 @@ def whole_file(trace: Trace) -> Steps:
         raise NotATrace(trace.file, "contains no operator, call, annotation or GPU event", remedy)
     starts, ends = trace.spans(rows)
     start, end = starts.min(), ends.max()
-    return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), whole_file=True)
+    return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), rows[:0])
 
 
 def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     """Only the last step can be empty: the profiler opened it and the loop had ended."""
     start, end = int(steps.start[-1]), int(steps.end[-1])
     inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & trace.is_of(cat.HOST)
-    inside &= ~(
-        (trace.ts == start) & (trace.dur == end - start) & (trace.category == cat.ANNOTATION)
-    ) & ~trace.name_matches(PROFILER_STEP.match)
+    inside &= ~trace.name_matches(PROFILER_STEP.match)
+    inside[steps.rows[-1]] = False
     if inside.any() or len(steps) == 1:
         return steps
     notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) is empty and was dropped")
-    return Steps(steps.numbers[:-1], steps.start[:-1], steps.end[:-1])
+    return rows_of(steps, np.arange(len(steps) - 1))

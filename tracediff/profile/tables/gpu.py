@@ -14,11 +14,14 @@ from tracediff.arrays import (
     Int64,
     Intervals,
     busy_ns,
+    changes,
     combined,
     concatenated,
     distinct,
     edges_of,
+    last_up_to,
     numbered_texts,
+    ordinals,
     sums,
     union,
 )
@@ -26,8 +29,10 @@ from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, step_account
+from tracediff.profile.model.columns import rows_of
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
+from tracediff.profile.placement.nesting import ALWAYS
 from tracediff.profile.tables.schema import Amounts, FileTable, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT, copy_direction, is_host_collective, is_memset
 
@@ -58,8 +63,7 @@ def launch_rows(context: Context) -> TableRows:
     trace, gpu = context.trace, context.gpu
     launched = np.flatnonzero(gpu.launch >= 0)
     launch = gpu.launch[launched]
-    first = np.zeros(len(launched), bool)
-    first[np.unique(launch, return_index=True)[1]] = True
+    first = ordinals(launch) == 0
     took, ran = trace.dur[launch], gpu.ns[launched]
     waited = np.maximum(gpu.start[launched] - trace.ts[launch] - took, 0)
     columns = [took * first, first, waited, ran, 1, ran < took]
@@ -113,9 +117,7 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
     """
     which = which[np.lexsort((gpu.step[which], launched[which], gpu.end[which], gpu.start[which]))]
     start, end, step = gpu.start[which], gpu.end[which], gpu.step[which]
-    free = np.concatenate(
-        ([np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1])
-    )  # since when nothing of the stream runs
+    free = np.append(ALWAYS, np.maximum.accumulate(end)[:-1])  # since when nothing of the stream runs
     waits_from = np.minimum(np.maximum(launched[which], free), start)
     queued_ns = running.length_before(start) - running.length_before(waits_from)
     in_step = np.flatnonzero(step >= 0)
@@ -151,15 +153,10 @@ GAPS = TableSchema(
 def gap_rows(context: Context) -> TableRows:
     """Rows by GPU, cause and state. Time counts in the period in which it lies, whichever step launched the work."""
     gpus = gpu_names(context.gpu)
-    parts = [_of_gpu(context, _only(context.gpu, device)) for device in gpus]
+    parts = [_of_gpu(context, rows_of(context.gpu, context.gpu.device == device)) for device in gpus]
     place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
     step, waits, state, length, gaps = concatenated([(context.gpu.step[:0],) * 5, *parts])
     return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
-
-
-def _only(gpu: GpuEvents, device: int) -> GpuEvents:
-    """The events of one GPU."""
-    return GpuEvents(**{name: getattr(gpu, name)[gpu.device == device] for name in gpu.__struct_fields__})
 
 
 def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int64, Int64]:
@@ -174,18 +171,14 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     )
     queued, collective = _collectives_next(context, gpu), _on_host(context)
     low, high = int(context.completions[0]), int(context.completions[-1])
-    also = [
-        x
-        for intervals in (queued, collective)
-        for x in (intervals.clipped(low, high).start, intervals.clipped(low, high).end)
-    ]
-    edges = edges_of(account.edges, *also)
+    borders = np.concatenate((queued.start, queued.end, collective.start, collective.end))
+    edges = edges_of(account.edges, borders.clip(low, high))
     start, length = edges[:-1], np.diff(edges)
-    state = account.painted[np.searchsorted(account.edges, start, side="right") - 1]
+    state = account.painted[last_up_to(account.edges, start)]
     waits = np.array([WAITS_IN[s] for s in STATES], np.int64)[state]
     waits[(state == STATES.index("gpu_queued")) & queued.covers(start)] = PEER
     waits[np.isin(state, BY_PEER) & collective.covers(start)] = PEER
-    step = np.searchsorted(context.completions, start, side="right") - 1
+    step = last_up_to(context.completions, start)
     return step, waits, state, length, _counted(step, waits, state, length)
 
 
@@ -210,11 +203,10 @@ def _on_host(context: Context) -> Intervals:
 def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
     """int64[m]: 1 at one interval of each gap, one that has the cause and state with most of the gap's time."""
     idle = np.flatnonzero(waits != BUSY)
-    new = np.concatenate(([True], (np.diff(idle) > 1) | (np.diff(step[idle]) > 0)))[: len(idle)]
-    gap = np.cumsum(new)
+    gap = np.cumsum(changes(idle - np.arange(len(idle)), step[idle]))  # of intervals one after the other in a step
     code, first = combined(gap, waits[idle], state[idle])
     order = np.lexsort((first, -sums(code, length[idle], len(first)), gap[first]))
-    longest = order[np.concatenate(([True], np.diff(gap[first][order]) > 0))[: len(order)]]
+    longest = order[changes(gap[first][order])]
     out = np.zeros(len(step), np.int64)
     out[idle[first[longest]]] = 1
     return out
@@ -242,7 +234,7 @@ def kernel_size_rows(context: Context) -> TableRows:
     gpu = context.gpu
     kernels = np.flatnonzero(context.trace.category[gpu.rows] == cat.KERNEL)
     took = gpu.ns[kernels]
-    bucket = np.searchsorted(np.array(BOUNDS_US) * 1000, took, side="right") - 1
+    bucket = last_up_to(np.array(BOUNDS_US) * 1000, took)
     return summed(gpu.step[kernels], [(bucket, BUCKETS)], [took, 1])
 
 

@@ -16,16 +16,7 @@ from tracediff.profile.events.step_states import GPU_STATES, STATES, thread_orde
 from tracediff.profile.kernels.match_names import match_name, matched
 from tracediff.profile.model.profile import CallTable, TableRows
 from tracediff.profile.placement.calls import MODULE, OP, Calls, module_labels
-from tracediff.profile.placement.nesting import (
-    NOTHING,
-    Lane,
-    Painting,
-    Pieces,
-    nearest,
-    overlaid,
-    painted,
-    pieces,
-)
+from tracediff.profile.placement.nesting import NOTHING, Lane, Painting, innermost, nearest, overlaid
 from tracediff.profile.placement.scopes import LOADER_SCOPE, enclosing, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import FileTable, Key, TableSchema, read_columns, read_rates, summed
@@ -86,22 +77,13 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
     """
     ops, annotations, python = context.lanes
     threads = thread_order(context.trace, context.steps, ops)
-    is_step = np.isin(annotations.start, context.steps.start) & (annotations.depth == 0)
-    own = int(annotations.thread[is_step][0]) if is_step.any() else (threads[0] if threads else -1)
-    host, of_ops = NOTHING, pieces(ops)
+    own = int([*context.trace.thread(context.steps.rows), *threads, -1][0])
+    host = NOTHING
     for thread in list(dict.fromkeys((own, *threads)))[: 1 + bounds.IDLE_THREADS]:
-        host = overlaid(host, _innermost_in(ops, of_ops, ops.thread == thread))
-    functions = _innermost_in(python, pieces(python), python.thread == own)
-    host = overlaid(host, functions)
-    is_annotation = (annotations.thread == own) & ~is_step
-    return overlaid(host, _innermost_in(annotations, pieces(annotations), is_annotation)), functions, own
-
-
-def _innermost_in(lane: Lane, of_lane: Pieces, mask: Bools) -> Painting:
-    """The innermost of the scopes of ``mask`` in ``lane``, which are of one thread; ``of_lane`` are its pieces."""
-    begin, end, position = of_lane
-    some = np.flatnonzero(mask[position])
-    return painted(begin[some], end[some], lane.rows[position[some]])
+        host = overlaid(host, innermost(ops, ops.thread == thread))
+    functions = innermost(python, python.thread == own)
+    is_annotation = (annotations.thread == own) & ~np.isin(annotations.rows, context.steps.rows)
+    return overlaid(overlaid(host, functions), innermost(annotations, is_annotation)), functions, own
 
 
 def _idle_kind(context: Context, row: Int64) -> Int64:
