@@ -211,9 +211,9 @@ def all_none(length: int) -> Int64:
 
 
 def mapped(codes: NDArray[Any], value: Callable[[int], int]) -> Int64:
-    """int64[n]: the ``value`` of each of ``codes``, which is called once for each distinct one."""
-    used, place = np.unique(codes, return_inverse=True)
-    return np.array([value(code) for code in used.tolist()], np.int64)[place]
+    """int64[n]: the ``value`` of each of ``codes`` (≥ −1), which is called once for each distinct one."""
+    code, first = combined(codes)
+    return np.array([value(used) for used in codes[first].tolist()], np.int64)[code]
 
 
 def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, group_rows, tuples
+from tracediff.arrays import Bools, Int64, changes, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace, place_of
 from tracediff.profile.analyses.allocations import allocations
@@ -177,11 +177,7 @@ def _merged(spans: Spans, names: list[str], pixel: int, is_apart: Bools) -> Mark
     cell = np.where(long, -1 - np.arange(len(long)), 2 * (start // pixel) + is_apart)
     order = np.lexsort((-duration, cell, row))
     row, cell = row[order], cell[order]
-    new = np.ones(len(order), bool)
-    new[1:] = (row[1:] != row[:-1]) | (cell[1:] != cell[:-1])
-    first = np.flatnonzero(new)
-    if not len(first):
-        return Marks(row=row, start=start, end=end, kind=kind, name=(), count=row, busy=row, event=event, operator=())
+    first = np.flatnonzero(changes(row, cell))
     start, end = np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
     count = np.diff(np.append(first, len(order)))
     busy = np.add.reduceat(duration[order], first)

@@ -11,7 +11,19 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, Intervals, combined, distinct, union, values_at
+from tracediff.arrays import (
+    MISSING,
+    AnyArray,
+    Bools,
+    Int64,
+    Intervals,
+    all_none,
+    combined,
+    distinct,
+    mapped,
+    union,
+    values_at,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -44,8 +56,7 @@ def first_collectives(context: Context, notes: Notes) -> Collectives:
         max(len(operations.kind) - bounds.COLLECTIVES, 0),
     )
     columns = (name for name in Collectives.__struct_fields__ if name != "kinds")
-    first_columns = {column: getattr(operations, column)[: bounds.COLLECTIVES] for column in columns}
-    return Collectives(kinds=operations.kinds, **first_columns)
+    return replace(operations, **{name: getattr(operations, name)[: bounds.COLLECTIVES] for name in columns})
 
 
 def collectives(context: Context) -> Collectives:
@@ -63,9 +74,8 @@ def collectives(context: Context) -> Collectives:
     start, end = trace.spans(rows)
     around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
     annotation = np.concatenate((around, host))
-    record = np.concatenate(
-        (_around(trace, context.lanes.ops, "record_param_comms".__eq__, gpu.launch[kernels]), np.full(len(host), -1))
-    )
+    records = _around(trace, context.lanes.ops, "record_param_comms".__eq__, gpu.launch[kernels])
+    record = np.concatenate((records, all_none(len(host))))
     kinds, kind, size = _described(trace, rows, annotation, record)
     exposed = np.concatenate((_exposed_on_gpu(context, kernels), _exposed_on_host(context, host)))
     sequence = np.maximum(_integer(trace, "Seq", rows, record), _integer(trace, "seq", rows, record)).clip(-1)
@@ -139,12 +149,9 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
     """int64[m] row of the innermost scope of the lane whose name ``matches`` accepts and that is open on the thread
     when each event of ``rows`` begins; −1 for none.
     """
-    out = np.full(len(rows), -1)
-    launched = np.flatnonzero(rows >= 0)
-    innermost = enclosing(lane, trace.thread(rows[launched]), trace.ts[rows[launched]])
+    innermost = np.where(rows >= 0, enclosing(lane, trace.thread(rows), trace.ts[rows]), -1)
     matching = nearest(lane, trace.name_matches(matches, lane.rows))
-    out[launched] = values_at(lane.rows, values_at(matching, innermost))
-    return out
+    return values_at(lane.rows, values_at(matching, innermost))
 
 
 def _recorded(column: AnyArray, missing: int, rows: Int64, record: Int64) -> Int64:
@@ -245,10 +252,7 @@ def _only_group(trace: Trace) -> tuple[str, str, int]:
 
 def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
     """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
-    codes, inverse = np.unique(dims, return_inverse=True)
-    elements = np.array([_elements(read_list(trace.texts[c])) if c >= 0 else -1 for c in codes.tolist()], np.int64)[
-        inverse
-    ]
+    elements = mapped(dims, lambda code: _elements(read_list(trace.texts[code])) if code >= 0 else -1)
     gathers = np.array([k.collective in ("all_gather", "gather") for k in kinds], bool)[kind]
     ranks = np.array([k.ranks for k in kinds], np.int64)[kind]
     return np.where(

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Bools, Int64, Intervals, concatenated, distinct, tuples, union
+from tracediff.arrays import Bools, Int64, Intervals, all_none, concatenated, distinct, tuples, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
@@ -134,7 +134,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """int64[m]: the thread in whose operator or call the host as one is just before each of ``times``, −1 for
         none.
         """
-        out = np.full(len(times), -1, np.int64)
+        out = all_none(len(times))
         for thread in reversed(self.layers):
             start, end = (getattr(self.lanes.ops, name)[self.outermost[thread]] for name in ("start", "end"))
             position = np.searchsorted(start, times, side="left") - 1
@@ -335,7 +335,7 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
     threads; −1 if there is none.
     """
     ops = context.lanes.ops
-    steps_run = Counter(context.trace.thread(context.steps.rows).tolist())
+    steps_run: Counter[int] = Counter(context.trace.thread(context.steps.rows).tolist())
     if steps_run:
         return min(steps_run, key=lambda t: (-steps_run[t], rank[t]))
     roots = np.flatnonzero(ops.depth == 0)

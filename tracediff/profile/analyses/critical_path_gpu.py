@@ -11,12 +11,25 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.arrays import MISSING, Bools, Int64, combined, concatenated, distinct, group_rows, tuples, values_at
+from tracediff.arrays import (
+    MISSING,
+    Bools,
+    Int64,
+    all_none,
+    changes,
+    combined,
+    concatenated,
+    distinct,
+    group_rows,
+    last_up_to,
+    tuples,
+    values_at,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, nearest, painted
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, name_order, nearest, painted, tied
 from tracediff.runtimes import (
     ARGUMENT,
     STREAM_WAITS,
@@ -170,8 +183,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     order = _order(trace, gpu, ops, launch, rank)
     start, end, launch = gpu.start[order], gpu.end[order], launch[order]
     has_launch = launch >= 0
-    launched, returned = np.full(len(order), ALWAYS, np.int64), np.full(len(order), ALWAYS, np.int64)
-    launched[has_launch] = ops.start[launch[has_launch]]
+    launched, returned = (np.append(times, ALWAYS)[launch] for times in (ops.start, ops.end))
     codes = [np.unique(ids, return_inverse=True)[1].astype(np.int64) for ids in (gpu.device[order], gpu.stream[order])]
     stream, first = combined(*codes)
     places = tuples(gpu.device[order[first]], gpu.stream[order[first]])
@@ -180,9 +192,10 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
-    own_wait = has_launch & (trace.name_matches(is_awaited_copy, gpu.rows[order]) | _waits(trace, ops, launch))
+    waits_always = trace.is_of(cat.CALLS, ops.rows) & trace.name_matches(is_synchronising, ops.rows)
+    own_wait = trace.name_matches(is_awaited_copy, gpu.rows[order]) | np.append(waits_always, False)[launch]
+    own_wait &= has_launch
     returned_early = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
-    returned[has_launch] = ops.end[launch[has_launch]]
     returned[returned_early] = launched[returned_early] + thresholds.SUBMITTED_NS
     returned[own_wait & ~returned_early] = start[own_wait & ~returned_early]
     returned = np.minimum(returned, start)
@@ -199,7 +212,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
         launched=launched,
         returned=returned,
         own_wait=own_wait,
-        full=_finds_full_queue(start, launch, launched, stream, shared),
+        full=_finds_full_queue(start, launch, launched, stream),
         before=before,
         cause=np.where(freed >= returned, before, -1),
         crossed=latest > np.maximum(freed, returned),
@@ -215,25 +228,15 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
 def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[int, int]) -> Int64:
     """int64[g]: the positions of GPU events in the order of `DeviceEvents`."""
     order = np.argsort(gpu.end, kind="stable")
-    same = np.diff(gpu.end[order]) == 0
-    ties = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
+    ties = tied(gpu.end[order])
     if len(ties):
         some = order[ties]
-        by_name = np.argsort(np.argsort(np.array(trace.names, object)))[trace.name[gpu.rows[some]]]
+        by_name = name_order(trace, gpu.rows[some])
         place = launch[some].copy()
         place[place >= 0] = [rank[thread] for thread in ops.thread[place[place >= 0]].tolist()]
         keys = (launch[some], place, by_name, gpu.stream[some], gpu.device[some], gpu.start[some], gpu.end[some])
         order[ties] = some[np.lexsort(keys)]
     return order
-
-
-def _waits(trace: Trace, ops: Lane, launch: Int64) -> Bools:
-    """bool[g]: whether the calls at ``launch`` (positions, −1 for none) are ones in which the host always waits."""
-    with_launch = np.flatnonzero(launch >= 0)
-    rows = ops.rows[launch[with_launch]]
-    out = np.zeros(len(launch), bool)
-    out[with_launch] = trace.is_of(cat.CALLS, rows) & trace.name_matches(is_synchronising, rows)
-    return out
 
 
 def waiting_calls(trace: Trace, ops: Lane) -> Int64:
@@ -278,12 +281,12 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     That is the one that began last before it, if that has not ended yet (a dependent launch, which overlaps what it
     depends on), else the one that ended last. Nothing follows an event of 0 ns.
     """
-    out = np.full(len(start), -1, np.int64)
+    out = all_none(len(start))
     by_stream = np.argsort(stream, kind="stable")
     for mine in group_rows(stream[by_stream], by_stream):
         lasting = mine[end[mine] > start[mine]]
         by_start = lasting[np.argsort(start[lasting], kind="stable")]
-        ended_last = np.searchsorted(end[lasting], start[mine], side="right") - 1
+        ended_last = last_up_to(end[lasting], start[mine])
         began_last = np.searchsorted(start[by_start], start[mine], side="left") - 1
         before = values_at(lasting, ended_last)
         running = np.flatnonzero(began_last >= 0)
@@ -293,21 +296,14 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     return out
 
 
-def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int64, shared: Bools) -> Bools:
+def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int64) -> Bools:
     """bool[g]: see `Device.full`; the events of one launch count once, from the start of their first."""
     full = np.zeros(len(start), bool)
     with_launch = np.flatnonzero(launch >= 0)
     if len(with_launch) <= thresholds.FULL_QUEUE:
         return full
-    keys = (
-        (start[with_launch], launch[with_launch], stream[with_launch])
-        if shared[with_launch].any()
-        else (stream[with_launch],)
-    )
-    with_launch = with_launch[np.lexsort(keys)]
-    first = with_launch[
-        np.diff(stream[with_launch] * (int(launch.max(initial=0)) + 1) + launch[with_launch], prepend=-1) != 0
-    ]
+    with_launch = with_launch[np.lexsort((start[with_launch], launch[with_launch], stream[with_launch]))]
+    first = with_launch[changes(stream[with_launch], launch[with_launch])]
     for mine in group_rows(stream[first], first):
         issued = np.searchsorted(np.sort(launched[mine]), launched[mine], side="left")
         started = np.searchsorted(np.sort(start[mine]), launched[mine], side="right")

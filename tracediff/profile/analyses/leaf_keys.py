@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import AnyArray, Bools, Int64, combined, concatenated, union, values_at
+from tracediff.arrays import AnyArray, Bools, Int64, all_none, combined, concatenated, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -138,7 +138,7 @@ class Sources(Struct, dict=True):
         """The columns of queues, scopes, annotations and time of which nothing is known; all else is Python."""
         context, trace = self.context, self.context.trace
         kind = np.full(len(sources), PYTHON)
-        name, callee = np.full((2, len(sources)), -1, np.int64)
+        name, callee = all_none(len(sources)), all_none(len(sources))
         rows = np.flatnonzero(sources <= self.nothing)
         if len(rows) and len(context.lanes.python.rows):
             row = sources[rows]
@@ -174,12 +174,12 @@ class Sources(Struct, dict=True):
         caller = outside_torch(trace, python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
         is_named = trace.name_matches(lambda name: CALLEE.match(name) is not None, python.rows)
-        callee = np.full(len(python.rows) + 1, -1, np.int64)  # the last is of roots, which nothing is around
+        callee = all_none(len(python.rows) + 1)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):
             around = callee[python.parent[scopes]]
             first = np.where(is_named[scopes] & (caller[python.rows[scopes]] >= 0), scopes, -1)
             callee[scopes] = np.where(is_own[scopes], -1, np.where(around >= 0, around, first))
-        rows = np.full(len(trace) + 1, -1, np.int64)
+        rows = all_none(len(trace) + 1)
         rows[python.rows] = values_at(python.rows, callee[:-1])
         return caller, rows
 

@@ -12,7 +12,20 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, combined, concatenated, cut, distinct, least, most, return_freed, sums
+from tracediff.arrays import (
+    Bools,
+    Int64,
+    all_none,
+    combined,
+    concatenated,
+    cut,
+    distinct,
+    last_up_to,
+    least,
+    most,
+    return_freed,
+    sums,
+)
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, START, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
@@ -115,12 +128,12 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
     """
     ops, scopes = sources.context.lanes.ops, sources.scopes[0]
     borders = np.concatenate(([ALWAYS], distinct(np.concatenate((edges, scopes.times[1:])))))
-    step = np.searchsorted(edges, borders, side="right") - 1
+    step = last_up_to(edges, borders)
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
     divided = np.zeros(len(ops.rows), bool)
     for low in range(0, len(ops.rows), bounds.OPERATORS_AT_ONCE):
         some = slice(low, low + bounds.OPERATORS_AT_ONCE)
-        first = np.searchsorted(borders, ops.start[some], side="right") - 1
+        first = last_up_to(borders, ops.start[some])
         divided[some] = first != np.searchsorted(borders, ops.end[some], side="left") - 1
         with_begin = np.flatnonzero(counts[first])
         ns = np.where(divided[some] | sources.waits[some], 0, ops.self_ns[some])
@@ -267,6 +280,6 @@ def _following(context: Context, instance: Int64) -> Int64:
     roots = roots[np.argsort(ops.start[roots], kind="stable")]
     gap = -1 - instance
     with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))
-    out = np.full(len(instance), -1, np.int64)
+    out = all_none(len(instance))
     out[with_root] = context.trace.name[ops.rows[roots[gap[with_root]]]]
     return out

@@ -7,7 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import BARE, Int64, distinct, edges_of, grouped, numbered_texts, paint, tuples
+from tracediff.arrays import (
+    BARE,
+    Int64,
+    changes,
+    distinct,
+    edges_of,
+    grouped,
+    last_up_to,
+    numbered_texts,
+    paint,
+    tuples,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
@@ -126,13 +137,13 @@ def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int
 
 def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, owner: Int64) -> StepAccount:
     length = np.diff(edges)
-    step = np.searchsorted(completions, edges[:-1], side="right") - 1
+    step = last_up_to(completions, edges[:-1])
     ns = np.zeros((len(completions) - 1, len(names)), np.int64)
     np.add.at(ns, (step, state), length)
     on_gpu = np.flatnonzero(state < len(GPU_STATES))
     (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
     owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
-    new = np.flatnonzero(np.diff(state, prepend=-1) | np.diff(step, prepend=-1))
+    new = np.flatnonzero(changes(state, step))
     return StepAccount(tuple(names), ns, owned, np.append(edges[new], edges[-1:]), state[new])
 
 
@@ -181,7 +192,7 @@ def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_fa
 def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
     """Thread codes of the ops lane: the one that runs the steps first, the others by thread id."""
     step_threads = trace.thread(steps.rows)
-    first = np.flatnonzero(np.diff(ops.thread, prepend=-1))  # a lane has one thread after the other
+    first = np.flatnonzero(changes(ops.thread))  # a lane has one thread after the other
     firsts = dict(tuples(ops.thread[first], ops.rows[first]))
 
     def place(thread: int) -> tuple[bool, bool, int, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Int64
+from tracediff.arrays import Int64, mapped
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 
@@ -160,6 +160,7 @@ def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
 def _bytes(trace: Trace, rows: Int64) -> Int64:
     sent, received = (trace.integer_column(name, cat.KERNEL, cat.CPU_OP, missing=0)[rows] for name in (SENT, RECEIVED))
     elements = np.maximum(sent, received)
-    codes, place = np.unique(trace.text_column(DTYPE, cat.KERNEL, cat.CPU_OP)[rows], return_inverse=True)
-    sizes = [dtype_of(trace.texts[c]) if c >= 0 else None for c in codes.tolist()]
-    return np.clip(elements, 0, MOST) * np.array([size[1] if size else 0 for size in sizes], np.int64)[place]
+    recorded_texts = (*trace.texts, "")  # the last is of no code
+    dtypes = trace.text_column(DTYPE, cat.KERNEL, cat.CPU_OP)[rows]
+    element_bytes = mapped(dtypes, lambda code: (dtype_of(recorded_texts[code]) or ("", 0))[1])
+    return np.clip(elements, 0, MOST) * element_bytes

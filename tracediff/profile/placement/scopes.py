@@ -11,7 +11,18 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, Int64, combined, distinct, group_rows, last_equal, union, values_at
+from tracediff.arrays import (
+    MISSING,
+    Int64,
+    all_none,
+    combined,
+    group_rows,
+    last_equal,
+    last_up_to,
+    mapped,
+    union,
+    values_at,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line
@@ -130,14 +141,11 @@ def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
 
 def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
     """int64[m]: position in ``lane`` of the innermost scope of the thread that is open at each time, −1 for none."""
-    out = np.full(len(time), -1, np.int64)
+    out = all_none(len(time))
     for scopes in group_rows(lane.thread, np.arange(len(lane.rows))):
         mine = np.flatnonzero(thread == lane.thread[scopes[0]])
-        position = np.append(-1, scopes)[np.searchsorted(lane.start[scopes], time[mine], side="right")]
-        while True:
-            over = (position >= 0) & (lane.end[position] <= time[mine])
-            if not over.any():
-                break
+        position = values_at(scopes, last_up_to(lane.start[scopes], time[mine]))
+        while (over := (position >= 0) & (lane.end[position] <= time[mine])).any():
             position[over] = lane.parent[position[over]]
         out[mine] = position
     return out
@@ -145,15 +153,12 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
 
 def inherited(lane: Lane, values: Numbers, missing: int) -> Numbers:
     """Each scope's own value; if that is ``missing``, the value of the scope around it."""
-    place = nearest(lane, values != missing)
-    out = values[place]
-    out[place < 0] = missing
-    return out
+    return np.append(values, values.dtype.type(missing))[nearest(lane, values != missing)]
 
 
 def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
     """(node of each scope of ``lane``, the nodes): scopes with the same chain of names share one."""
-    node = np.full(len(lane.rows), -1, np.int64)
+    node = all_none(len(lane.rows))
     parents: list[int] = []
     names: list[int] = []
     name = trace.name[lane.rows]
@@ -203,9 +208,8 @@ def outside_torch(trace: Trace, python: Lane, others: Collection[str] = ()) -> I
     encloses it, and is none of ``others``; else −1.
     """
     inside = trace.torch_functions.union(others)
-    is_outside = [bool(CODE.search(name)) and name not in inside for name in trace.names]
-    outside = np.array(is_outside, bool)[trace.name[python.rows]]
-    rows = np.full(len(trace) + 1, -1, np.int64)
+    outside = trace.name_matches(lambda name: CODE.search(name) and name not in inside, python.rows)
+    rows = all_none(len(trace) + 1)
     rows[python.rows] = values_at(python.rows, nearest(python, outside))
     return rows
 
@@ -220,25 +224,20 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
 
     A stack names the line that runs, a Python function of a trace the line on which it begins.
     """
-    lines: dict[str, int] = {}
-    out = np.full(len(ops.rows), -1, np.int64)
+    recorded_texts, names = (*trace.texts, ""), (*trace.names, "")  # the last is of no code
+    texts = {text: code for code, text in enumerate(trace.texts)}
+
+    def code_of(line: str | None) -> int:
+        return texts.setdefault(line, len(texts)) if line else -1
+
+    out = all_none(len(ops.rows))
     if len(python.rows):
         around = enclosing(python, ops.thread, ops.start)
         caller = outside_torch(trace, python)[values_at(python.rows, around)]
-        with_caller = np.flatnonzero(caller >= 0)
-        codes, name = np.unique(trace.name[caller[with_caller]], return_inverse=True)
-        numbers = [lines.setdefault(trace.names[code], len(lines)) for code in codes.tolist()]
-        out[with_caller] = np.array(numbers, np.int64)[name]
+        out = mapped(values_at(trace.name, caller), lambda code: code_of(names[code]))
     for argument in STACKS:
         stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]
-        codes = distinct(stack[stack >= 0])
-        lines_of_code = [innermost_line(trace.texts[code]) for code in codes.tolist()]
-        numbers = [lines.setdefault(frame, len(lines)) if frame else -1 for frame in lines_of_code]
-        own = values_at(np.array(numbers, np.int64), np.where(stack >= 0, np.searchsorted(codes, stack), len(codes)))
+        own = mapped(stack, lambda code: code_of(innermost_line(recorded_texts[code])))
         out = np.where(own >= 0, own, out)
-    if not lines:
-        return out
-    texts = {text: code for code, text in enumerate(trace.texts)}
-    codes_of = np.array([texts.setdefault(line, len(texts)) for line in lines], np.int64)
     trace.texts = list(texts)
-    return values_at(codes_of, out)
+    return out

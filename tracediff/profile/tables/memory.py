@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Floats, Int64, combined, cut, tuples, values_at
+from tracediff.arrays import MISSING, Floats, Int64, combined, cut, last_up_to, mapped, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
@@ -157,10 +157,8 @@ def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size
 def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     """(int64[m] place of each event, the places' phase, operator and module)."""
     position, names = _operators(context, device), context.trace.names
-    node, name = np.full(len(position), -1, np.int64), np.full(len(position), -1, np.int64)
-    with_operator = position >= 0
-    node[with_operator] = context.calls.node[position[with_operator]]
-    name[with_operator] = context.trace.name[context.lanes.ops.rows[position[with_operator]]]
+    node = values_at(context.calls.node, position)
+    name = values_at(context.trace.name[context.lanes.ops.rows], position)
     code, first = combined(node, name)
     scopes = _scopes(context, set(node[first].tolist()))
     number: dict[Place, int] = {}
@@ -176,13 +174,11 @@ def _operators(context: Context, device: Allocations) -> Int64:
     innermost operator that does more than allocate, else the innermost.
     """
     trace, ops = context.trace, context.lanes.ops
-    if not len(ops.rows):
-        return np.full(len(device.time), -1, np.int64)
     innermost = enclosing(ops, _threads(context, device), device.time)
     is_caller = context.calls.operator & ~trace.name_matches(ALLOCATES.match, ops.rows)
     position = values_at(nearest(ops, is_caller), innermost)
-    scope = (innermost >= 0) & (trace.category[ops.rows[innermost]] == cat.CPU_OP)
-    return np.where(position >= 0, position, np.where(scope, innermost, -1))
+    is_operator = np.append(trace.category[ops.rows] == cat.CPU_OP, False)[innermost]
+    return np.where(position >= 0, position, np.where(is_operator, innermost, -1))
 
 
 def _threads(context: Context, device: Allocations) -> Int64:
@@ -196,8 +192,7 @@ def _threads(context: Context, device: Allocations) -> Int64:
         return str(trace.ids[code // base]), str(trace.ids[code % base])
 
     thread_of_text = {text(code): code for code in np.unique(ops.thread).tolist()}
-    codes, inverse = np.unique(trace.thread(device.rows), return_inverse=True)
-    return np.array([thread_of_text.get(text(code), -1) for code in codes.tolist()], np.int64)[inverse]
+    return mapped(trace.thread(device.rows), lambda code: thread_of_text.get(text(code), -1))
 
 
 def _scopes(context: Context, nodes: set[int]) -> dict[int, tuple[str, str]]:
@@ -251,9 +246,7 @@ def counter_rows(context: Context) -> TableRows:
     lasting = follows[fits][which]
     integral = np.rint(value[lasting] * (high - low)).astype(np.int64)
     sample = np.concatenate((lasting, np.arange(len(rows))))
-    step = np.concatenate(
-        (period, np.where(trace.ts[rows] < borders[-1], np.searchsorted(borders, trace.ts[rows], side="right") - 1, -1))
-    )
+    step = np.concatenate((period, np.where(trace.ts[rows] < borders[-1], last_up_to(borders, trace.ts[rows]), -1)))
     nothing = np.zeros(len(rows), np.int64)
     columns = [
         np.concatenate((high - low, nothing)),
