@@ -96,16 +96,12 @@ class _Work(Struct):
 
     Attributes:
         change: test − control ns per step on the path. is_other: whether its operators differ, in number or in inputs.
-        is_slower: whether it takes significantly longer or shorter.
+        has_changed: whether they do, or it takes significantly longer or shorter.
     """
 
     change: float
     is_other: bool
-    is_slower: bool
-
-    @property
-    def has_changed(self) -> bool:
-        return self.is_other or self.is_slower
+    has_changed: bool
 
 
 class _Program:
@@ -162,10 +158,9 @@ class _Program:
         for k, key in enumerate(keys):
             path = [sum(p.path for p in side.get(key, [])) for side in sides]
             calls = [_calls(side.get(key, []), d) for side, d in zip(sides, reversed(denominators), strict=True)]
-            is_slower = tested is not None and tested.verdict[k] in ("slower", "faster")
-            out[key] = _Work(
-                path[1] - path[0], calls[0] != calls[1] or not all(runs[s][k].any() for s in (0, 1)), is_slower
-            )
+            is_other = calls[0] != calls[1] or not all(side[k].any() for side in runs)
+            differs = tested is not None and tested.verdict[k] in ("slower", "faster")
+            out[key] = _Work(path[1] - path[0], is_other, is_other or differs)
         return out
 
     def touching(self, work: Mapping[Keys, _Work], changed_work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:

@@ -122,25 +122,30 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 def _of_node(file: str, node: ast.stmt, owner: str, codes: dict[int, CodeType]) -> Iterator[Definition]:
     first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
     last = node.end_lineno or node.lineno
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        around = _dump([*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)])
-        code = around, _meaning(codes[first]) if first in codes else _dump([node])
-        yield Definition(file, f"{owner}{node.name}", first, last, owner, False, _names(node), _loaded([node]), code)
-    elif isinstance(node, ast.ClassDef):
-        name = f"{owner}{node.name}"
+    own: list[ast.AST] = [node]
+    inner: list[Block] = []
+    if isinstance(node, ast.ClassDef):
         inner = [n for n in node.body if isinstance(n, Block)]
         own = [*node.decorator_list, *node.bases, *node.keywords, *(n for n in node.body if n not in inner)]
-        names = frozenset().union(*map(_names, own)) if own else frozenset()
-        yield Definition(file, name, first, last, owner, False, names, _loaded(own), _dump(own))
-        for method in inner:
-            yield from _of_node(file, method, f"{name}.", codes)
-    else:
-        targets = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
-        imported = [
-            a.asname or a.name for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom) for a in n.names
-        ]
-        name = next(iter([*imported, *targets]), BODY) if not isinstance(node, ast.If | ast.For | ast.With) else BODY
-        yield Definition(file, name, first, last, owner, True, _names(node), _loaded([node]), _dump([node]))
+    code: Hashable = _dump(own)
+    if first in codes and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        around = [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+        code = _dump(around), _meaning(codes[first])
+    name = f"{owner}{node.name}" if isinstance(node, Block) else _assigned(node)
+    names = frozenset[str]().union(*map(_names, own))
+    yield Definition(file, name, first, last, owner, not isinstance(node, Block), names, _loaded(own), code)
+    for method in inner:
+        yield from _of_node(file, method, f"{name}.", codes)
+
+
+def _assigned(node: ast.stmt) -> str:
+    """The first name that a statement imports or assigns; BODY where it does more, or neither."""
+    if isinstance(node, ast.If | ast.For | ast.With):
+        return BODY
+    imports = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
+    imported = [alias.asname or alias.name for statement in imports for alias in statement.names]
+    targets = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return next(iter([*imported, *targets]), BODY)
 
 
 def _names(node: ast.AST) -> frozenset[str]:
@@ -163,7 +168,7 @@ def _loaded(nodes: Iterable[ast.AST]) -> frozenset[str]:
     return frozenset().union(*(_names(argument) for call in loaders for argument in (*call.args, *call.keywords)))
 
 
-def _dump(nodes: list[ast.AST]) -> str:
+def _dump(nodes: Iterable[ast.AST]) -> str:
     return " ".join(ast.dump(node) for node in nodes)
 
 
@@ -197,15 +202,15 @@ class Code:
 
     def __init__(self, revisions: Revisions, side: int, frames: Iterable[str], others: Iterable[str]) -> None:
         self._revisions, self._side = revisions, side
-        self._paths = sorted(path for path in revisions.files[side] if path.endswith(".py"))
+        paths = sorted(path for path in revisions.files[side] if path.endswith(".py"))
         self._named: dict[str, list[str]] = defaultdict(list)
-        for path in self._paths:
+        for path in paths:
             self._named[PurePosixPath(path).name].append(path)
         self.files: dict[str, SourceFile] = {}
         self._imports: dict[str, list[str]] = {}
         matches = (LINE_OF_CODE.fullmatch(frame) for frame in frames)
         frame_paths = {path for m in matches if m for path in self._named[m["file"]]}
-        reached([*sorted(frame_paths), *sorted(set(others) & set(self._paths))], self._read)
+        reached([*sorted(frame_paths), *sorted(set(others) & set(paths))], self._read)
 
     def _read(self, path: str) -> Iterable[str]:
         """Read a file, unless there are too many; the files that it imports."""
@@ -258,13 +263,10 @@ class Code:
         if match is None:
             return None
         line, function = int(match["line"]), match["function"]
-        candidates = []
-        for path in self._named[match["file"]]:
-            if path in self.files:
-                candidates += [d for d in self.files[path].definitions if d.first <= line <= d.last]
-        fitting = [d for d in candidates if self._fits(d, function)]
-        innermost = {d.file: d for d in fitting}
-        return next(iter(innermost.values())) if len(innermost) == 1 else None
+        files = [self.files[path] for path in self._named[match["file"]] if path in self.files]
+        around = (d for file in files for d in file.definitions if d.first <= line <= d.last)
+        innermost = {d.file: d for d in around if self._fits(d, function)}
+        return innermost.popitem()[1] if len(innermost) == 1 else None
 
     def _fits(self, definition: Definition, function: str) -> bool:
         """Whether ``function`` is the definition, or is defined in it."""

@@ -38,22 +38,9 @@ SHORT_NAMES = {
 }
 NEUTRAL = frozenset(("at", "native", "c10", "std"))
 """Namespaces that distinguish no kernels."""
-NEUTRAL_INSIDE = NEUTRAL | frozenset(
-    (
-        "cuda",
-        "detail",
-        "binary_internal",
-        "memory",
-        "templates",
-        "cutlass",
-        "gemm",
-        "threadblock",
-        "device",
-        "kernel",
-        "epilogue",
-        "layout",
-        "arch",
-    )
+NEUTRAL_INSIDE = NEUTRAL.union(
+    ("cuda", "detail", "binary_internal", "memory", "templates", "cutlass", "gemm", "threadblock", "device", "kernel"),
+    ("epilogue", "layout", "arch"),
 )
 """The same within template arguments."""
 ELEMENTWISE = {
@@ -63,13 +50,10 @@ ELEMENTWISE = {
 }
 """ATen's loops over <threads, items, functor>: what a name begins with, and notes."""
 TRIVIAL, STRIDED = "TrivialOffsetCalculator", "OffsetCalculator"
+OFFSETS = {(TRIVIAL, TRIVIAL): [], (STRIDED, STRIDED): ["strided"], (STRIDED, TRIVIAL): ["strided in"]}
+CASTS = {("LoadWithoutCast", "StoreWithoutCast"): [], ("LoadWithCast", "StoreWithCast"): ["cast"]}
 ACCESS: dict[tuple[str, ...], list[str]] = {
-    (TRIVIAL, TRIVIAL, "LoadWithoutCast", "StoreWithoutCast"): [],
-    (TRIVIAL, TRIVIAL, "LoadWithCast", "StoreWithCast"): ["cast"],
-    (STRIDED, STRIDED, "LoadWithoutCast", "StoreWithoutCast"): ["strided"],
-    (STRIDED, STRIDED, "LoadWithCast", "StoreWithCast"): ["strided", "cast"],
-    (STRIDED, TRIVIAL, "LoadWithoutCast", "StoreWithoutCast"): ["strided in"],
-    (STRIDED, TRIVIAL, "LoadWithCast", "StoreWithCast"): ["strided in", "cast"],
+    offset + cast: OFFSETS[offset] + CASTS[cast] for offset in OFFSETS for cast in CASTS
 }
 """Offset calculators of inputs and outputs, loader and storer of an unrolled loop → notes."""
 LITERAL = late(r"^(?:\([\w: ()]+\))?(-?\d+)(?:u|l|ul|ull|ll)?$")

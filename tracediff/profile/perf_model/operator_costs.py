@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.patterns import late
 from tracediff.profile.kernels.match_names import match_name
@@ -50,7 +52,7 @@ def flop_work(op: str, inputs: Inputs, outputs: Outputs) -> OperatorWork | None:
     work = FORMULAS[base](base, inputs, outputs)
     factor = 4 if work.dtype.startswith("complex") else 1  # a complex multiplication and addition are eight real ones
     flop = None if work.flop is None else factor * work.flop
-    return OperatorWork(work.kind, work.shapes, work.dtype, _believed(flop), _believed(work.bytes))
+    return replace(work, flop=_believed(flop), bytes=_believed(work.bytes))
 
 
 def has_flop(op: str) -> bool:
@@ -128,14 +130,10 @@ def _product(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
 
 def broadcast(*shapes: Dims) -> Dims | None:
     """The broadcast shape of several shapes; None if they cannot be broadcast."""
-    out = []
-    length = max(map(len, shapes), default=0)
-    for sizes in zip(*((1,) * (length - len(s)) + s for s in shapes), strict=True):
-        different = {n for n in sizes if n != 1}
-        if len(different) > 1:
-            return None
-        out.append(different.pop() if different else 1)
-    return tuple(out)
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        return None
 
 
 # convolutions
@@ -195,11 +193,9 @@ def _convolution(op: str, inputs: Inputs, outputs: Outputs) -> OperatorWork:
 
 def _places(sizes: Dims, kernel: Dims, settings: list[Dims | None]) -> Dims:
     """Sizes of the output; empty where stride, padding or dilation was not recorded."""
-    columns = []
-    for setting in settings:
-        if setting is None or len(setting) not in (1, len(sizes)):
-            return ()
-        columns.append(setting * len(sizes) if len(setting) == 1 else setting)
+    columns = [setting * (len(sizes) if len(setting) == 1 else 1) for setting in settings if setting]
+    if [len(column) for column in columns] != [len(sizes)] * len(settings):
+        return ()
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // max(s, 1) + 1 for n, k, s, p, d in zip(sizes, kernel, *columns, strict=True)
     )
@@ -290,11 +286,9 @@ def _attention(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
     if len(sizes) < 3 or tensors[0] is None:
         return OperatorWork(kind)
     (b, heads, n, d), key, (_, _, m, e) = sizes
-    shapes = (
-        f"q {times(sizes[0])}"
-        + (f", k {times(key)}" if key != sizes[0] else "")
-        + (f", v {times(sizes[2])}" if sizes[2] != key else "")
-    )
+    shapes = f"q {times(sizes[0])}"
+    shapes += f", k {times(key)}" if key != sizes[0] else ""
+    shapes += f", v {times(sizes[2])}" if sizes[2] != key else ""
     causal = CAUSAL.get(inputs.value(causal_at))
     several = offsets_at is not None and inputs.tensor(offsets_at) is not None
     windowed = any(inputs.value(k) not in ("", "-1", "None") for k in WINDOWS.get(op, ()))
@@ -400,15 +394,14 @@ def _work(name: str, read: list[Tensor], written: Tensor | None, labelled: list[
         name,
         shapes,
         " → ".join(dtypes) if base_of(name) == "copy" else dtypes[0],
-        None,
-        amount if amount is None or amount < LARGEST else None,
+        bytes=_believed(amount),
     )
 
 
 def _result(read: list[Tensor], kind: str) -> Tensor:
     dims = broadcast(*(t.dims for t in read))
     dtype, size = ("bool", 1) if kind == "asking" else _promoted(read)
-    if dims is None or kind == "like first" or (kind == "floating" and _category(dtype) in ("bool", "int")):
+    if dims is None or kind == "like first" or (kind == "floating" and _category(dtype) < CATEGORIES.index("float")):
         return Tensor((), "", None, 0)
     return Tensor(dims, dtype, size, prod(dims))
 
@@ -416,17 +409,15 @@ def _result(read: list[Tensor], kind: str) -> Tensor:
 def _promoted(read: list[Tensor]) -> tuple[str, int | None]:
     """The dtype of a result and its size; None if not recorded."""
     deciding = [t for t in read if t.dims] or read
-    order = [CATEGORIES.index(_category(t.dtype)) for t in read]
-    top = max(CATEGORIES.index(_category(t.dtype)) for t in deciding)
-    dtypes = {(t.dtype, t.size) for t in deciding if CATEGORIES.index(_category(t.dtype)) == top}
-    if max(order) > top or any(
-        size is None for _, size in dtypes
-    ):  # numbers of a higher kind give the default dtype, whatever that is
+    top = max(_category(t.dtype) for t in deciding)
+    sizes = {t.dtype: t.size for t in deciding if _category(t.dtype) == top}
+    largest = max(size or 0 for size in sizes.values())
+    widest = [dtype for dtype, size in sizes.items() if size in (None, largest)]
+    if any(_category(t.dtype) > top for t in read):  # which gives the default dtype, whatever that is
         return "", None
-    largest = max(size or 0 for _, size in dtypes)
-    widest = [dtype for dtype, size in dtypes if size == largest]
-    return (widest[0], largest) if len(widest) == 1 else ("", None)
+    return (widest[0], sizes[widest[0]]) if len(widest) == 1 else ("", None)
 
 
-def _category(dtype: str) -> str:
-    return next((c for c in CATEGORIES if c in dtype), "bool")
+def _category(dtype: str) -> int:
+    """Position among CATEGORIES."""
+    return next((k for k, category in enumerate(CATEGORIES) if category in dtype), 0)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, group_rows
+from tracediff.arrays import MISSING, Int64, combined, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace, texts
@@ -62,10 +62,8 @@ def captures_of(trace: Trace) -> list[Capture]:
     paths = _paths(trace, calls.table, calls.node[calls.position[launches]])
     captures = []
     for group in group_rows(graph, np.arange(len(graph))):
-        mine = group.tolist()
-        captures.append(
-            Capture(tuple(names[i] for i in mine), tuple(shapes[i] for i in mine), tuple(paths[i] for i in mine))
-        )
+        mine = slice(group[0], group[-1] + 1)
+        captures.append(Capture(tuple(names[mine]), tuple(shapes[mine]), tuple(paths[mine])))
     return captures
 
 
@@ -132,18 +130,15 @@ PART = late(r"[^.]+(?:\.\d+)*")
 
 def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
     """Position in ``rows``, of GPU events of graph replays → where their annotation places them; none without one."""
-    if not len(rows):
-        return {}
-    columns = {name: trace.text_column(name, *cat.GPU)[rows] for name in GRAPH_ANNOTATIONS}
-    path_of_key: dict[tuple[int, ...], CallPath] = {}
-    paths: dict[int, CallPath] = {}
-    codes = np.stack(list(columns.values()))
-    for position in np.flatnonzero((codes >= 0).any(axis=0)).tolist():
-        key = tuple(codes[:, position].tolist())
-        if key not in path_of_key:
-            path_of_key[key] = _path({n: trace.texts[c] if c >= 0 else "" for n, c in zip(columns, key, strict=True)})
-        paths[position] = path_of_key[key]
-    return paths
+    columns = [trace.text_column(name, *cat.GPU)[rows] for name in GRAPH_ANNOTATIONS]
+    annotated = np.flatnonzero(np.max(columns, axis=0) >= 0)
+    code, first = combined(*(column[annotated] for column in columns))
+    recorded_texts = (*trace.texts, "")  # the last is of no code
+    paths = [
+        _path({n: recorded_texts[column[row]] for n, column in zip(GRAPH_ANNOTATIONS, columns, strict=True)})
+        for row in annotated[first].tolist()
+    ]
+    return {position: paths[k] for position, k in tuples(annotated, code)}
 
 
 def _listed(text: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, group_rows, tuples
+from tracediff.arrays import Int64, all_none, group_rows, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -34,6 +34,8 @@ UNMATCHED = "are not in the capture, so they have no operator"
 """How kernels were matched."""
 Key = tuple[str, str]
 """Name of a kernel, grid and block; the latter empty where one side does not record them."""
+OCCURRENCES = ("step", "node", "count", "total_ns", "self_ns")
+"""The columns of a `CallTable` that have a row for each step and node."""
 
 
 def with_replayed(
@@ -42,7 +44,7 @@ def with_replayed(
     """(``calls`` with what the captures, or else annotations of the graphs, say below the launches of graphs, int64[g]
     node of each GPU event that one of them explains, −1 for others).
     """
-    node = np.full(len(gpu.rows), -1, np.int64)
+    node = all_none(len(gpu.rows))
     replays = _replays(trace, gpu)
     if captures and not replays:
         notes.add(CODE, "the trace replays no graph: the captures are not used")
@@ -51,19 +53,18 @@ def with_replayed(
     paths = annotated | (_captured_paths(trace, gpu, replays, captures, notes) if captures else {})
     if not paths:
         return calls, node
-    grafts = _Grafts(trace, calls.table)
+    grafts = _Grafts(len(calls.table.parent))
     for events in replays:
         launch = int(gpu.launch[events[0]])
         root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
         if root < 0:
             continue
-        placed_events = [event for event in events.tolist() if event in paths]
-        for event in placed_events:
-            node[event] = grafts.node(root, paths[event])
-        grafts.occur(int(gpu.step[events[0]]), root, [paths[event] for event in placed_events])
+        nodes = {event: grafts.node(root, paths[event]) for event in events.tolist() if event in paths}
+        node[list(nodes)] = list(nodes.values())
+        grafts.occur(int(gpu.step[events[0]]), nodes.values())
     if annotated:
         notes.add(ANNOTATED, "kernels of graph replays have the annotations of their graph", len(annotated))
-    return replace(calls, table=grafts.table()), node
+    return replace(calls, table=grafts.table(trace, calls.table)), node
 
 
 def _captured_paths(
@@ -117,7 +118,7 @@ def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
         a == b or (a[0] != COPY and not b[0]) for a, b in zip(ours, theirs, strict=True)
     ):
         return np.arange(len(ours)), BY_NUMBER
-    places = np.full(len(ours), -1, np.int64)
+    places = all_none(len(ours))
     if len(ours) <= bounds.REPLAY_KERNELS and len(theirs) <= bounds.REPLAY_KERNELS:
         from difflib import SequenceMatcher
 
@@ -145,54 +146,46 @@ def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> N
 class _Grafts:
     """Adds the paths of captures to a call table; a path below one node is added once."""
 
-    def __init__(self, trace: Trace, table: CallTable) -> None:
-        self._trace, self._table = trace, table
-        self._names = {name: code for code, name in enumerate(trace.names)}
-        self._texts = {text: code for code, text in enumerate(trace.texts)}
-        self._known: dict[tuple[int, PathNode], int] = {}
-        self._paths: dict[tuple[int, CallPath], int] = {}
-        self._added: list[tuple[int, ...]] = []
-        self._counts: Counter[tuple[int, int]] = Counter()
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._numbers: dict[tuple[int, PathNode], int] = {}
+        self._parents: list[int] = []
+        self._counts = Counter[tuple[int, int]]()
 
     def node(self, root: int, path: CallPath) -> int:
         """The node of ``path`` below ``root``."""
-        if (root, path) not in self._paths:
-            here = root
-            for own in path:
-                here = self._child(here, own)
-            self._paths[root, path] = here
-        return self._paths[root, path]
+        here = root
+        for own in path:
+            if (here, own) not in self._numbers:
+                self._numbers[here, own] = self._first + len(self._parents)
+                self._parents.append(here)
+            here = self._numbers[here, own]
+        return here
 
-    def _child(self, parent: int, own: PathNode) -> int:
-        if (parent, own) not in self._known:
-            kind, name, *texts, ordinal = own
-            codes = [self._texts.setdefault(str(text), len(self._texts)) if text else -1 for text in texts]
-            self._known[parent, own] = len(self._table.parent) + len(self._added)
-            self._added.append((parent, kind, self._names.setdefault(name, len(self._names)), ordinal, *codes))
-        return self._known[parent, own]
-
-    def occur(self, step: int, root: int, paths: Iterable[CallPath]) -> None:
-        """Count the nodes of ``paths`` below ``root`` once each in ``step``, without host time."""
-        first = len(self._table.parent)
-        nodes = set()
-        for path in paths:
-            node = self.node(root, path)
-            while node >= first and node not in nodes:
-                nodes.add(node)
-                node = self._added[node - first][0]
+    def occur(self, step: int, nodes: Iterable[int]) -> None:
+        """Count ``nodes`` and the new ones around them once each in ``step``, without host time."""
+        reached = set()
+        for node in nodes:
+            while node >= self._first and node not in reached:
+                reached.add(node)
+                node = self._parents[node - self._first]
         if step >= 0:
-            self._counts.update((step, node) for node in nodes)
+            self._counts.update((step, node) for node in reached)
 
-    def table(self) -> CallTable:
-        """The table with the new nodes, whose names and texts the trace has now."""
-        self._trace.names, self._trace.texts = list(self._names), list(self._texts)
-        if not self._added:
-            return self._table
+    def table(self, trace: Trace, table: CallTable) -> CallTable:
+        """``table`` with the new nodes, whose names and texts the trace has from now on."""
+        names, texts = ({text: code for code, text in enumerate(recorded)} for recorded in (trace.names, trace.texts))
+        added = []
+        for parent, (kind, name, *own_texts, ordinal) in self._numbers:
+            codes = [texts.setdefault(str(text), len(texts)) if text else -1 for text in own_texts]
+            added.append((parent, kind, names.setdefault(name, len(names)), ordinal, *codes))
+        trace.names, trace.texts = list(names), list(texts)
+        if not added:
+            return table
         columns = ("parent", "kind", "name", "ordinal", "shapes", "types", "strides", "line")
-        new = dict(zip(columns, np.array(self._added, np.int64).T, strict=True))
+        new = dict(zip(columns, np.array(added, np.int64).T, strict=True))
         rows = np.array([(*key, count, 0, 0) for key, count in sorted(self._counts.items())], np.int64).reshape(-1, 5)
-        new |= dict(zip(("step", "node", "count", "total_ns", "self_ns"), rows.T, strict=True))
-        whole = {c: np.concatenate((getattr(self._table, c), values)) for c, values in new.items()}
+        new |= dict(zip(OCCURRENCES, rows.T, strict=True))
+        whole = {c: np.concatenate((getattr(table, c), values)) for c, values in new.items()}
         order = np.lexsort((whole["node"], whole["step"]))
-        in_order = {c: whole[c][order] for c in ("step", "node", "count", "total_ns", "self_ns")}
-        return replace(self._table, **(whole | in_order))
+        return replace(table, **(whole | {c: whole[c][order] for c in OCCURRENCES}))

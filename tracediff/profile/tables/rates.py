@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Bools, Int64, combined, most, values_at
+from tracediff.arrays import Bools, Int64, changes, combined, most, numbered_texts, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
@@ -24,7 +24,7 @@ from tracediff.profile.perf_model.operator_costs import (
     recorded_outputs,
     traffic_work,
 )
-from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
+from tracediff.profile.perf_model.recorded_sizes import read_inputs
 from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
 from tracediff.profile.tables.schema import FileTable, Key, Part, TableSchema, read_columns, read_rates, summed
 
@@ -112,7 +112,7 @@ def rate_rows(context: Context) -> TableRows:
     """
     trace, ops = context.trace, context.lanes.ops
     on_gpu = len(context.gpu.rows) > 0
-    position, step, ns, name = _gpu_items(context) if on_gpu else _host_items(context)
+    position, step, ns, name = _items(context)
     charged = values_at(nearest(ops, _charged(context)), position)
     if on_gpu:  # copies between memories have their own table, and no peak here
         copied = np.flatnonzero((charged >= 0) & (trace.category[context.gpu.rows] != cat.KERNEL))
@@ -146,33 +146,22 @@ def rate_rows(context: Context) -> TableRows:
         label = trace.names[(code - kinds) % names]
         return label if code < kinds + names else f"no operator: {context.families.of_kernel(label, None)}", "", ""
 
-    codes, place = np.unique(label, return_inverse=True)
-    texts = [key(code) for code in codes.tolist()]
+    place, first_of_label = combined(label)
+    texts = [key(code) for code in label[first_of_label].tolist()]
     keys: list[Key] = [(place, [text[part] for text in texts]) for part in range(len(RATES.keys))]
     return summed(step, keys, columns)
 
 
-def _gpu_items(context: Context) -> tuple[Codes, Int64, Int64, Codes]:
-    """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events."""
-    gpu = context.gpu
-    return (
-        context.calls.position[gpu.launch],
-        gpu.step,
-        gpu.ns,
-        context.trace.name[gpu.rows],
-    )
-
-
-def _host_items(context: Context) -> tuple[Int64, Int64, Int64, Codes]:
-    """The same of the operators of a file without GPU events: their own positions and self times."""
-    ops = context.lanes.ops
+def _items(context: Context) -> tuple[Int64 | Codes, Int64, Int64, Codes]:
+    """(position of the launch in the ops lane, −1 for none; step; ns; name) of the GPU events; of the operators of a
+    file without, their own positions and self times.
+    """
+    trace, gpu, ops = context.trace, context.gpu, context.lanes.ops
+    if len(gpu.rows):
+        return context.calls.position[gpu.launch], gpu.step, gpu.ns, trace.name[gpu.rows]
     position = np.flatnonzero(context.calls.operator)
-    return (
-        position,
-        context.steps.positions_at(ops.start[position]),
-        ops.self_ns[position],
-        context.trace.name[ops.rows[position]],
-    )
+    step = context.steps.positions_at(ops.start[position])
+    return position, step, ops.self_ns[position], trace.name[ops.rows[position]]
 
 
 def _charged(context: Context) -> Bools:
@@ -182,10 +171,7 @@ def _charged(context: Context) -> Bools:
     trace, ops = context.trace, context.lanes.ops
     cpu_op = trace.category[ops.rows] == cat.CPU_OP
     heavy, light = (cpu_op & trace.name_matches(has_formula, ops.rows) for has_formula in (has_flop, has_traffic))
-    code_of_base: dict[str, int] = {}
-    base = np.array([code_of_base.setdefault(base_of(name), len(code_of_base)) for name in trace.names], np.int64)[
-        trace.name[ops.rows]
-    ]
+    base = numbered_texts(map(base_of, trace.names))[0][trace.name[ops.rows]]
     out: Bools = heavy | light
     for kind, alike in ((heavy, np.zeros_like(base)), (light, base)):
         inner = np.flatnonzero(kind)
@@ -210,9 +196,10 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
         for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     ]
     code, first = combined(trace.name[rows], *texts)
-    read: list[tuple[str, Inputs]] = []
-    for row, *codes in zip(rows[first].tolist(), *(t[first].tolist() for t in texts), strict=True):
-        read.append((trace.names[trace.name[row]], read_inputs(*(trace.texts[c] if c >= 0 else None for c in codes))))
+    recorded_texts = (*trace.texts, None)  # the last is of no code
+    columns = tuples(*(text[first] for text in texts))
+    inputs_of_calls = [read_inputs(*(recorded_texts[code] for code in codes)) for codes in columns]
+    read = list(zip(trace.names_of(rows[first]), inputs_of_calls, strict=True))
     outputs = recorded_outputs(read)
     works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
     return np.concatenate((np.zeros(none, np.int64), code + 1))[owner], [OperatorWork(""), *works]
@@ -224,15 +211,15 @@ def _first_of(owner: Int64, charged: Bools, step: Int64) -> Bools:
     """
     order = np.lexsort((step, ~charged, owner))
     first = owner < 0
-    first[order[np.unique(owner[order], return_index=True)[1]]] = True
+    first[order[changes(owner[order])]] = True
     return first
 
 
 def _units(trace: Trace, name: Codes, charged: Int64) -> Int64:
     """int64[m]: the units that compute each item's operator."""
     unit = np.array([BY_FEWER if FEWER.search(n) else UNITS[uses_tensor_cores(n)] for n in trace.names], np.int64)[name]
-    owners, owner = np.unique(charged, return_inverse=True)
-    return most(owner, unit, len(owners))[owner]
+    owner, first = combined(charged)
+    return most(owner, unit, len(first))[owner]
 
 
 TABLES: tuple[FileTable, ...] = ((RATES, rate_rows),)
