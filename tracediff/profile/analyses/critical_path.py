@@ -28,17 +28,18 @@ from tracediff.profile.analyses.critical_path_gpu import (
     waiting_calls,
 )
 from tracediff.profile.events.context import Context
+from tracediff.profile.model.columns import rows_of
 from tracediff.profile.placement.nesting import (
     ALWAYS,
     NOTHING,
     Lane,
     Lanes,
     Painting,
-    id_order,
     innermost,
     overlaid,
     painted,
     part_of,
+    thread_ranks,
 )
 from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import CALL_WAITS
@@ -136,16 +137,15 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """
         out = all_none(len(times))
         for thread in reversed(self.layers):
-            start, end = (getattr(self.lanes.ops, name)[self.outermost[thread]] for name in ("start", "end"))
-            position = np.searchsorted(start, times, side="left") - 1
-            inside = np.flatnonzero(position >= 0)
-            out[inside[end[position[inside]] >= times[inside]]] = thread
+            scopes = rows_of(self.lanes.ops, self.outermost[thread])
+            position = np.searchsorted(scopes.start, times, side="left") - 1
+            out[np.append(scopes.end, ALWAYS)[position] >= times] = thread
         return out
 
     def outside_ops(self) -> Painting:
         """See `CriticalPath`."""
-        ops = self.lanes.ops
-        outlines = [_outlines(ops, self.outermost[thread]) for thread in self.layers]
+        scopes = (rows_of(self.lanes.ops, self.outermost[thread]) for thread in self.layers)
+        outlines = [painted(lane.start, lane.end, lane.rows) for lane in scopes]
         return _layered([*outlines, self.collectives, self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
@@ -159,10 +159,8 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _beneath(self) -> Painting:
         """Python on the thread of the steps, and where it is nothing its annotations."""
-        python, annotations = (
-            _of_thread(lane, self.layers[-1]) for lane in (self.lanes.python, self.lanes.annotations)
-        )
-        return overlaid(python, annotations)
+        main = self.layers[-1]
+        return overlaid(_of_thread(self.lanes.python, main), _of_thread(self.lanes.annotations, main))
 
 
 def _layered(layers: list[Painting]) -> Painting:
@@ -188,7 +186,7 @@ class _Path(Struct):
 
 def critical_path(context: Context) -> CriticalPath:
     """The path of every step of a file."""
-    rank = _thread_rank(context)
+    rank = thread_ranks(context.trace, context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
     path = _Path()
@@ -278,18 +276,6 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
     )
 
 
-def _thread_rank(context: Context) -> dict[int, int]:
-    """Code of a thread → its place in order of process and thread ids; numbers first."""
-    trace, lanes = context.trace, context.lanes
-    size = len(trace.ids) + 1
-    codes = {code for lane in lanes for code in lane.thread[np.diff(lane.thread, append=-1) != 0].tolist()}
-
-    def place(code: int) -> list[tuple[bool, int, str]]:
-        return [id_order(trace.ids[part]) for part in divmod(code, size)]
-
-    return {code: i for i, code in enumerate(sorted(codes, key=place))}
-
-
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     trace, ops = context.trace, context.lanes.ops
     roots = np.flatnonzero(ops.depth == 0)
@@ -323,11 +309,6 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
 def _of_thread(lane: Lane, thread: int) -> Painting:
     """The innermost scope of ``lane`` on a thread."""
     return innermost(lane, lane.thread == thread)
-
-
-def _outlines(lane: Lane, outermost: Int64) -> Painting:
-    """The outermost scopes at ``outermost`` of ``lane``, without what is in them."""
-    return painted(lane.start[outermost], lane.end[outermost], lane.rows[outermost])
 
 
 def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> int:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from tracediff.arrays import (
     BARE,
     Int64,
+    all_none,
     changes,
     distinct,
     edges_of,
@@ -17,14 +18,13 @@ from tracediff.arrays import (
     last_up_to,
     numbered_texts,
     paint,
-    tuples,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, Lanes, Painting, id_order, pieces
+from tracediff.profile.placement.nesting import Lane, Lanes, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import LOADER_SCOPE
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
@@ -83,13 +83,13 @@ class Layer(Struct, frozen=True):
 
     Attributes:
         state: position among the names of the states. start, end: int64[m] ns; empty and reversed ones add nothing.
-        owner: int64[m] position of the step that causes each; None for nobody's.
+        owner: int64[m] position of the step that causes each; NO_OWNER for nobody's.
     """
 
     state: int
     start: Int64
     end: Int64
-    owner: Int64 | None = None
+    owner: Int64
 
 
 def step_account(
@@ -109,26 +109,25 @@ def step_account(
     if len(gpu.rows):
         layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
     else:
-        layers += _op_layers(trace, steps, ops, names, families)
+        layers += _op_layers(trace, steps, lanes, names, families)
     some = np.flatnonzero(collectives.rows[:-1] >= 0)
-    layers.append(Layer(STATES.index("synchronising"), collectives.times[some], collectives.times[some + 1]))
+    waits = collectives.times[some], collectives.times[some + 1], all_none(len(some))
+    layers.append(Layer(STATES.index("synchronising"), *waits))
     return _summed(names, completions, *_painted(layers, completions))
 
 
 def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int64]:
     """(edges int64[k + 1] ns, state int64[k], owner int64[k]) of the instants between ``completions``."""
-    low, high = completions[0], completions[-1]
     ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
-    starts, ends, order = [], [], []
-    for place, layer in enumerate(layers):
-        start, end = np.maximum(layer.start, low), np.minimum(layer.end, high)
-        lasting = np.flatnonzero(start < end)
-        owner = np.full(len(start), NO_OWNER, np.int64) if layer.owner is None else layer.owner
-        starts.append(start[lasting])
-        ends.append(end[lasting])
-        order.append(place * ranks + np.where(owner >= 0, owner, ranks - 1)[lasting])
-    edges = edges_of(completions, *starts, *ends)
-    painted = paint(edges, np.concatenate(starts), np.concatenate(ends), np.concatenate(order))
+    start = np.concatenate([layer.start for layer in layers]).clip(completions[0])
+    end = np.concatenate([layer.end for layer in layers]).clip(max=completions[-1])
+    owner = np.concatenate([layer.owner for layer in layers])
+    place = np.repeat(np.arange(len(layers)), [len(layer.start) for layer in layers])
+    order = place * ranks + np.where(owner >= 0, owner, ranks - 1)
+    lasting = np.flatnonzero(start < end)
+    start, end, order = start[lasting], end[lasting], order[lasting]
+    edges = edges_of(completions, start, end)
+    painted = paint(edges, start, end, order)
     bare = painted == BARE
     of_layer, owner = np.divmod(np.where(bare, ranks - 1, painted), ranks)
     state = np.array([layer.state for layer in layers], np.int64)[of_layer]
@@ -168,37 +167,32 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(STATES.index(state), *trace.spans(rows))
+    return Layer(STATES.index(state), *trace.spans(rows), all_none(len(rows)))
 
 
-def _op_layers(trace: Trace, steps: Steps, ops: Lane, names: list[str], known_families: Families) -> Iterator[Layer]:
+def _op_layers(trace: Trace, steps: Steps, lanes: Lanes, names: list[str], known_families: Families) -> Iterator[Layer]:
     """The intervals in which the innermost scope is of each family, thread by thread: first the thread of the steps,
-    then in order of thread id.
+    then in order of process and thread id.
     """
+    ops = lanes.ops
     used, name = np.unique(trace.name[ops.rows], return_inverse=True)
     place, families = numbered_texts(known_families.of_name(trace.names[code]) for code in used.tolist())
     start, end, position = pieces(ops)
     family, thread_of = place[name][position], ops.thread[position]
-    for thread in thread_order(trace, steps, ops):
+    for thread in thread_order(trace, steps, lanes):
         on_thread = thread_of == thread
         for code in distinct(family[on_thread]).tolist():
             state = f"op:{families[code]}"
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(on_thread & (family == code))
-            yield Layer(names.index(state), start[some], end[some])
+            yield Layer(names.index(state), start[some], end[some], all_none(len(some)))
 
 
-def thread_order(trace: Trace, steps: Steps, ops: Lane) -> list[int]:
-    """Thread codes of the ops lane: the one that runs the steps first, the others by thread id."""
-    step_threads = trace.thread(steps.rows)
-    first = np.flatnonzero(changes(ops.thread))  # a lane has one thread after the other
-    firsts = dict(tuples(ops.thread[first], ops.rows[first]))
-
-    def place(thread: int) -> tuple[bool, bool, int, str]:
-        return thread not in step_threads, *id_order(trace.ids[trace.tid[firsts[thread]]])
-
-    return sorted(firsts, key=place)
+def thread_order(trace: Trace, steps: Steps, lanes: Lanes) -> list[int]:
+    """Thread codes of the ops lane: the one that runs the steps first, the others by process and thread id."""
+    step_threads, rank = trace.thread(steps.rows), thread_ranks(trace, lanes)
+    return sorted(distinct(lanes.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
 
 
 def state_label(name: str, has_gpu: bool) -> str:

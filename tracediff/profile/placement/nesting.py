@@ -62,7 +62,18 @@ class Lanes(NamedTuple):
     python: Lane
 
 
-def id_order(identity: int | str | None) -> tuple[bool, int, str]:
+def thread_ranks(trace: Trace, lanes: Lanes) -> dict[int, int]:
+    """Code of a thread with scopes → its place in order of process and thread ids."""
+    size = len(trace.ids) + 1
+    codes = {code for lane in lanes for code in lane.thread[changes(lane.thread)].tolist()}
+
+    def place(code: int) -> list[tuple[bool, int, str]]:
+        return [_id_order(trace.ids[part]) for part in divmod(code, size)]
+
+    return {code: rank for rank, code in enumerate(sorted(codes, key=place))}
+
+
+def _id_order(identity: int | str | None) -> tuple[bool, int, str]:
     """The place of the id of a process or thread in order: ids that are or spell a number by that, then others."""
     number = identity
     if isinstance(identity, str):
@@ -239,7 +250,7 @@ ALWAYS = -(1 << 62)
 """Before every time: where every painting begins."""
 
 
-Pieces = tuple[Int64, Int64, Int64]
+Pieces = list[Int64]
 """Start and end in ns of disjoint parts of scopes, and their positions in the lane."""
 
 
@@ -282,8 +293,7 @@ def pieces(lane: Lane, mask: Bools | None = None) -> Pieces:
     scopes = np.arange(len(lane.rows))
     if mask is not None:
         inner, scopes = inner[mask[lane.parent[inner]]], np.flatnonzero(mask)
-    start, end, position = concatenated((_before(lane, inner), _after(lane, inner, scopes)))
-    return start, end, position
+    return concatenated((_before(lane, inner), _after(lane, inner, scopes)))
 
 
 def innermost(lane: Lane, mask: Bools) -> Painting:
@@ -309,7 +319,7 @@ def _after(lane: Lane, inner: Int64, scopes: Int64) -> Pieces:
 
 def _lasting(start: Int64, end: Int64, position: Int64) -> Pieces:
     lasting = np.flatnonzero(end > start)
-    return start[lasting], end[lasting], position[lasting]
+    return [start[lasting], end[lasting], position[lasting]]
 
 
 def painted(start: Int64, end: Int64, rows: Int64) -> Painting:

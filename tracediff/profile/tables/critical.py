@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import Int64, concatenated, cut, distinct, union
 from tracediff.ingest.model import categories as cat
@@ -15,7 +14,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Pieces, pieces
+from tracediff.profile.placement.nesting import pieces
 from tracediff.profile.tables.schema import FileTable, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import ARGUMENT
 
@@ -46,40 +45,32 @@ Parts = tuple[Int64, Int64, Int64]
 """Parts of the period: position of the step, code of (kind, name), duration in ns."""
 
 
-class Labels(Struct, frozen=True):
-    """Codes of (kind, name): index into KINDS × number of texts + index into texts.
-
-    Attributes:
-        events, queues: int64[g] for each GPU event, and for its time in the queue.
-        rows: int64[n + 1] for each event of the trace; the last is for no event.
-        unknown: for time about which nothing is recorded.
-    """
-
-    events: Int64
-    queues: Int64
-    rows: Int64
-    unknown: int
+Labels = Int64
+"""Codes of (kind, name): index into KINDS × number of texts + index into texts."""
 
 
 def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
-    of_ops = pieces(context.lanes.ops)
     path = critical_path(context)
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
-    labels = _labels(context.trace, context.gpu, texts)
-    critical, total = list(_on_path(path, labels)), list(_in_period(path, context, of_ops, labels))
-    step, label, ns = concatenated([*critical, *total])
+    owners, rows = _labels(context.trace, context.gpu, texts)
+    critical = list(_on_path(path, owners, rows))
+    step, label, ns = concatenated([*critical, *_in_period(path, context, owners, rows)])
     on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
     keys = [(label // len(texts), KINDS), (label % len(texts), texts)]
     return summed(step, keys, [ns * on_path, ns * ~on_path])
 
 
-def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> Labels:
+def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> tuple[dict[int, Labels], Labels]:
+    """(what a span is → labels by its owner: of GPU events, of their time in the queue, and of time about which nothing
+    is recorded; int64[n + 1] for each event of the trace, the last for no event).
+    """
     size, code = len(texts), {text: k for k, text in enumerate(texts)}
     name = np.array([code[match_name(n)] for n in trace.names], np.int64)[trace.name]
     rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + code[NOT_RECORDED])
-    launch_label = np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
-    return Labels(rows[gpu.rows], QUEUE * size + launch_label, rows, UNEXPLAINED * size + code[NOT_IN_FILE])
+    queues = QUEUE * size + np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
+    unknown = np.array([UNEXPLAINED * size + code[NOT_IN_FILE]])
+    return {EVENT: rows[gpu.rows], QUEUED: queues, BETWEEN: queues, UNKNOWN: unknown}, rows
 
 
 def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
@@ -91,38 +82,35 @@ def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
     return kinds
 
 
-def _on_path(path: CriticalPath, labels: Labels) -> Iterator[Parts]:
+def _on_path(path: CriticalPath, owners: dict[int, Labels], rows: Labels) -> Iterator[Parts]:
     """The spans of the path, those on the host by what it did."""
-    ns = path.end - path.start
-    for what, label in ((EVENT, labels.events), (QUEUED, labels.queues), (BETWEEN, labels.queues)):
-        spans = np.flatnonzero(path.what == what)
-        yield path.step[spans], label[path.owner[spans]], ns[spans]
-    yield _unexplained(path, labels)
+    for what in owners:
+        yield _spans(path, what, owners)
     span, row, _, ns = path.on_host(np.arange(len(path.what)))
-    yield path.step[span], labels.rows[row], ns
+    yield path.step[span], rows[row], ns
 
 
-def _in_period(path: CriticalPath, context: Context, of_ops: Pieces, labels: Labels) -> Iterator[Parts]:
+def _spans(path: CriticalPath, what: int, owners: dict[int, Labels]) -> Parts:
+    spans = np.flatnonzero(path.what == what)
+    return path.step[spans], owners[what][path.owner[spans]], (path.end - path.start)[spans]
+
+
+def _in_period(path: CriticalPath, context: Context, owners: dict[int, Labels], rows: Labels) -> Iterator[Parts]:
     """All time of the same kinds and names: GPU events; time in which at least one waits in a queue; self time of
     operators and calls on every thread; Python time of the host taken as one thread.
     """
     gpu, ops, edges = context.gpu, context.lanes.ops, context.completions
-    whole = path.outside_ops
-    idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
-    start, end, position = of_ops
-    yield _by_step(gpu.start, gpu.end, labels.events, edges)
-    for label in distinct(labels.queues):
-        some = labels.queues == label
+    yield _by_step(gpu.start, gpu.end, owners[EVENT], edges)
+    for label in distinct(owners[QUEUED]):
+        some = owners[QUEUED] == label
         waiting = union(path.queued[some], gpu.start[some])
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
-    yield _by_step(start, end, labels.rows[ops.rows[position]], edges)
-    yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], labels.rows[whole.rows[idle]], edges)
-    yield _unexplained(path, labels)
-
-
-def _unexplained(path: CriticalPath, labels: Labels) -> Parts:
-    spans = np.flatnonzero(path.what == UNKNOWN)
-    return path.step[spans], np.full(len(spans), labels.unknown), (path.end - path.start)[spans]
+    start, end, position = pieces(ops)
+    yield _by_step(start, end, rows[ops.rows[position]], edges)
+    whole = path.outside_ops
+    idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
+    yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], rows[whole.rows[idle]], edges)
+    yield _spans(path, UNKNOWN, owners)
 
 
 def _by_step(start: Int64, end: Int64, label: Int64, completions: Int64) -> Parts:
