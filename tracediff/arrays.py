@@ -245,6 +245,11 @@ def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
+def stacked(*parts: tuple[Int64 | int, ...]) -> list[Int64]:
+    """The columns of several groups of rows, one after the other; a number is the value of all rows of its group."""
+    return concatenated([np.broadcast_arrays(*part) for part in parts])
+
+
 def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
     """``rows`` in groups of equal ``key``, which is sorted."""
     return np.split(rows, np.flatnonzero(changes(key))[1:]) if len(rows) else []

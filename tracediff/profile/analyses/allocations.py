@@ -50,18 +50,10 @@ class Allocations(Struct, frozen=True, kw_only=True):
         """``host`` or ``GPU 0``."""
         return self.kind if self.kind == HOST or self.number == MISSING else f"{self.kind} {self.number}"
 
-    def levels(self, steps: Steps) -> tuple[Int64, Int64]:
-        """(int64[s] level at each step's start, int64[s] level at its end)."""
-        low = np.searchsorted(self.time, steps.own_start)
-        return low, np.maximum(np.searchsorted(self.time, steps.end), low)
-
     def peaks(self, steps: Steps) -> Int64:
         """int64[s] level of the peak of allocated memory within each step, the earliest of equals."""
-        low, high = self.levels(steps)
-        return np.array(
-            [a + int(np.argmax(self.allocated[a : b + 1])) for a, b in tuples(low, high)],
-            np.int64,
-        )
+        levels = tuples(*steps.ranges(self.time))
+        return np.array([low + int(np.argmax(self.allocated[low : high + 1])) for low, high in levels], np.int64)
 
 
 def allocations(trace: Trace) -> list[Allocations]:
@@ -85,11 +77,8 @@ def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) ->
     columns = ("Bytes", "Total Allocated", "Total Reserved", "Addr")
     change, total, reserved, address = (trace.integer_column(name, cat.MEMORY)[rows] for name in columns)
     has_totals = bool((total != MISSING).all())
-    allocated = (
-        np.concatenate((total[:1] - change[:1], total))
-        if has_totals and len(rows)
-        else np.concatenate(([0], np.cumsum(change)))
-    )
+    before = total[:1] - change[:1] if has_totals and len(rows) else [0]
+    allocated = np.concatenate((before, total if has_totals else np.cumsum(change)))
     reserved = np.concatenate(([0], np.where(reserved == MISSING, 0, reserved)))
     name = DEVICE_NAMES.get(kind, f"device type {kind}" if kind != MISSING else "device")
     return Allocations(

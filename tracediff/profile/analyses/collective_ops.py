@@ -30,13 +30,16 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import CollectiveKind, Collectives
-from tracediff.profile.perf_model.recorded_sizes import RECEIVED, SENT, dtype_of, read_list
+from tracediff.profile.perf_model.recorded_sizes import DTYPE, RECEIVED, SENT, dtype_of, read_list
 from tracediff.profile.placement.gpu_events import COMMUNICATES, COMPUTES
 from tracediff.profile.placement.nesting import Lane, nearest, pieces
 from tracediff.profile.placement.scopes import enclosing
 from tracediff.runtimes import collective_of_scope, is_host_collective
 
 UNKNOWN = "unknown"
+DESCRIPTION = ("Collective name", "Process Group Name", "Process Group Description", "Process Group Ranks", DTYPE)
+AMOUNTS = (SENT, RECEIVED, "Group size", "Seq", "seq")
+"""Arguments of communication kernels, or of the ``record_param_comms`` around their launch: texts, and numbers."""
 KNOWN_AS = tuple(
     (squashed.replace("_", ""), squashed)
     for squashed in ("barrier", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv",
@@ -94,6 +97,10 @@ def collectives(context: Context) -> Collectives:
     )
 
 
+EXCHANGES = {"all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "all_to_all": 1, "gather": 1, "scatter": 1}
+"""Operations between each rank and all others → how often each of their bytes is moved."""
+
+
 def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
     """int64[k]: bytes on each rank's link for operations of ``size`` bytes (int64[k]); None if the size of the group
     or the operation is unknown.
@@ -104,15 +111,10 @@ def bus_bytes(kind: CollectiveKind, size: Int64) -> Int64 | None:
     """
     if kind.collective in ("broadcast", "reduce", "send", "recv"):
         return size
-    if kind.ranks < 2:
+    if kind.ranks < 2 or kind.collective not in EXCHANGES:
         return None
-    if kind.collective == "all_reduce":
-        return 2 * size - 2 * size // kind.ranks
-    return (
-        size - size // kind.ranks
-        if kind.collective in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
-        else None
-    )
+    moved = EXCHANGES[kind.collective] * size
+    return moved - moved // kind.ranks
 
 
 def bus_traffic(kinds: Sequence[CollectiveKind], kind: Int64, ranks: Int64, size: Int64) -> tuple[Int64, Bools]:
@@ -174,24 +176,9 @@ def _described(
     trace: Trace, rows: Int64, annotation: Int64, record: Int64
 ) -> tuple[tuple[CollectiveKind, ...], Int64, Int64]:
     """(the distinct kinds, int64[m] index into them, int64[m] size in bytes or −1)."""
-    name_columns = [
-        _text(trace, key, rows, record)
-        for key in (
-            "Collective name",
-            "Process Group Name",
-            "Process Group Description",
-            "Process Group Ranks",
-            "dtype",
-        )
-    ]
-    annotated, types, dims = (
-        values_at(column, annotation)
-        for column in (
-            trace.name,
-            trace.text_column("Input type", cat.ANNOTATION),
-            trace.text_column("Input Dims", cat.ANNOTATION),
-        )
-    )
+    name_columns = [_text(trace, key, rows, record) for key in DESCRIPTION]
+    inputs = (trace.text_column(argument, cat.ANNOTATION) for argument in ("Input type", "Input Dims"))
+    annotated, types, dims = (values_at(column, annotation) for column in (trace.name, *inputs))
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
     row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}

@@ -57,6 +57,11 @@ class Steps(Struct, frozen=True):
         position = last_up_to(self.own_start, times)
         return np.where((position >= 0) & (times < self.end[np.maximum(position, 0)]), position, NO_STEP)
 
+    def ranges(self, times: Int64) -> tuple[Int64, Int64]:
+        """int64[s] positions in ``times`` (ns, ascending): of the first in each step, and behind the last."""
+        low = np.searchsorted(times, self.own_start)
+        return low, np.maximum(np.searchsorted(times, self.end), low)
+
     def completions(self, gpu_start: Int64, gpu_end: Int64, gpu_step: Int64) -> Int64:
         """int64[s + 1]: completion of what came before the first step, then completion(s) of each (ns).
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracediff.arrays import Int64, concatenated, cut, distinct, union
+from tracediff.arrays import Int64, cut, distinct, stacked, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
@@ -54,11 +54,10 @@ def critical_rows(context: Context) -> TableRows:
     path = critical_path(context)
     texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
     owners, rows = _labels(context.trace, context.gpu, texts)
-    critical = list(_on_path(path, owners, rows))
-    step, label, ns = concatenated([*critical, *_in_period(path, context, owners, rows)])
-    on_path = np.arange(len(ns)) < sum(len(part) for _, _, part in critical)
-    keys = [(label // len(texts), KINDS), (label % len(texts), texts)]
-    return summed(step, keys, [ns * on_path, ns * ~on_path])
+    critical = ((step, label, ns, 0) for step, label, ns in _on_path(path, owners, rows))
+    total = ((step, label, 0, ns) for step, label, ns in _in_period(path, context, owners, rows))
+    step, label, *columns = stacked(*critical, *total)
+    return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
 def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> tuple[dict[int, Labels], Labels]:

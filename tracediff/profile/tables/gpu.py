@@ -26,7 +26,7 @@ from tracediff.arrays import (
     union,
 )
 from tracediff.ingest.model import categories as cat
-from tracediff.profile.analyses.collective_ops import bus_traffic, collectives, size_labels
+from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, bus_traffic, collectives, size_labels
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES, step_account
 from tracediff.profile.model.columns import rows_of
@@ -300,18 +300,7 @@ COLLECTIVES = TableSchema(
         algorithm_gb_s  moved / moved_time  1     algorithm bandwidth, GB/s
         bus_gb_s        bus / bus_time      1     bus bandwidth, GB/s
     """),
-    arguments=(
-        "Collective name",
-        "In msg nelems",
-        "Out msg nelems",
-        "Group size",
-        "Process Group Name",
-        "Process Group Description",
-        "Process Group Ranks",
-        "dtype",
-        "Seq",
-        "seq",
-    ),
+    arguments=(*DESCRIPTION, *AMOUNTS),
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Intervals, combined, cut, grouped, tuples
+from tracediff.arrays import Bools, Int64, Intervals, all_none, combined, cut, grouped, stacked, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -121,14 +121,11 @@ def loading_rows(context: Context) -> TableRows:
     loading = np.flatnonzero(account.painted == STATES.index("data_loading"))
     waiting = Intervals(account.edges[loading], account.edges[loading + 1])
     which, period, low, high = cut(np.maximum(start, previous_end), end, context.completions)
-    whole, none = np.arange(len(rows) + len(which)) < len(rows), np.zeros(len(rows), np.int64)
-    which = np.concatenate((np.arange(len(rows)), which))
-    exposed = np.concatenate((none, waiting.length_before(high) - waiting.length_before(low)))
-    return summed(
-        np.concatenate((context.steps.positions_at(start), period)),
-        [(trace.name[rows[which]], matched(trace.names))],
-        [exposed, trace.dur[rows[which]] * whole, whole],
+    step, row, *columns = stacked(
+        (context.steps.positions_at(start), rows, 0, trace.dur[rows], 1),
+        (period, rows[which], waiting.length_before(high) - waiting.length_before(low), 0, 0),
     )
+    return summed(step, [(trace.name[row], matched(trace.names))], columns)
 
 
 SOURCE_LINE = re.compile(r"\(\d+\): ")
@@ -259,23 +256,19 @@ def module_rows(context: Context) -> TableRows:
     of_call, recorded = paths_of(context.trace, lane)
     paths = {path: number for number, path in enumerate(zip(recorded.parent, recorded.name, strict=True))}
     of_node = _modules_of(calls.table, paths)
-    step = context.steps.positions_at(ops.start)
+    step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))
     module = np.where(step >= 0, of_node[calls.node], -1)
     (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator.astype(np.int64)])
-    rows = [_row(at_step, module, self_ns, 0, operators, 0)]
+    rows: list[tuple[Int64 | int, ...]] = [(at_step, module, self_ns, 0, operators, 0)]
     parents = np.array([parent for parent, _ in paths], np.int64)
     while len(at_step):
-        rows.append(_row(at_step, module, 0, self_ns, 0, 0))
+        rows.append((at_step, module, 0, self_ns, 0, 0))
         inner = np.flatnonzero(module >= 0)
         inner = inner[parents[module[inner]] >= 0]
         at_step, module, self_ns = at_step[inner], parents[module[inner]], self_ns[inner]
-    rows.append(_row(context.steps.positions_at(lane.start), of_call, 0, 0, 0, 1))
-    step, module, *columns = np.concatenate(rows).T if paths else np.zeros((6, 0), np.int64)
+    rows.append((context.steps.positions_at(lane.start), of_call, 0, 0, 0, 1))
+    step, module, *columns = stacked(*rows)
     return summed(step, [(module + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])], columns)
-
-
-def _row(step: Int64, module: Int64, *values: Int64 | int) -> Int64:
-    return np.column_stack((step, module, *(np.broadcast_to(np.asarray(v, np.int64), len(step)) for v in values)))
 
 
 ModulePaths = dict[tuple[int, int], int]

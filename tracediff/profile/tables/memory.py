@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Floats, Int64, combined, cut, last_up_to, mapped, tuples, values_at
+from tracediff.arrays import MISSING, Floats, Int64, combined, cut, last_up_to, mapped, stacked, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Trace
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
@@ -46,31 +46,24 @@ MEMORY = TableSchema(
 def memory_rows(context: Context) -> TableRows:
     """Rows by device; a step without allocations and frees keeps the memory of the steps before it."""
     devices_of_file = allocations(context.trace)
-    step, device = (
-        np.tile(np.arange(len(context.steps)), len(devices_of_file)),
-        np.repeat(np.arange(len(devices_of_file)), len(context.steps)),
-    )
-    values = [
-        np.empty((0, len(MEMORY.columns)), np.int64),
-        *(_values(allocated, context.steps) for allocated in devices_of_file),
-    ]
-    return TableRows(tuple((name,) for name in devices(devices_of_file)), step, device, np.concatenate(values))
+    device, step = np.indices((len(devices_of_file), len(context.steps))).reshape(2, -1)
+    none = np.empty((0, len(MEMORY.columns)), np.int64)
+    values = np.concatenate([none, *(_values(allocated, context.steps) for allocated in devices_of_file)])
+    return TableRows(tuple((name,) for name in devices(devices_of_file)), step, device, values)
 
 
 def _values(device: Allocations, steps: Steps) -> Int64:
     """int64[s, columns]: the values of one device."""
-    low, high = device.levels(steps)
+    low, high = steps.ranges(device.time)
     reserved = [device.reserved[a : b + 1].max() for a, b in tuples(low, high)]
     born, died = np.maximum(device.change, 0), np.maximum(-device.change, 0)
     sums = [
         np.diff(np.append(0, np.cumsum(c))[np.stack((low, high))], axis=0)[0] for c in (born, died, born > 0, died > 0)
     ]
-    failed = np.diff(
-        np.searchsorted(device.failed, np.stack((steps.own_start, np.maximum(steps.own_start, steps.end)))), axis=0
-    )[0]
-    return np.column_stack(
-        (device.allocated[device.peaks(steps)], reserved, device.allocated[high], *sums, failed)
-    ).astype(np.int64)
+    first_failed, last_failed = steps.ranges(device.failed)
+    failed = last_failed - first_failed
+    peak = device.allocated[device.peaks(steps)]
+    return np.column_stack((peak, reserved, device.allocated[high], *sums, failed)).astype(np.int64)
 
 
 MEMORY_HOLDERS = TableSchema(
@@ -139,10 +132,8 @@ def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size
     moved = np.zeros((len(peaks) + 1, size, 2), np.int64)
     ours = device_blocks.event >= 0
     where = place[device_blocks.event[ours]]
-    first, last = (
-        np.searchsorted(peaks, device_blocks.first),
-        np.searchsorted(peaks, device_blocks.last, side="right"),
-    )
+    first = np.searchsorted(peaks, device_blocks.first)
+    last = np.searchsorted(peaks, device_blocks.last, side="right")
     for peak, sign in ((first, 1), (last, -1)):
         np.add.at(moved[..., 0], (peak[ours], where), sign * device_blocks.size[ours])
         np.add.at(moved[..., 1], (peak[ours], where), sign)
@@ -245,14 +236,10 @@ def counter_rows(context: Context) -> TableRows:
     which, period, low, high = cut(start[fits], end[fits], borders)
     lasting = follows[fits][which]
     integral = np.rint(value[lasting] * (high - low)).astype(np.int64)
-    sample = np.concatenate((lasting, np.arange(len(rows))))
-    step = np.concatenate((period, np.where(trace.ts[rows] < borders[-1], last_up_to(borders, trace.ts[rows]), -1)))
-    nothing = np.zeros(len(rows), np.int64)
-    columns = [
-        np.concatenate((high - low, nothing)),
-        np.concatenate((integral, nothing)),
-        np.arange(len(sample)) >= len(lasting),
-    ]
+    own_period = np.where(trace.ts[rows] < borders[-1], last_up_to(borders, trace.ts[rows]), -1)
+    step, sample, *columns = stacked(
+        (period, lasting, high - low, integral, 0), (own_period, np.arange(len(rows)), 0, 0, 1)
+    )
     return summed(step, [(trace.name[rows[sample]], trace.names), (series[sample], names)], columns)
 
 
