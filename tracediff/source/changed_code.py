@@ -165,7 +165,8 @@ class _Program:
 
     def touching(self, work: Mapping[Keys, _Work], changed_work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:
         """(the changed definitions that ``changed_work`` runs for, the number of the others)."""
-        changed = {key for key in {*self.sides[0], *self.sides[1]} if self._code(key, 0) != self._code(key, 1)}
+        before, after = ({key: definition.code for key, definition in side.items()} for side in self.sides)
+        changed = {key for key, _ in before.items() ^ after.items()}
         live = self._live(key for keys in work if keys for key in keys)
         near = self._neighbours(live)
         settings = {key for key in changed & live if self._refers(key) & SETTINGS}
@@ -183,10 +184,6 @@ class _Program:
                 distances[key] = min(distance, distances.get(key, distance))
         out = [self._touching(key, part, distances[key]) for key, part in parts.items()]
         return sorted(out, key=lambda t: (-t.part, t.file, t.first)), len(changed - parts.keys())
-
-    def _code(self, key: Key, side: int) -> object:
-        definition = self.sides[side].get(key)
-        return definition.code if definition else None
 
     def _refers(self, key: Key) -> frozenset[str]:
         return frozenset().union(*(side[key].refers for side in self.sides if key in side))

@@ -89,22 +89,9 @@ class Revisions(Struct, frozen=True, dict=True):
         """The abbreviated hash of the latest commit that changed these lines of test's ``path``, or the file; empty
         where that is none after control's commit.
         """
+        where = ("--", path) if lines is None else (f"-L{lines[0]},{lines[1]}:{path}",)
         since = f"{self.commits[0]}..{self.commits[1]}"
-        if lines is None:
-            return (self.repository.ask("log", "-1", "--format=%h", since, "--", path) or "").strip()
-        blamed = self.repository.ask("blame", "--porcelain", "-L", f"{lines[0]},{lines[1]}", since, "--", path) or ""
-        times: dict[str, int] = {}
-        commit, is_boundary = "", set()
-        for line in blamed.splitlines():
-            word, _, rest = line.partition(" ")
-            if len(word) in (40, 64) and rest[:1].isdigit():
-                commit = word
-            elif word == "committer-time":
-                times[commit] = int(rest)
-            elif word == "boundary":
-                is_boundary.add(commit)
-        latest = max((c for c in times if c not in is_boundary), key=lambda c: times[c], default="")
-        return (self.repository.ask("rev-parse", "--short", latest) or "").strip() if latest else ""
+        return (self.repository.ask("log", "-1", "--no-patch", "--format=%h", since, *where) or "").strip()
 
 
 DIFF = (

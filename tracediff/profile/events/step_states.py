@@ -29,22 +29,6 @@ from tracediff.profile.placement.scopes import LOADER_SCOPE
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
 
-STATES = (
-    "gpu_compute",
-    "gpu_comm",
-    "gpu_copy",
-    "gpu_queued",
-    "data_loading",
-    "synchronising",
-    "launching",
-    "op",
-    "python",
-)
-"""The states in order of precedence: an instant has the first state that applies."""
-
-GPU_STATES = STATES[:4]
-BUSY_STATES = STATES[:3]
-"""In which a GPU works."""
 LABELS = {
     "gpu_compute": "GPU compute",
     "gpu_comm": "GPU communication",
@@ -56,7 +40,12 @@ LABELS = {
     "op": "in an op",
     "python": "in Python",
 }
-"""States in words."""
+"""The states in order of precedence, an instant has the first that applies; each in words."""
+STATES = tuple(LABELS)
+
+GPU_STATES = STATES[:4]
+BUSY_STATES = STATES[:3]
+"""In which a GPU works."""
 NO_OWNER = -1
 
 

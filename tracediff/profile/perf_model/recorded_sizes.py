@@ -19,26 +19,30 @@ from tracediff.ingest.model.trace import Trace
 
 Dims = tuple[int, ...]
 
-SPELLINGS = {
-    "float64": (8, "double", "float64"),
-    "float32": (4, "float", "float32"),
-    "float16": (2, "half", "c10::half", "float16"),
-    "bfloat16": (2, "bfloat16", "c10::bfloat16"),
-    "float8_e4m3fn": (1, "float8_e4m3fn", "c10::float8_e4m3fn"),
-    "float8_e5m2": (1, "float8_e5m2", "c10::float8_e5m2"),
-    "float8_e4m3fnuz": (1, "float8_e4m3fnuz", "c10::float8_e4m3fnuz"),
-    "float8_e5m2fnuz": (1, "float8_e5m2fnuz", "c10::float8_e5m2fnuz"),
-    "int8": (1, "char", "signed char", "int8"),
-    "uint8": (1, "byte", "unsigned char", "uint8"),
-    "int16": (2, "short", "short int", "int16"),
-    "int32": (4, "int", "int32"),
-    "int64": (8, "long", "long int", "long long", "int64"),
-    "bool": (1, "bool"),
-    "complex64": (8, "complexfloat", "c10::complex<float>"),
-    "complex128": (16, "complexdouble", "c10::complex<double>"),
+SPELLINGS = """
+float64          8   double, float64
+float32          4   float, float32
+float16          2   half, c10::half, float16
+bfloat16         2   bfloat16, c10::bfloat16
+float8_e4m3fn    1   float8_e4m3fn, c10::float8_e4m3fn
+float8_e5m2      1   float8_e5m2, c10::float8_e5m2
+float8_e4m3fnuz  1   float8_e4m3fnuz, c10::float8_e4m3fnuz
+float8_e5m2fnuz  1   float8_e5m2fnuz, c10::float8_e5m2fnuz
+int8             1   char, signed char, int8
+uint8            1   byte, unsigned char, uint8
+int16            2   short, short int, int16
+int32            4   int, int32
+int64            8   long, long int, long long, int64
+bool             1   bool
+complex64        8   complexfloat, c10::complex<float>
+complex128       16  complexdouble, c10::complex<double>
+"""
+"""dtype, bytes of an element, and how the profiler and NCCL's metadata spell it, in lower case."""
+DTYPES = {
+    spelling: (dtype, int(size))
+    for dtype, size, spellings in (line.split(maxsplit=2) for line in SPELLINGS.strip().splitlines())
+    for spelling in spellings.split(", ")
 }
-"""dtype → bytes of an element, and how the profiler and NCCL's metadata spell it, in lower case."""
-DTYPES = {spelling: (dtype, int(size)) for dtype, (size, *spellings) in SPELLINGS.items() for spelling in spellings}
 
 
 def dtype_of(spelled: str) -> tuple[str, int] | None:

@@ -55,10 +55,13 @@ def captures_of(trace: Trace) -> list[Capture]:
     notes = Notes()
     steps = whole_file(trace)
     calls = build_calls(trace, steps, build_lanes(trace, notes), notes)
-    begins = _begins(trace)
+    calls_made = trace.complete(cat.CALLS)
+    begins = np.sort(trace.ts[calls_made[trace.name_matches(is_capture_begin, calls_made)]])
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
-    names, shapes = _names(trace, launches), launch_shapes(trace, launches)
+    kernels = zip(trace.names_of(launches), texts(trace, KERNEL_ARGUMENT, launches), strict=True)
+    names = [COPY if is_captured_copy(call) else kernel for call, kernel in kernels]
+    shapes = launch_shapes(trace, launches)
     paths = _paths(trace, calls.table, calls.node[calls.position[launches]])
     captures = []
     for group in group_rows(graph, np.arange(len(graph))):
@@ -77,18 +80,6 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     if len(begins):  # what runs before is not part of a graph
         rows = rows[trace.ts[rows] >= begins[0]]
     return rows[np.argsort(trace.ts[rows], kind="stable")]
-
-
-def _begins(trace: Trace) -> Int64:
-    """int64 times in ns at which a graph's capture begins, ascending."""
-    rows = trace.complete(cat.CALLS)
-    return np.sort(trace.ts[rows[trace.name_matches(is_capture_begin, rows)]])
-
-
-def _names(trace: Trace, launches: Int64) -> list[str]:
-    is_copy = trace.name_matches(is_captured_copy, launches).tolist()
-    kernel_names = texts(trace, KERNEL_ARGUMENT, launches)
-    return [COPY if copies else name for copies, name in zip(is_copy, kernel_names, strict=True)]
 
 
 def launch_shapes(trace: Trace, rows: Int64) -> list[str]:

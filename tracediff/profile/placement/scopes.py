@@ -30,7 +30,6 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
 from tracediff.profile.placement.nesting import (
     ALWAYS,
-    NOTHING,
     Lane,
     Lanes,
     Painting,
@@ -119,14 +118,17 @@ def module_lane(trace: Trace) -> Lane:
     return lane_of(trace, rows[trace.name_matches(MODULE_SCOPE.match, rows)], Notes())
 
 
+def host_collectives(trace: Trace, lanes: Lanes) -> Int64:
+    """Rows of the collectives that threads of the host carry out."""
+    rows = lanes.annotations.rows
+    return rows[trace.name_matches(is_host_collective, rows)]
+
+
 def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
     """Where the host does nothing recorded until a collective ends that a thread of its own carries out, as of gloo: by
     the collective. What such a thread does within it is part of it.
     """
-    rows = lanes.annotations.rows[trace.name_matches(is_host_collective, lanes.annotations.rows)]
-    if not len(rows):
-        return NOTHING
-    collectives = lane_of(trace, rows, Notes())
+    collectives = lane_of(trace, host_collectives(trace, lanes), Notes())
     outermost = np.flatnonzero(lanes.ops.depth == 0)
     around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
     others = outermost[around < 0]

@@ -33,8 +33,9 @@ from tracediff.profile.model.columns import rows_of
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
 from tracediff.profile.placement.nesting import ALWAYS
+from tracediff.profile.placement.scopes import host_collectives
 from tracediff.profile.tables.schema import Amounts, FileTable, TableSchema, read_columns, read_rates, summed
-from tracediff.runtimes import ARGUMENT, copy_direction, is_host_collective, is_memset
+from tracediff.runtimes import ARGUMENT, copy_direction, is_memset
 
 LAUNCHES = TableSchema(
     "launches",
@@ -169,7 +170,8 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
         if whole
         else step_account(context.trace, context.steps, context.completions, gpu, context.lanes, context.collectives)
     )
-    queued, collective = _collectives_next(context, gpu), _on_host(context)
+    queued = _collectives_next(context, gpu)
+    collective = union(*context.trace.spans(host_collectives(context.trace, context.lanes)))
     low, high = int(context.completions[0]), int(context.completions[-1])
     borders = np.concatenate((queued.start, queued.end, collective.start, collective.end))
     edges = edges_of(account.edges, borders.clip(low, high))
@@ -191,13 +193,6 @@ def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     earlier = np.searchsorted(start, start[speaks], side="left")
     idle_since = np.append(context.completions[0], np.maximum.accumulate(gpu.end[lasting]))[earlier]
     return union(np.maximum(context.trace.spans(launch[speaks])[1], idle_since), start[speaks])
-
-
-def _on_host(context: Context) -> Intervals:
-    """The times at which a collective runs on the host, as recorded: the lane cuts scopes that overlap in part."""
-    trace, rows = context.trace, context.lanes.annotations.rows
-    some = rows[trace.name_matches(is_host_collective, rows)]
-    return union(*trace.spans(some))
 
 
 def _counted(step: Int64, waits: Int64, state: Int64, length: Int64) -> Int64:
