@@ -34,21 +34,18 @@ class Intervals(Struct, frozen=True):
         """Sum of the lengths in ns."""
         return int((self.end - self.start).sum())
 
-    def covers(self, times: Int64) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def covers(self, times: Int64) -> Bools:
         """bool[m]: which of ``times`` (ns) lie inside."""
-        if not len(self.start):
-            return np.zeros(len(times), bool)
-        position = last_up_to(self.start, times)
-        return (position >= 0) & (times < self.end[np.maximum(position, 0)])
+        covered: Bools = times < np.append(self.end, MISSING)[last_up_to(self.start, times)]
+        return covered
 
     def length_before(self, times: Int64) -> Int64:
         """int64[m]: how much of the set lies before each of ``times``, in ns."""
-        if not len(self.start):
-            return np.zeros(len(times), np.int64)
-        length = self.end - self.start
         position = last_up_to(self.start, times)
-        inside = np.clip(times - self.start[position], 0, length[position])
-        return np.where(position >= 0, np.cumsum(length)[position] - length[position] + inside, 0)
+        begun = np.append(0, np.cumsum(self.end - self.start))[position + 1]
+        end = np.append(self.end, MISSING)[position]
+        before: Int64 = begun - (np.maximum(end, times) - times)
+        return before
 
 
 def union(start: Int64, end: Int64) -> Intervals:

@@ -61,7 +61,7 @@ def build_timeline(
     launching = np.zeros(len(trace), bool)
     launching[gpu.launch[gpu.launch >= 0]] = True
     for code in threads[: bounds.TIMELINE_THREADS]:
-        thread_title = _thread_name(trace, code)
+        thread_title = f"thread {trace.ids[code % (len(trace.ids) + 1)]}"
         for what, lane, inside in lanes:
             mine = inside[lane.thread[inside] == code]
             for depth in range(bounds.TIMELINE_DEPTH):
@@ -108,10 +108,6 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
         for code, start, end in tuples(lane.thread[roots], lane.start[roots], lane.end[roots]):
             busy[code] = busy.get(code, 0) + min(end, window[1]) - max(start, window[0])
     return sorted(busy, key=lambda code: (-busy[code], code))
-
-
-def _thread_name(trace: Trace, code: int) -> str:
-    return f"thread {trace.ids[code % (len(trace.ids) + 1)]}"
 
 
 def _states(context: Context, window: tuple[int, int]) -> Spans:

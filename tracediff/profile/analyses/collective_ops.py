@@ -183,16 +183,15 @@ def _described(
     row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}
     kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    only, recorded_texts = _only_group(trace), (*trace.texts, "")  # the last text is of no code
+    recorded_texts, names = (*trace.texts, ""), (*trace.names, "")  # the last is of no code
+    only = _only_group(trace)
     for i, sample in enumerate(first.tolist()):
         operation, group, about, members, dtype = (recorded_texts[column[sample]] for column in name_columns)
-        operation = (
-            operation
-            or (collective_of_scope(trace.names[annotated[sample]]) if annotated[sample] >= 0 else "")
-            or trace.names[trace.name[rows[sample]]]
-        )
+        scope, name = names[annotated[sample]], names[trace.name[rows[sample]]]
+        operation = operation or collective_of_scope(scope) or name
         of_inputs = read_list(recorded_texts[types[sample]])
-        dtype, width[i] = _dtype(dtype or (str(of_inputs[0]) if of_inputs else ""))
+        spelled = dtype or (str(of_inputs[0]) if of_inputs else "")
+        dtype, width[i] = dtype_of(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
         label, members, n = (group, members, int(ranks[sample])) if group else only
         described = CollectiveKind(_canonical(operation), _group(label, about if group else "", n), dtype, members, n)
         kind_of_sample[i] = kinds.setdefault(described, len(kinds))
@@ -206,11 +205,6 @@ def _described(
 def _canonical(name: str) -> str:
     squashed = name.lower().replace("_", "").replace("-", "")
     return next((canonical for part, canonical in KNOWN_AS if part in squashed), name[: bounds.GROUP_NAME])
-
-
-def _dtype(spelled: str) -> tuple[str, int]:
-    """(dtype, bytes of an element or 0)."""
-    return dtype_of(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
 
 
 def _group(name: str, about: str, ranks: int) -> str:

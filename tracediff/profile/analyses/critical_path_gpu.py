@@ -145,11 +145,11 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
             yield int(self.lasting[j])
             j -= 1
 
-    def while_waiting(self, k: Int64, ready: Int64) -> tuple[Int64, Int64, Int64, Int64]:
+    def while_waiting(self, k: Int64, ready: Int64) -> list[Int64]:
         """What occupies the GPU while events ``k`` wait from ``ready`` to their start, where that is long.
 
         Returns:
-            (which of ``k``, the event of `GpuEvents` that runs or −1, start, end) of parts of these times, each int64.
+            [which of ``k``, the event of `GpuEvents` that runs or −1, start, end] of parts of these times, each int64.
         """
         start = self.start[k]
         is_long = start - ready > thresholds.UNRECORDED_WAIT_NS
@@ -159,8 +159,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
             long = np.flatnonzero(is_long & (self.engine[k] == engine))
             which, running, begin, end = self._occupation(engine).cut(ready[long], start[long])
             parts.append((long[which], running, begin, end))
-        which, running, begin, end = concatenated(parts)
-        return which, running, begin, end
+        return concatenated(parts)
 
     def _occupation(self, engine: int) -> Painting:
         """The event of `GpuEvents` that runs on ``engine``, of several the first to begin."""

@@ -32,9 +32,8 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
 from tracediff.profile.model.profile import LeafTable
 from tracediff.profile.placement.nesting import ALWAYS, Painting, overlaid, pieces
-from tracediff.profile.placement.steps import Steps
 
-PathParts = tuple[Int64, Int64, Int64, Int64, Int64]
+PathParts = list[Int64]
 """Parts of the critical path: position of the step, source (see `Sources`), begin and length in ns, and the instance
 that a part belongs to: a GPU event, or a row of the trace; Python code between two outermost operators or calls is one,
 −1 − its number.
@@ -47,7 +46,7 @@ else 0.
 
 def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
-    parts: list[PathParts] = []
+    parts: list[tuple[Int64, ...]] = []
     totals: list[Totals] = []
     firsts = (
         (EVENT, sources.event),
@@ -69,8 +68,7 @@ def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathPar
     parts.append((step, source, begin, ns, instance))
     waiting = np.flatnonzero(waits)
     totals.append((step[waiting], source[waiting], ns[waiting], np.zeros(len(waiting), np.int8)))
-    step, source, begin, ns, instance = concatenated(parts)
-    return (step, source, begin, ns, instance), totals
+    return concatenated(parts), totals
 
 
 def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64, Int64, Int64, Int64, Int64, Bools]:
@@ -97,7 +95,9 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     which is not work; Python and scopes of the host as one thread.
     """
     gpu, completions = sources.context.gpu, sources.context.completions
-    edges = _host_edges(sources.context.steps) if len(gpu.rows) else completions  # without a GPU those of the path
+    steps, edges = sources.context.steps, completions  # without a GPU those of the path
+    if len(gpu.rows):
+        edges = np.maximum.accumulate(np.append(steps.own_start, steps.end.max()))
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     yield from _of_operators(sources, edges)
@@ -114,12 +114,6 @@ def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Totals:
     times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
     aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
     return _cut(times[aside], times[aside + 1], source[aside], edges, counted=True)
-
-
-def _host_edges(steps: Steps) -> Int64:
-    """int64[s + 1] ns: the start of each step, and the end of the last."""
-    edges: Int64 = np.maximum.accumulate(np.append(steps.own_start, steps.end.max()))
-    return edges
 
 
 def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:

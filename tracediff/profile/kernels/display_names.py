@@ -93,6 +93,7 @@ CUTLASS_NAME = late(r"^cutlass\w+$")
 CUDA_FUNCTOR = late(r"^CUDAFunctor(?:On(Self|Other))?_(\w+)")
 FUNCTOR = late(r"^(\w+)Functor\b")
 ARRAY_OF_POINTERS = late(r"^(?:std::array|at::detail::Array)<char\*")
+"""To data, whose length the functor implies."""
 
 
 @lru_cache(maxsize=NAMES_KEPT)
@@ -281,7 +282,8 @@ def _inside(text: str, neutral: frozenset[str] = NEUTRAL_INSIDE) -> str:
 def _known_template(plain: str, arguments: list[str]) -> str | None:
     """The short form of ATen's most frequent templates, whose arguments repeat each other."""
     if plain == "vectorized_elementwise_kernel" and len(arguments) >= 2:
-        return _elementwise(arguments[1], [f"vec{_inside(arguments[0])}", *_beyond_pointers(arguments[2:])])
+        further = [_inside(a) for a in arguments[2:] if not ARRAY_OF_POINTERS.match(a)]
+        return _elementwise(arguments[1], [f"vec{_inside(arguments[0])}", *further])
     if plain == "unrolled_elementwise_kernel" and len(arguments) >= 2:
         return _elementwise(arguments[0], ["unrolled", *_access(arguments[2:])])
     if plain in ELEMENTWISE and len(arguments) >= 3:
@@ -330,11 +332,6 @@ def _functor(text: str) -> tuple[str, list[str]]:
 def _last_named(text: str) -> str:
     """The function that contains a lambda."""
     return next((p for p in reversed(_pieces(text, "::")) if not p.startswith(("{", "operator"))), text)
-
-
-def _beyond_pointers(arguments: list[str]) -> list[str]:
-    """Arguments but the array of pointers to data, whose length the functor implies."""
-    return [_inside(a) for a in arguments if not ARRAY_OF_POINTERS.match(a)]
 
 
 def _access(arguments: list[str]) -> list[str]:

@@ -204,8 +204,10 @@ def _family(user_rules: tuple[tuple[str, str], ...], name: str, on_device: bool)
         return "copy" if copy_direction(name) else "memset"
     if is_wrapper(name):
         return OTHER
-    node = AUTOGRAD_NODE.match(name)
-    return _built_in(name, on_device) or (_built_in(_as_op(node["op"]), on_device) if node else None) or OTHER
+    family = _built_in(name, on_device)
+    if not family and (node := AUTOGRAD_NODE.match(name)):  # SumBackward1 is of aten::sum
+        family = _built_in("aten::" + NEXT_WORD.sub("_", node["op"]).lower(), on_device)
+    return family or OTHER
 
 
 def _built_in(name: str, on_device: bool) -> str | None:
@@ -229,11 +231,6 @@ def _identifiers(mangled: str) -> Iterator[str]:
         if length[1]:
             place += int(length[1])
             yield mangled[length.end() : place]
-
-
-def _as_op(node: str) -> str:
-    """The op whose backward an autograd node is: ``SumBackward1`` → ``aten::sum``."""
-    return "aten::" + NEXT_WORD.sub("_", node).lower()
 
 
 def _in_words(pattern: str) -> str:

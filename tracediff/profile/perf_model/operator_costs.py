@@ -294,7 +294,9 @@ def _attention(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
     windowed = any(inputs.value(k) not in ("", "-1", "None") for k in WINDOWS.get(op, ()))
     if causal is None or several or windowed:
         return OperatorWork(kind, shapes, tensors[0].dtype)
-    pairs = _below_diagonal(n, m) if causal else n * m
+    whole = min(n, m)
+    below_diagonal = whole * (whole + 1) // 2 + max(n - m, 0) * m
+    pairs = below_diagonal if causal else n * m
     moved = b * (heads * n * (d + e) + key[1] * m * (d + e))  # q, k, v and the result
     flop, times_moved = (2 * (3 * d + 2 * e), 2) if kind.endswith("backward") else (2 * (d + e), 1)
     return OperatorWork(
@@ -304,12 +306,6 @@ def _attention(op: str, inputs: Inputs, _outputs: Outputs) -> OperatorWork:
         b * heads * pairs * flop,
         _bytes(tensors[0], times_moved * moved),
     )
-
-
-def _below_diagonal(n: int, m: int) -> int:
-    """Pairs (i, j ≤ i) of n queries and m keys."""
-    whole = min(n, m)
-    return whole * (whole + 1) // 2 + max(n - m, 0) * m
 
 
 FORMULAS: dict[str, Callable[[str, Inputs, Outputs], OperatorWork]] = {

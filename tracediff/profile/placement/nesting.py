@@ -186,7 +186,7 @@ def name_order(trace: Trace, rows: Int64) -> Int64:
 def _nest(thread: Int64, start: Int64, recorded_end: Int64) -> tuple[Int64, Int64, Int64]:
     """(parent, end cut at the parent's, depth), each int64[n], of scopes sorted outer first."""
     n = len(start)
-    threads = np.concatenate(([0], np.flatnonzero(np.diff(thread)) + 1, [n]))
+    threads = np.append(np.flatnonzero(changes(thread)), n)
     low = int(start.min())
     span = int(recorded_end.max()) - low + 1
     if span < (1 << 62) // len(threads):

@@ -5,7 +5,6 @@ code.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracediff.arrays import (
     MISSING,
+    AnyArray,
     Int64,
     all_none,
     combined,
@@ -39,8 +39,6 @@ from tracediff.profile.placement.nesting import (
     painted,
 )
 from tracediff.runtimes import collective_of_scope, is_host_collective
-
-Numbers = TypeVar("Numbers", Int64, NDArray[np.int8])
 
 PHASES = ("forward", "backward", "optimizer", "other", "unknown")
 FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
@@ -153,7 +151,7 @@ def enclosing(lane: Lane, thread: Int64, time: Int64) -> Int64:
     return out
 
 
-def inherited(lane: Lane, values: Numbers, missing: int) -> Numbers:
+def inherited(lane: Lane, values: AnyArray, missing: int) -> AnyArray:
     """Each scope's own value; if that is ``missing``, the value of the scope around it."""
     return np.append(values, values.dtype.type(missing))[nearest(lane, values != missing)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import Int64, last_up_to
+from tracediff.arrays import MISSING, Int64, last_up_to
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -55,7 +55,7 @@ class Steps(Struct, frozen=True):
         overlap, the earlier.
         """
         position = last_up_to(self.own_start, times)
-        return np.where((position >= 0) & (times < self.end[np.maximum(position, 0)]), position, NO_STEP)
+        return np.where(times < np.append(self.end, MISSING)[position], position, NO_STEP)
 
     def ranges(self, times: Int64) -> tuple[Int64, Int64]:
         """int64[s] positions in ``times`` (ns, ascending): of the first in each step, and behind the last."""

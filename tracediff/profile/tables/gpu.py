@@ -16,12 +16,12 @@ from tracediff.arrays import (
     busy_ns,
     changes,
     combined,
-    concatenated,
     distinct,
     edges_of,
     last_up_to,
     numbered_texts,
     ordinals,
+    stacked,
     sums,
     union,
 )
@@ -94,26 +94,25 @@ def stream_rows(context: Context) -> TableRows:
     """Rows by GPU and stream, and for all streams of each GPU; an event counts in the step that launched it."""
     gpu, steps = context.gpu, len(context.steps)
     launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
-    gpus, streams, parts = [], [], [np.zeros((0, 4), np.int64)]
+    places: list[tuple[str, str]] = []
+    parts: list[tuple[Int64 | int, ...]] = [(gpu.step[:0],) * 6]
     for device, gpu_name in gpu_names(gpu).items():
         on_device = np.flatnonzero(gpu.device == device)
         running = union(gpu.start[on_device], gpu.end[on_device])
-        each = {
-            str(s) if s != MISSING else "unknown": on_device[gpu.stream[on_device] == s]
-            for s in distinct(gpu.stream[on_device]).tolist()
-        }
-        for name, which in {ALL_STREAMS: on_device, **each}.items():
-            gpus.append(gpu_name)
-            streams.append(name)
-            parts.append(_of_stream(gpu, which, launched, running, steps))
-    values = np.concatenate(parts)
-    place, step = np.divmod(np.arange(len(values)), max(steps, 1))
-    used = np.flatnonzero(values[:, -1])
-    return summed(step[used], [(place[used], gpus), (place[used], streams)], list(values[used].T))
+        streams = {ALL_STREAMS: on_device}
+        for stream in distinct(gpu.stream[on_device]).tolist():
+            name = str(stream) if stream != MISSING else "unknown"
+            streams[name] = on_device[gpu.stream[on_device] == stream]
+        for name, which in streams.items():
+            parts.append((np.arange(steps), len(places), *_of_stream(gpu, which, launched, running, steps)))
+            places.append((gpu_name, name))
+    step, place, *columns = stacked(*parts)
+    step[columns[-1] == 0] = -1
+    return summed(step, [(place, [gpu for gpu, _ in places]), (place, [stream for _, stream in places])], columns)
 
 
-def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals, steps: int) -> Int64:
-    """int64[steps, 4]: busy, sum, behind others and events of the events ``which`` of a stream; ``running`` is when any
+def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals, steps: int) -> list[Int64]:
+    """int64[steps] each: busy, sum, behind others and events of ``which`` of a stream; ``running`` is when any
     stream of the GPU runs.
     """
     which = which[np.lexsort((gpu.step[which], launched[which], gpu.end[which], gpu.start[which]))]
@@ -123,7 +122,7 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
     queued_ns = running.length_before(start) - running.length_before(waits_from)
     in_step = np.flatnonzero(step >= 0)
     amounts = (values[in_step] for values in (end - start, queued_ns, np.ones_like(step)))
-    return np.stack((busy_ns(start, end, step, steps), *(sums(step[in_step], a, steps) for a in amounts)), axis=1)
+    return [busy_ns(start, end, step, steps), *(sums(step[in_step], a, steps) for a in amounts)]
 
 
 WAITS = ("busy", "launch", "data", "host", "peer")
@@ -154,9 +153,10 @@ GAPS = TableSchema(
 def gap_rows(context: Context) -> TableRows:
     """Rows by GPU, cause and state. Time counts in the period in which it lies, whichever step launched the work."""
     gpus = gpu_names(context.gpu)
-    parts = [_of_gpu(context, rows_of(context.gpu, context.gpu.device == device)) for device in gpus]
-    place = np.repeat(np.arange(len(parts)), [len(step) for step, *_ in parts]).astype(np.int64)
-    step, waits, state, length, gaps = concatenated([(context.gpu.step[:0],) * 5, *parts])
+    parts: list[tuple[Int64 | int, ...]] = [(context.gpu.step[:0],) * 6]
+    for device in gpus:
+        parts.append((len(parts) - 1, *_of_gpu(context, rows_of(context.gpu, context.gpu.device == device))))
+    place, step, waits, state, length, gaps = stacked(*parts)
     return summed(step, [(place, list(gpus.values())), (waits, WAITS), (state, STATES)], [length, gaps])
 
 
