@@ -42,11 +42,12 @@ def same(found: Any, written: Any) -> bool:
 
 def column_values(trace: Trace, arguments: Arguments, name: str) -> list[Any]:
     """The values of one argument in the order of ``arguments.rows``, None where absent."""
-    if name in arguments.ints:
-        return [None if v == MISSING else v for v in arguments.ints[name].tolist()]
-    if name in arguments.floats:
-        return [None if np.isnan(v) else v for v in arguments.floats[name].tolist()]
-    return [None if c < 0 else trace.texts[c] for c in arguments.texts[name].tolist()]
+    values = arguments.columns[name].tolist()
+    if name in arguments.of_type(np.int64):
+        return [None if v == MISSING else v for v in values]
+    if name in arguments.of_type(np.float64):
+        return [None if np.isnan(v) else v for v in values]
+    return [None if c < 0 else trace.texts[c] for c in values]
 
 
 @needs_traces
@@ -59,7 +60,7 @@ def test_every_argument_of_a_real_trace_comes_back(path: Path) -> None:
     right: set[tuple[Any, str]] = set()
     for columns in trace.arguments.values():
         arguments = [events[row].get("args") or {} for row in columns.rows.tolist()]
-        for name in {*columns.ints, *columns.floats, *columns.texts} - {FLOW_ID}:
+        for name in columns.columns.keys() - {FLOW_ID}:
             old = next((o for o, t in TODAYS.items() if t == name), name)
             for found, args in zip(column_values(trace, columns, name), arguments, strict=True):
                 written = args.get(name, args.get(old))
@@ -94,7 +95,7 @@ def test_equal_texts_have_one_code_however_they_are_written(read) -> None:
             for s in (b"[1,2]", b"[1 ,  2]", b'"[1, 2]"')
         )
     )
-    assert len(set(trace.arguments[0].texts["s"].tolist())) == 1
+    assert len(set(trace.arguments[0].columns["s"].tolist())) == 1
 
 
 def test_arrows_keep_their_ids_whether_or_not_they_have_arguments(read) -> None:
@@ -141,7 +142,7 @@ def test_null_arguments_are_no_arguments(read) -> None:
 
 def test_too_many_argument_names_are_bounded_and_counted(read, codes) -> None:
     trace = read(text(document([op("a", i, 1, **{f"name {i}": i}) for i in range(bounds.ARGUMENTS + 50)])), 2000)
-    assert len(trace.arguments[0].texts) == bounds.ARGUMENTS
+    assert len(trace.arguments[0].columns) == bounds.ARGUMENTS
     assert codes(trace) == {"odd-arguments": 50}
 
 

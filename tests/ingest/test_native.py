@@ -41,8 +41,8 @@ def columns(trace):
     found |= {"ts": trace.ts, "dur": trace.dur}
     for code, arguments in trace.arguments.items():
         category = trace.categories[code]
-        texts = {k: np.array([*trace.texts, None], object)[column] for k, column in arguments.texts.items()}
-        both = {"rows": arguments.rows, **arguments.ints, **arguments.floats, **texts}
+        texts = {k: np.array([*trace.texts, None], object)[column] for k, column in arguments.of_type(np.int32).items()}
+        both = {"rows": arguments.rows, **arguments.columns, **texts}
         found |= {(category, key): column for key, column in both.items()}
     return found
 

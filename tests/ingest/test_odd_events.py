@@ -175,9 +175,9 @@ def test_columns_have_the_types_and_lengths_they_promise(read) -> None:
     assert {len(c) for c in (found.ts, found.dur, found.name, found.category, found.pid, found.tid, found.phase)} == {3}
     kernels = found.arguments[cat.KERNEL]
     assert (
-        kernels.ints["correlation"].dtype,
-        kernels.floats["blocks per SM"].dtype,
-        found.arguments[0].texts["Input Dims"].dtype,
+        kernels.columns["correlation"].dtype,
+        kernels.columns["blocks per SM"].dtype,
+        found.arguments[0].columns["Input Dims"].dtype,
     ) == (
         np.int64,
         np.float64,

@@ -14,7 +14,7 @@ from tracediff.arrays import MISSING, Int64
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import number
-from tracediff.ingest.model.trace import Codes, Trace
+from tracediff.ingest.model.trace import Codes, Trace, is_present
 from tracediff.runtimes import COUNTER_CATEGORIES, UNSTREAMED_WAITS
 
 HOST = (*cat.HOST, cat.GPU_ANNOTATION)
@@ -203,9 +203,7 @@ def _ids(trace: Trace, codes: Codes) -> Int64:
 def _counters(trace: Trace) -> list[Argument]:
     """The hardware counters of the file, each a column under its own name."""
     counters = [trace.arguments.get(trace.categories.index(c)) for c in COUNTER_CATEGORIES if c in trace.categories]
-    names = {
-        name for arguments in counters if arguments for name in (*arguments.ints, *arguments.floats, *arguments.texts)
-    }
+    names = {name for arguments in counters if arguments for name in arguments.columns}
     return [Argument(name, name, int, -1) for name in sorted(names)]
 
 
@@ -213,20 +211,10 @@ def _argument(trace: Trace, argument: Argument) -> Any:
     """The values of one argument for all events of the file."""
     column: Any = np.full(len(trace), argument.default, np.int64 if argument.kind is int else argument.kind)
     for arguments in trace.arguments.values():
-        present: Bools
-        values: Any
-        if argument.raw in arguments.ints:
-            present, values = arguments.ints[argument.raw] != MISSING, arguments.ints[argument.raw]
-        elif argument.raw in arguments.floats:
-            present, values = ~np.isnan(arguments.floats[argument.raw]), arguments.floats[argument.raw]
-        elif argument.raw in arguments.texts:
-            present, values = (
-                arguments.texts[argument.raw] >= 0,
-                _values(trace.texts, arguments.texts[argument.raw], argument),
-            )
-        else:
-            continue
-        column[arguments.rows[present]] = values[present]
+        if (values := arguments.columns.get(argument.raw)) is not None:
+            present = is_present(values)
+            values = _values(trace.texts, values, argument) if values.dtype == np.int32 else values
+            column[arguments.rows[present]] = values[present]
     return column
 
 

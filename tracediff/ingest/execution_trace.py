@@ -71,7 +71,7 @@ def is_execution_trace(file: TraceFile) -> bool:
 def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:
     """``trace`` with operator inputs from the execution trace of its process in ``files``, if it has none itself."""
     operators = trace.arguments.get(cat.CPU_OP)
-    if not files or operators is None or COLUMNS[0] in operators.texts or LINK not in operators.ints:
+    if not files or operators is None or COLUMNS[0] in operators.columns or LINK not in operators.columns:
         return trace
     notes = Notes.of(trace.notes)
     processes = {str(trace.ids[code]) for code in np.unique(trace.pid[operators.rows]).tolist()}
@@ -89,7 +89,8 @@ def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> i
     """
     operators = trace.arguments[cat.CPU_OP]
     name_codes = {name: code for code, name in enumerate(trace.names)}
-    numbers = set(operators.ints[LINK].tolist())
+    links = operators.columns[LINK]
+    numbers = set(links.tolist())
     text_codes: dict[str, int] = {}
     codes_of_node: dict[int, tuple[int, ...]] = {}
     try:
@@ -109,13 +110,13 @@ def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> i
     )
     if not len(nodes):
         return 0
-    position = np.minimum(np.searchsorted(nodes[:, 0], operators.ints[LINK]), len(nodes) - 1)
-    same = (nodes[position, 0] == operators.ints[LINK]) & (nodes[position, 1] == trace.name[operators.rows])
+    position = np.minimum(np.searchsorted(nodes[:, 0], links), len(nodes) - 1)
+    same = (nodes[position, 0] == links) & (nodes[position, 1] == trace.name[operators.rows])
     trace.texts.extend(text_codes)
     for k, column in enumerate(COLUMNS, start=2):
-        operators.texts[column] = np.where(same, nodes[position, k], -1).astype(np.int32)
-        read_inputs(column, operators.texts[column], trace.texts, notes)
-    return int((operators.texts[COLUMNS[0]] >= 0).sum())
+        operators.columns[column] = np.where(same, nodes[position, k], -1).astype(np.int32)
+        read_inputs(column, operators.columns[column], trace.texts, notes)
+    return int((operators.columns[COLUMNS[0]] >= 0).sum())
 
 
 def _numbered(nodes: list[_Node], numbers: set[int]) -> Iterator[tuple[int, _Node]]:

@@ -21,7 +21,7 @@ from tracediff.errors import TracediffError, printable
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Trace
+from tracediff.ingest.model.trace import Trace, is_present
 from tracediff.ingest.read import read_trace
 from tracediff.profile.placement.gpu_events import gpu_events
 from tracediff.profile.placement.nesting import lane_of
@@ -279,13 +279,13 @@ def _arguments(trace: Trace, rows: Int64) -> list[Event]:
             targets[arguments.rows[position] == rows[targets]],
             position[arguments.rows[position] == rows[targets]],
         )
-        columns = [(n, v[position], v[position] != MISSING) for n, v in arguments.ints.items() if n != FLOW_ID]
-        columns += [(n, v[position], np.isfinite(v[position])) for n, v in arguments.floats.items()]
-        for name, values, present in columns:
+        for name, column in (arguments.of_type(np.int64) | arguments.of_type(np.float64)).items():
+            values = column[position]
+            present = is_present(values) & np.isfinite(values) & (name != FLOW_ID)
             for i, value in zip(targets[present].tolist(), values[present].tolist(), strict=True):
                 out[i][bounded_text(name)] = value
-        for name, codes in arguments.texts.items():
-            present = codes[position] >= 0
+        for name, codes in arguments.of_type(np.int32).items():
+            present = is_present(codes[position])
             for i, code in zip(targets[present].tolist(), codes[position][present].tolist(), strict=True):
                 if code not in texts:
                     texts[code] = bounded_text(FOLDERS.sub("", trace.texts[code]))

@@ -17,11 +17,11 @@ import msgspec
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, AnyArray, Int64
+from tracediff.arrays import MISSING, Int64
 from tracediff.ingest.files.documents import NOT_JSON, repaired
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import ABSENT_OF, Codes
+from tracediff.ingest.model.trace import Codes, Columns, is_present
 from tracediff.patterns import late
 from tracediff.runtimes import ARGUMENT, RENAMED_ARGUMENTS, TEXT_ARGUMENTS
 
@@ -174,18 +174,13 @@ def kind_of(name: str) -> type:
     return int if name in INTS else float if name in FLOATS else str
 
 
-Columns = dict[str, AnyArray]
-"""Name → column, of arguments or of what every event has."""
-
-
 def respelled(columns: Columns) -> Columns:
     """``columns`` of arguments under their names of today."""
     for old, new in OTHER_SPELLINGS.items():
         if old in columns:
             values = columns.pop(old)
             if new in columns:
-                absent = columns[new] == ABSENT_OF[columns[new].dtype.type]
-                values = np.where(absent, values, columns[new])
+                values = np.where(is_present(columns[new]), columns[new], values)
             columns[new] = values
     return columns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.arrays import MISSING, AnyArray, Bools, Int64
-from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, Columns, int_column, respelled
+from tracediff.ingest.json.arguments import FLOW_ID, OTHER_SPELLINGS, ArgumentDecoder, int_column, respelled
 from tracediff.ingest.json.irregular import Batch, Event, read_events
 from tracediff.ingest.json.native import CATEGORIES, IDS, NAMES, PHASES, Plain, PlainReader, argument_columns, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import PROCESS_LABELS
 from tracediff.ingest.model.times import LONGEST_US, Inexact, from_numbers, from_text
-from tracediff.ingest.model.trace import ABSENT_OF, Arguments
+from tracediff.ingest.model.trace import ABSENT_OF, Arguments, Columns
 from tracediff.patterns import late
 from tracediff.runtimes import FLOW_CATEGORIES, OF_OWN_CATEGORIES
 
@@ -49,12 +49,25 @@ class Codes(dict[Any, int]):
 
 
 class ChunkPart(Struct):
-    """Columns of one chunk: base columns by name, and per category code (rows in the part, argument columns by
-    name).
+    """Columns of one chunk: base columns by name, and by category code the arguments, whose rows are of the part."""
+
+    base: Columns
+    arguments: dict[int, Arguments]
+
+
+class Fields(Struct):
+    """What a reader has found of a chunk.
+
+    Attributes:
+        base: base columns by name. has_arguments: bool[n].
+        ids: gives the ids of the events at rows, int64[m], MISSING where one has none.
+        arguments: gives the columns of each category's arguments, for its rows.
     """
 
     base: Columns
-    arguments: dict[int, tuple[Int64, Columns]]
+    has_arguments: Bools
+    ids: Callable[[Int64], Int64]
+    arguments: Callable[[dict[int, Int64]], dict[int, Columns]]
 
 
 class EventDecoder(Struct, dict=True):
@@ -112,9 +125,22 @@ class EventDecoder(Struct, dict=True):
 
     def part(self, batch: Batch | Plain) -> ChunkPart:
         """The columns of what `events` found; unusable events are counted in the notes and left out."""
-        return self._of_batch(batch) if isinstance(batch, Batch) else self._of_plain(batch)
+        fields = self._of_batch(batch) if isinstance(batch, Batch) else self._of_plain(batch)
+        base, keep = fields.base, self._timed(fields.base)
+        category, kept_row = base["category"], np.cumsum(keep) - 1
+        rows: dict[int, Int64] = {}
+        ids: dict[int, Columns] = {}
+        for code in np.flatnonzero(np.bincount(category[keep])).tolist():
+            members = np.flatnonzero(keep & (category == code))
+            rows[code] = members[fields.has_arguments[members]]
+            if self._keeps_ids(code) and ((flow_ids := fields.ids(members)) != MISSING).any():
+                rows[code], ids[code] = members, {FLOW_ID: flow_ids}
+        rows = {code: mine for code, mine in rows.items() if len(mine)}
+        columns = fields.arguments(rows)
+        arguments = {code: Arguments(kept_row[mine], columns[code] | ids.get(code, {})) for code, mine in rows.items()}
+        return ChunkPart(base if keep.all() else {name: values[keep] for name, values in base.items()}, arguments)
 
-    def _of_plain(self, plain: Plain) -> ChunkPart:
+    def _of_plain(self, plain: Plain) -> Fields:
         assert self._plain is not None  # who else found it?
         codes, ids = self._plain.codes, self.ids.__getitem__
         base: Columns = {
@@ -126,32 +152,17 @@ class EventDecoder(Struct, dict=True):
             "phase": codes(PHASES, plain.phase, self.phases.__getitem__, ""),
         }
         base["category"] = self._categories(codes(CATEGORIES, plain.category, self._stated.__getitem__), base)
-        keep = self._timed(base)
-        category = base["category"]
-        place, rows, flow_ids = np.full(len(keep), -1, np.int64), {}, {}
-        kept_row = np.cumsum(keep) - 1
-        has_ids = plain.id != MISSING
-        for code in np.flatnonzero(np.bincount(category[keep])).tolist():
-            members = keep & (category == code)
-            mine = np.flatnonzero(members & plain.has)
-            if self._keeps_ids(code) and has_ids[members].any():
-                mine = np.flatnonzero(members)
-                flow_ids[code] = {FLOW_ID: plain.id[mine]}
-            if len(mine):
-                place[mine], rows[code] = np.arange(len(mine)), mine
-        columns = argument_columns(plain, self._plain, place, rows, category, self.texts.__getitem__)
-        for code, argument_names in columns.items():
-            self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(argument_names))
-        arguments = {
-            code: (
-                kept_row[mine],
-                {k: v for k, v in columns[code].items() if self._keeps(code, k)} | flow_ids.get(code, {}),
-            )
-            for code, mine in rows.items()
-        }
-        return ChunkPart({k: v[keep] for k, v in base.items()} if not keep.all() else base, arguments)
+        return Fields(base, plain.has, plain.id.__getitem__, partial(self._plain_columns, plain, base["category"]))
 
-    def _of_batch(self, batch: Batch) -> ChunkPart:
+    def _plain_columns(self, plain: Plain, category: Any, rows: dict[int, Int64]) -> dict[int, Columns]:
+        assert self._plain is not None
+        out = argument_columns(plain, self._plain, rows, category, self.texts.__getitem__)
+        for code, columns in out.items():
+            self._plain_arguments.setdefault(code, {}).update(dict.fromkeys(columns))
+            out[code] = {name: column for name, column in columns.items() if self._keeps(code, name)}
+        return out
+
+    def _of_batch(self, batch: Batch) -> Fields:
         if self._times_as_text and not batch.times_as_text:  # it was decoded before one that needs text
             batch = self._read(batch.text)
         events = batch.events
@@ -170,11 +181,16 @@ class EventDecoder(Struct, dict=True):
             "phase": self.phases.encode([e.ph for e in events]),
         }
         base["category"] = self._categories(self._stated.encode([e.cat for e in events]), base)
-        keep = self._timed(base)
-        if not keep.all():
-            base = {k: v[keep] for k, v in base.items()}
-            events = [e for e, k in zip(events, keep.tolist(), strict=True) if k]
-        return ChunkPart(base, self._argument_parts(events, base["category"]))
+        has_arguments = np.fromiter((len(cast(Any, e.args)) > 0 for e in events), bool, len(events))
+        return Fields(
+            base,
+            has_arguments,
+            lambda rows: _flow_ids([events[i].id for i in rows.tolist()]),
+            lambda rows: {
+                code: self._columns(code, [events[i].args or b"{}" for i in mine.tolist()])
+                for code, mine in rows.items()
+            },
+        )
 
     def _starts(self, events: list[Event]) -> Int64:
         if self._times_as_text:
@@ -237,20 +253,6 @@ class EventDecoder(Struct, dict=True):
         base["dur"][unended | negative | endless] = 0
         base["dur"][~complete] = MISSING
         return ~untimed
-
-    def _argument_parts(self, events: list[Event], category: NDArray[np.int32]) -> dict[int, tuple[Int64, Columns]]:
-        out = {}
-        raw = [e.args for e in events]
-        has = np.fromiter(map(len, cast(Any, raw)), np.int64, len(raw)) > 0
-        for code in np.flatnonzero(np.bincount(category)).tolist():
-            rows, ids = np.flatnonzero(category == code), Columns()
-            if self._keeps_ids(code):
-                ids[FLOW_ID] = _flow_ids([events[i].id for i in rows.tolist()])
-            if not ids or (ids[FLOW_ID] == MISSING).all():
-                rows, ids = rows[has[rows]], Columns()
-            if len(rows):
-                out[code] = rows, self._columns(code, [raw[i] or b"{}" for i in rows.tolist()]) | ids
-        return out
 
     def _keeps(self, category: int, argument: str) -> bool:
         if self.only is None or argument in self.only or category == cat.COUNTER:  # whose arguments are its series
@@ -334,30 +336,28 @@ class Whole(Struct):
     def add(self, part: ChunkPart) -> None:
         """Append one part."""
         start, self.length = self.length, self.length + len(part.base["ts"])
-        for name, values in part.base.items():
-            self._base.setdefault(name, GrowingColumn(values.dtype.type)).add(values, self.length)
-        for code, (rows, columns) in part.arguments.items():
-            whole = self._rows.setdefault(code, GrowingColumn(np.int64))
-            whole.add(rows + start, len(whole) + len(rows))
-            mine = self._arguments.setdefault(code, {})
-            for name, values in columns.items():
-                mine.setdefault(name, GrowingColumn(values.dtype.type)).add(values, len(whole))
+        _append(self._base, part.base, self.length)
+        for code, arguments in part.arguments.items():
+            rows = self._rows.setdefault(code, GrowingColumn(np.int64))
+            rows.add(arguments.rows + start, len(rows) + len(arguments.rows))
+            _append(self._arguments.setdefault(code, {}), arguments.columns, len(rows))
 
     def base(self) -> dict[str, Any]:
         """The base columns by name."""
-        return {name: column.array(self.length) for name, column in self._base.items()}
+        return _finished(self._base, self.length)
 
     def arguments(self) -> dict[int, Arguments]:
         """The arguments by category code."""
-        out = {}
-        for code in sorted(self._rows):
-            count = len(self._rows[code])
-            category = out[code] = Arguments(self._rows[code].array(count))
-            columns_of_kind: dict[Any, Any] = {
-                np.int64: category.ints,
-                np.float64: category.floats,
-                np.int32: category.texts,
-            }
-            for name, column in sorted(self._arguments[code].items()):
-                columns_of_kind[column.kind][name] = column.array(count)
-        return out
+        return {
+            code: Arguments(rows.array(len(rows)), _finished(self._arguments[code], len(rows)))
+            for code, rows in sorted(self._rows.items())
+        }
+
+
+def _append(columns: dict[str, GrowingColumn], part: Columns, rows: int) -> None:
+    for name, values in part.items():
+        columns.setdefault(name, GrowingColumn(values.dtype.type)).add(values, rows)
+
+
+def _finished(columns: dict[str, GrowingColumn], rows: int) -> dict[str, Any]:
+    return {name: column.array(rows) for name, column in sorted(columns.items())}

@@ -17,9 +17,9 @@ from msgspec import Struct, field
 
 from tracediff import bounds
 from tracediff.arrays import AnyArray, Bools, Int64
-from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, Columns, kind_of, may_be_text, respelled
+from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import ABSENT_OF, Codes
+from tracediff.ingest.model.trace import ABSENT_OF, Codes, Columns
 from tracediff.runtimes import CALL_CATEGORIES
 
 try:
@@ -160,15 +160,18 @@ def _is_call(category: bytes) -> bool:
 
 
 def argument_columns(
-    plain: Plain, reader: PlainReader, place: Int64, rows: dict[int, Int64], category: Codes, text_code: Numbering
+    plain: Plain, reader: PlainReader, rows: dict[int, Int64], category: Codes, text_code: Numbering
 ) -> dict[int, Columns]:
     """Of each category, the columns of its arguments, as long as its ``rows``.
 
     Args:
-        place: int64[n] of each event among the rows of its category, −1 for those left out.
-        category: int32[n]. text_code: gives the codes of text arguments.
+        category: int32[n]; events that are in none of ``rows`` are left out. text_code: gives the codes of text
+            arguments.
     """
     out: dict[int, Columns] = {code: {} for code in rows}
+    place = np.full(len(category), -1)
+    for members in rows.values():
+        place[members] = np.arange(len(members))
     for number, (events, values) in plain.arguments.items():
         kind = _kind(reader.names[number])
         places, codes = place[events], category[events]

@@ -111,6 +111,6 @@ def thread_names(trace: Trace) -> dict[tuple[int, int], str]:
 def _metadata(trace: Trace, event: str, argument: str) -> tuple[Int64, Codes]:
     """(rows of the metadata events of a name that have a text argument, codes of the texts)."""
     metadata = trace.arguments.get(cat.METADATA, Arguments(np.empty(0, np.int64)))
-    codes = metadata.texts.get(argument, np.full(len(metadata.rows), -1, np.int32))
+    codes = metadata.of_type(np.int32).get(argument, np.full(len(metadata.rows), -1, np.int32))
     ours = np.flatnonzero((codes >= 0) & trace.name_matches(event.__eq__, metadata.rows))
     return metadata.rows[ours], codes[ours]

@@ -11,15 +11,23 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, Bools, Floats, Int64
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
 from tracediff.ingest.model.times import LARGEST_US
 
 Codes = NDArray[np.int32]
+Columns = dict[str, AnyArray]
+"""Name → column, of arguments or of what every event has."""
 ABSENT_OF: dict[Any, Any] = {np.int64: MISSING, np.float64: float("nan"), np.int32: -1}
 """The value of an argument that an event lacks, by the type of its column."""
+
+
+def is_present(column: AnyArray) -> Bools:
+    """bool[n]: which events have the argument of a column."""
+    present: Bools = ~np.isnan(column) if column.dtype == np.float64 else column != ABSENT_OF[column.dtype.type]
+    return present
 
 
 Number = Annotated[int, msgspec.Meta(ge=-(2**62), le=2**62)]
@@ -71,16 +79,17 @@ class Arguments(Struct):
 
     Attributes:
         rows: int64[n], positions of these events in the trace's columns, ascending.
-        ints: argument name → int64[n], MISSING where absent.
-        floats: argument name → float64[n], NaN where absent.
-        texts: argument name → int32[n], codes into ``Trace.texts`` (strings as they are, lists and objects as JSON), −1
+        columns: argument name → its values, of which the type says what they are: int64[n] whole numbers, float64[n]
+            decimals, int32[n] codes into ``Trace.texts`` (strings as they are, lists and objects as JSON); `ABSENT_OF`
             where absent.
     """
 
     rows: Int64
-    ints: dict[str, Int64] = field(default_factory=dict)
-    floats: dict[str, Floats] = field(default_factory=dict)
-    texts: dict[str, Codes] = field(default_factory=dict)
+    columns: Columns = field(default_factory=dict)
+
+    def of_type(self, kind: Any) -> Columns:
+        """The columns of whole numbers (np.int64), decimals (np.float64) or texts (np.int32)."""
+        return {name: column for name, column in self.columns.items() if column.dtype == kind}
 
 
 class Trace(Struct, kw_only=True):
@@ -164,35 +173,34 @@ class Trace(Struct, kw_only=True):
 
     def integer_column(self, argument: str, *categories: int, missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
-        out = np.full(len(self), missing, np.int64)
-        for columns in filter(None, map(self.arguments.get, categories)):
-            if argument in columns.ints:
-                values = columns.ints[argument]
-                out[columns.rows] = np.where(values == MISSING, missing, values)
+        out: Int64 = self._column(argument, np.int64, categories)
+        out[out == MISSING] = missing
         return out
 
     def text_column(self, argument: str, *categories: int) -> Codes:
         """int32[n] codes into ``texts`` of ``argument``, −1 where an event has none or is of another category."""
-        out = np.full(len(self), -1, np.int32)
-        for columns in filter(None, map(self.arguments.get, categories)):
-            if argument in columns.texts:
-                out[columns.rows] = columns.texts[argument]
+        codes: Codes = self._column(argument, np.int32, categories)
+        return codes
+
+    def _column(self, argument: str, kind: Any, categories: Sequence[int]) -> Any:
+        out = np.full(len(self), ABSENT_OF[kind], kind)
+        for arguments in filter(None, map(self.arguments.get, categories)):
+            column = arguments.columns.get(argument)
+            if column is not None and column.dtype == kind:
+                out[arguments.rows] = column
         return out
 
     def arguments_of(self, row: int) -> dict[str, Any]:
         """All arguments of the event at ``row``, by name: int, float, str (JSON text for lists). Slow: for
         single events.
         """
-        columns = self.arguments.get(int(self.category[row]))
-        if columns is None:
+        arguments = self.arguments.get(int(self.category[row]))
+        position = np.flatnonzero(arguments.rows == row) if arguments else ()
+        if arguments is None or not len(position):
             return {}
-        position = int(np.searchsorted(columns.rows, row))
-        if position == len(columns.rows) or columns.rows[position] != row:
-            return {}
-        arguments: dict[str, Any] = {k: int(v[position]) for k, v in columns.ints.items() if v[position] != MISSING}
-        arguments |= {k: float(v[position]) for k, v in columns.floats.items() if not np.isnan(v[position])}
-        arguments |= {k: self.texts[v[position]] for k, v in columns.texts.items() if v[position] >= 0}
-        return arguments
+        values = {name: column[position] for name, column in arguments.columns.items()}
+        present = {name: value[0].item() for name, value in values.items() if is_present(value)[0]}
+        return present | {name: self.texts[present[name]] for name in arguments.of_type(np.int32) if name in present}
 
 
 def category_code(trace: Trace, name: str) -> int:
@@ -208,31 +216,30 @@ def refile(trace: Trace, category: Codes) -> None:
     for arguments in trace.arguments.values():
         new = category[arguments.rows]
         for code in np.unique(new).tolist():
-            parts[code].append(_part(arguments, np.flatnonzero(new == code)))
+            places = np.flatnonzero(new == code)
+            columns = {name: values[places] for name, values in arguments.columns.items()}
+            parts[code].append(Arguments(arguments.rows[places], columns))
     trace.category = category
     trace.arguments = {code: joined(parts[code]) for code in sorted(parts)}
 
 
-def _part(arguments: Arguments, places: Any) -> Arguments:
-    kinds = (arguments.ints, arguments.floats, arguments.texts)
-    return Arguments(arguments.rows[places], *({name: values[places] for name, values in k.items()} for k in kinds))
-
-
-def joined(parts: list[Arguments]) -> Arguments:
-    """The arguments of several groups of events of one category, which may have different ones, in order of rows."""
+def joined(parts: Sequence[Arguments]) -> Arguments:
+    """The arguments of several groups of events of one category, which may have different ones, in order of rows; of a
+    name whose columns differ in type, those of the first.
+    """
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
     whole = Arguments(rows[order])
-    for kind in ("ints", "floats", "texts"):
-        target = getattr(whole, kind)
-        for name in sorted({name for part in parts for name in getattr(part, kind)}):
-            columns = [getattr(part, kind).get(name) for part in parts]
-            dtype = next(c.dtype for c in columns if c is not None)
-            filled = [
-                np.full(len(part.rows), ABSENT_OF[dtype.type], dtype) if column is None else column
-                for part, column in zip(parts, columns, strict=True)
-            ]
-            target[name] = np.concatenate(filled)[order]
+    for name in sorted({name for part in parts for name in part.columns}):
+        columns = [part.columns.get(name) for part in parts]
+        kind = next(column.dtype for column in columns if column is not None)
+        filled = [
+            column
+            if column is not None and column.dtype == kind
+            else np.full(len(part.rows), ABSENT_OF[kind.type], kind)
+            for part, column in zip(parts, columns, strict=True)
+        ]
+        whole.columns[name] = np.concatenate(filled)[order]
     return whole
 
 
@@ -271,7 +278,7 @@ def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:
         whole = trace.arguments.get(code, Arguments(rows[:0]))
         if len(new := np.setdiff1d(rows[mine], whole.rows)):
             whole = joined([whole, Arguments(new)])
-        column = whole.ints.setdefault(argument, np.full(len(whole.rows), MISSING))
+        column = whole.columns.setdefault(argument, np.full(len(whole.rows), MISSING))
         column[np.searchsorted(whole.rows, rows[mine])] = values[mine]
         trace.arguments[code] = whole
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Bools, Int64, tuples
+from tracediff.arrays import Bools, Int64, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note, Notes
 from tracediff.ingest.model.names import process_labels
-from tracediff.ingest.model.trace import Arguments, Trace
+from tracediff.ingest.model.trace import Arguments, Trace, is_present
 from tracediff.runtimes import PLACES, READ_CATEGORIES, device_of_process
 
 CODE = "unread-device"
@@ -83,6 +83,5 @@ def _placed(rows: Int64, arguments: Arguments | None) -> Bools:
     """bool[n]: which of the events of one category name a device or a stream."""
     if arguments is None:
         return np.zeros(len(rows), bool)
-    placed = [values != MISSING for name, values in arguments.ints.items() if name in PLACES]
-    placed += [codes >= 0 for name, codes in arguments.texts.items() if name in PLACES]
+    placed = [is_present(column) for name, column in arguments.columns.items() if name in PLACES]
     return np.isin(rows, arguments.rows[np.any(placed, axis=0)] if placed else ())

@@ -16,7 +16,7 @@ from tracediff.ingest.json.decode import ChunkPart, Codes, Whole
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import LONGEST_US
-from tracediff.ingest.model.trace import Trace, TraceMeta
+from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta
 
 THREAD_BITS = 24
 """Bits of a thread's own number in its global one."""
@@ -96,7 +96,7 @@ class TraceBuilder(Struct):
         arguments |= {name: self._lists(values[keep]) for name, values in (lists or {}).items()}
         for name, column in (texts or {}).items():
             arguments[name] = np.array([self.texts[text] if text else -1 for text in column], np.int32)[keep]
-        self._whole.add(ChunkPart(base, {category: (np.arange(len(keep)), arguments)}))
+        self._whole.add(ChunkPart(base, {category: Arguments(np.arange(len(keep)), arguments)}))
 
     def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes, remedy: str) -> Trace:
         """All events that were added.

@@ -149,7 +149,7 @@ def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Note
     place = {text: code for code, text in enumerate(texts)}
     moved = np.array([*(place[text] for text in decoded), -1], np.int32)
     for category in arguments.values():
-        for name, column in category.texts.items():
+        for name, column in category.of_type(np.int32).items():
             column[:] = moved[column]
             read_inputs(name, column, texts, notes)
     return texts
@@ -172,7 +172,8 @@ def _merge_places(arguments: dict[int, Arguments], notes: Notes) -> None:
     too long.
     """
     for name in (ARGUMENT.device, ARGUMENT.stream):
-        columns = [arguments[code].ints[name] for code in cat.GPU if code in arguments and name in arguments[code].ints]
+        on_gpu = [arguments[code].of_type(np.int64) for code in cat.GPU if code in arguments]
+        columns = [by_name[name] for by_name in on_gpu if name in by_name]
         places = np.unique(np.concatenate(columns)) if columns else np.empty(0, np.int64)
         for column in columns if len(places) > bounds.PLACES else []:
             is_dropped = column > places[bounds.PLACES - 1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tracediff.arrays import MISSING, Floats, Int64, combined, cut, last_up_to, mapped, stacked, tuples, values_at
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Arguments, Trace
+from tracediff.ingest.model.trace import Arguments, Trace, is_present
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
@@ -247,11 +247,8 @@ def _samples(trace: Trace) -> tuple[Int64, Int64, Floats, list[str]]:
     """(row, series code and value (or NaN) of each sample, series names)."""
     counters = trace.arguments.get(cat.COUNTER, Arguments(np.zeros(0, np.int64)))
     numbers = np.array([*map(_number, trace.texts), math.nan])
-    columns: dict[str, Floats] = dict(counters.floats)
-    columns |= {
-        name: np.where(column == MISSING, math.nan, column.astype(np.float64)) for name, column in counters.ints.items()
-    }
-    columns |= {name: numbers[column] for name, column in counters.texts.items()}
+    columns = {name: np.where(is_present(column), column, math.nan) for name, column in counters.columns.items()}
+    columns |= {name: numbers[column] for name, column in counters.of_type(np.int32).items()}
     names = sorted(columns)
     values = np.array([columns[name] for name in names]).reshape(len(names), len(counters.rows))
     series, place = np.nonzero(~np.isnan(values))
