@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 
 from tracediff import bounds
@@ -44,42 +45,8 @@ UNKNOWN = "unknown: no stack recorded"
 NO_SITE = CallSite("", 0, "")
 
 
-class CallSites:
-    """The call site of each stack. A stack or frame that occurs often is looked at once, while its document lives."""
-
-    def __init__(self) -> None:
-        self._of_stack: dict[int, CallSite] = {}
-        self._of_frame: dict[int, tuple[int, CallSite]] = {}
-
-    def of(self, frames: Any) -> CallSite:
-        """The innermost frame of ``frames`` (innermost first) outside torch; if there is none, the innermost of torch's
-        Python; without any Python `NO_SITE`.
-        """
-        if not isinstance(frames, list) or not frames:
-            return NO_SITE
-        site = self._of_stack.get(id(frames))
-        if site is None:
-            site = self._of_stack[id(frames)] = self._find(frames)
-        return site
-
-    def _find(self, frames: list[Any]) -> CallSite:
-        best_rank, best = len(RANKS), NO_SITE
-        for frame in frames:
-            ranked = self._of_frame.get(id(frame))
-            if ranked is None:
-                ranked = self._of_frame[id(frame)] = _ranked(frame)
-            if ranked[0] == 0:
-                return ranked[1]
-            if ranked[0] < best_rank:
-                best_rank, best = ranked
-        return best
-
-
-RANKS = ("of a user", "of torch", "not Python")
-
-
 def _ranked(frame: Any) -> tuple[int, CallSite]:
-    """(position in `RANKS`, call site) of a frame, a dictionary of filename, line and name."""
+    """(0 of a user, 1 of torch, 2 not Python; call site) of a frame, a dictionary of filename, line and name."""
     if not isinstance(frame, dict):
         return 2, NO_SITE
     path, line, name = frame.get("filename"), frame.get("line"), frame.get("name")
@@ -99,41 +66,62 @@ SEGMENT_MAP, SEGMENT_UNMAP = "segment_map", "segment_unmap"
 """Events of expandable segments, which grow and shrink in parts."""
 EXPANDABLE = "expandable"
 OUT_OF_MEMORY = "oom"
+NO_ADDRESS = -1
 ALLOCATED = "active_allocated"
 REMEDY = "give a file of torch.cuda.memory._dump_snapshot"
 
 
-class MemoryEvent(NamedTuple):
-    """One event of the allocator: its action, the address and bytes of its block or segment, its time in µs (None if
-    not recorded), its call site.
+Amount = Annotated[int, msgspec.Meta(ge=0)]
+"""Bytes."""
+
+
+class MemoryEvent(Struct):
+    """One event of the allocator: its action, the bytes and address of its block or segment, its time in µs (None if
+    not recorded), its call site. Those of no block, such as oom, may lack an address.
     """
 
     action: str
-    address: int
-    size: int
-    time: int | None
-    site: CallSite
+    size: Amount
+    address: int = field(name="addr", default=0)
+    time: int | None = field(name="time_us", default=None)
+    site: Any = field(name="frames", default=None)
 
 
-class MemoryBlock(NamedTuple):
-    """A block allocated when the snapshot was dumped: its address, its bytes, those that the program requested, and
-    the call site that allocated it.
+class MemoryBlock(Struct):
+    """A block allocated when the snapshot was dumped: its bytes, its address, the bytes that the program requested, and
+    the call site that allocated it. Old snapshots have no addresses, which follow from the sizes.
     """
 
-    address: int
-    size: int
-    requested: int
-    site: CallSite
+    size: Amount
+    address: int = NO_ADDRESS
+    requested_size: Amount | None = None
+    state: Any = None
+    site: Any = field(name="frames", default=None)
+
+    @property
+    def requested(self) -> int:
+        """Bytes that the program requested."""
+        return self.size if self.requested_size is None else min(self.requested_size, self.size)
 
 
-class Segment(NamedTuple):
-    """Memory that the allocator holds: its address, bytes, type (small, large or expandable), stream and pool."""
+class Segment(Struct):
+    """Memory that the allocator holds: its bytes, address, device, stream and pool, and the blocks in it."""
 
-    address: int
-    size: int
-    kind: str
-    stream: int
-    pool: tuple[int, int]
+    size: Amount = field(name="total_size")
+    address: int = 0
+    device: int = 0
+    stream: int = 0
+    pool: tuple[int, int] = field(name="segment_pool_id", default=(0, 0))
+    segment_type: Any = None
+    is_expandable: Any = None
+    blocks: Any = ()
+
+    @property
+    def kind(self) -> str:
+        """Its type: small, large, expandable or unknown."""
+        if self.is_expandable is True:
+            return EXPANDABLE
+        return str(self.segment_type) if self.segment_type in ("small", "large", EXPANDABLE) else "unknown"
 
 
 class Recording(Struct):
@@ -177,27 +165,40 @@ def read_snapshot(path: str) -> MemorySnapshot:
             gc.enable()
 
 
+Item = TypeVar("Item")
+
+
 class _Reader:
-    """Checks and converts the plain containers of one file; every list is read once."""
+    """Checks and converts the plain containers of one file; every list is read once, and a stack or frame that occurs
+    often is looked at once.
+    """
 
     def __init__(self, subject: str) -> None:
         self.subject = subject
-        self.sites = CallSites()
-        self.walked: set[int] = set()
+        self._read_lists: set[int] = set()
+        self._site_of_stack: dict[int, CallSite] = {}
+        self._ranked_frames: dict[int, tuple[int, CallSite]] = {}
 
     def recordings(self, document: Any) -> tuple[Recording, ...]:
         """The devices of a document that have an event or a segment."""
         if not isinstance(document, dict) or not {"segments", "device_traces"} <= document.keys():
             raise TracediffError(self.subject, "is a pickle, but not a memory snapshot", REMEDY)
         recordings: dict[int, Recording] = {}
-        for device, trace in enumerate(self.items(document["device_traces"], "device_traces")):
-            if events := [self.event(entry) for entry in self.items(trace, "device_traces")]:
+        for device, trace in enumerate(self._items(document["device_traces"], object)):
+            if events := self._items(trace, MemoryEvent):
                 recordings[device] = Recording(device, events)
-        for segment in self.items(document["segments"], "segments"):
-            device = self.number(segment, "device", 0)
-            recording = recordings.setdefault(device, Recording(device))
-            recording.segments.append(self.segment(segment))
-            recording.blocks += self.blocks(segment)
+        for segment in self._items(document["segments"], Segment):
+            recording = recordings.setdefault(segment.device, Recording(segment.device))
+            recording.segments.append(segment)
+            address, segment.blocks = segment.address, self._items(segment.blocks, MemoryBlock)
+            for block in segment.blocks:
+                block.address = address if block.address == NO_ADDRESS else block.address
+                address = block.address + block.size
+            recording.blocks += [block for block in segment.blocks if block.state == ALLOCATED]
+        for recording in recordings.values():
+            located: list[Any] = [*recording.events, *recording.blocks]
+            for item in located:
+                item.site = self._site(item.site)
         if not recordings:
             remedy = "call torch.cuda.memory._record_memory_history() before the steps, and record it again"
             raise TracediffError(self.subject, "contains no allocation", remedy)
@@ -205,68 +206,30 @@ class _Reader:
             raise TracediffError(self.subject, f"has more than {bounds.MEMORY_DEVICES:,} devices", REMEDY)
         return tuple(recordings[device] for device in sorted(recordings))
 
-    def event(self, entry: Any) -> MemoryEvent:
-        """One entry of a device's trace. Events of no block, such as oom, may lack an address."""
-        action = entry.get("action") if isinstance(entry, dict) else None
-        if not isinstance(action, str):
-            raise self.odd("an event without an action")
-        time = entry.get("time_us")
-        return MemoryEvent(
-            action,
-            self.number(entry, "addr", 0),
-            self.amount(entry, "size", None if action in (ALLOC, FREE) else 0),
-            time if isinstance(time, int) else None,
-            self.sites.of(entry.get("frames")),
-        )
+    def _items(self, value: Any, kind: type[Item]) -> list[Item]:
+        """``value``, a list of ``kind`` that was not read before."""
+        if value and id(value) in self._read_lists:
+            raise self._odd("it has a list that occurs more than once")
+        self._read_lists.add(id(value))
+        try:
+            return msgspec.convert(value, list[kind])  # type: ignore[valid-type]  # a variable
+        except msgspec.ValidationError as error:
+            raise self._odd(str(error)) from None
 
-    def segment(self, entry: Any) -> Segment:
-        """One segment."""
-        kind, pool = entry.get("segment_type"), entry.get("segment_pool_id")
-        kind = EXPANDABLE if entry.get("is_expandable") is True else kind
-        return Segment(
-            self.number(entry, "address", 0),
-            self.amount(entry, "total_size", None),
-            kind if kind in ("small", "large", EXPANDABLE) else "unknown",
-            self.number(entry, "stream", 0),
-            pool if isinstance(pool, tuple) else (0, 0),
-        )
+    def _site(self, frames: Any) -> CallSite:
+        """The innermost frame of ``frames`` (innermost first) outside torch; if there is none, the innermost of torch's
+        Python; without any Python `NO_SITE`.
+        """
+        if not isinstance(frames, list):
+            return NO_SITE
+        if id(frames) not in self._site_of_stack:
+            for frame in frames:
+                if id(frame) not in self._ranked_frames:
+                    self._ranked_frames[id(frame)] = _ranked(frame)
+            ranked = (self._ranked_frames[id(frame)] for frame in frames)
+            self._site_of_stack[id(frames)] = min(ranked, key=itemgetter(0), default=(2, NO_SITE))[1]
+        return self._site_of_stack[id(frames)]
 
-    def blocks(self, segment: Any) -> Iterator[MemoryBlock]:
-        """The allocated blocks of a segment; old snapshots have no addresses, which follow from the sizes."""
-        address = self.number(segment, "address", 0)
-        for entry in self.items(segment.get("blocks", []), "blocks"):
-            size = self.amount(entry, "size", None)
-            address = self.number(entry, "address", address)
-            if entry.get("state") == ALLOCATED:
-                requested = min(self.amount(entry, "requested_size", size), size)
-                yield MemoryBlock(address, size, requested, self.sites.of(entry.get("frames")))
-            address += size
-
-    def items(self, value: Any, name: str) -> list[Any]:
-        """``value``, a list that was not read before."""
-        if not isinstance(value, list):
-            raise self.odd(f"{name} that is not a list")
-        if value and id(value) in self.walked:
-            raise self.odd(f"{name} that occurs more than once")
-        self.walked.add(id(value))
-        return value
-
-    def number(self, entry: Any, key: str, default: int | None) -> int:
-        """A whole number of a dictionary; ``default`` where it is missing, an error if that is None."""
-        if not isinstance(entry, dict):
-            raise self.odd("an entry that is not a dictionary")
-        value = entry.get(key, default)
-        if type(value) is not int:
-            raise self.odd(f"an entry without {key}")
-        return value
-
-    def amount(self, entry: Any, key: str, default: int | None) -> int:
-        """A number of bytes."""
-        value = self.number(entry, key, default)
-        if value < 0:
-            raise self.odd(f"a negative {key}")
-        return value
-
-    def odd(self, oddity: str) -> TracediffError:
+    def _odd(self, oddity: str) -> TracediffError:
         """The error of a document that is not as torch writes it."""
-        return TracediffError(self.subject, f"is not a memory snapshot: it has {oddity}", REMEDY)
+        return TracediffError(self.subject, f"is not a memory snapshot: {oddity}", REMEDY)
