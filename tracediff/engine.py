@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -41,9 +41,7 @@ from tracediff.profile.model.profile import Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
-
-if TYPE_CHECKING:
-    from tracediff.progress import OnProgress
+from tracediff.progress import Meter, OnProgress
 
 
 class SetOptions(Struct, frozen=True):
@@ -184,63 +182,75 @@ def load_sets(
     """
     options = options or LoadOptions()
     tables = table_names(options.tables)
-    notes_of_sets = [Notes() for _ in wheres]
-    files = [find_traces(where, notes) for where, notes in zip(wheres, notes_of_sets, strict=True)]
+    if options.sets and len(options.sets) != len(wheres):
+        raise ValueError(f"options of {len(options.sets)} sets for {len(wheres)}")
     set_options = options.sets or (SetOptions(),) * len(wheres)
-    snapshots = [_snapshots(listed) for listed in files]
-    logs = [
-        find_logs(of_set.torch_trace) if of_set.torch_trace is not None else logs_beside([] if snapshot else listed)
-        for of_set, listed, snapshot in zip(set_options, files, snapshots, strict=True)
-    ]
-    labels = labels_for(wheres)
-    restored = [
-        _restored(snapshot, where, of_set, label, options) if snapshot else None
-        for snapshot, where, of_set, label in zip(snapshots, wheres, set_options, labels, strict=True)
-    ]
-    to_read = [
-        [] if snapshot else _to_read(listed, of_set, timelines, notes)
-        for listed, snapshot, of_set, notes in zip(files, snapshots, set_options, notes_of_sets, strict=True)
-    ]
+    sources = list(map(_source, wheres, labels_for(wheres), set_options))
+    logs = [_logs(source) for source in sources]
+    restored = [_restored(source, options) if source.snapshots else None for source in sources]
+    tasks = [[] if source.snapshots else _to_read(source, timelines) for source in sources]
     outcomes = _profiles(
-        list(dict.fromkeys(task for tasks in to_read for task in tasks)),
+        list(dict.fromkeys(chain.from_iterable(tasks))),
         partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables),
         options,
         progress,
     )
-    sets: list[TraceSet] = []
-    with_stored_label: list[tuple[TraceSet, str]] = []
-    for where, tasks, of_set, label, traces, notes in zip(
-        wheres, to_read, set_options, labels, restored, notes_of_sets, strict=True
-    ):
-        if traces is None:
-            profiles = _usable([outcomes[task] for task in tasks], notes, where, options.keep_going)
-            traces = _arranged(profiles, where, of_set, label, notes, options)
-        elif not of_set.label:
-            with_stored_label.append((traces, label))
-        sets.append(traces)
+    sets = [
+        _arranged(source, [outcomes[task] for task in to_read], options) if traces is None else traces
+        for source, traces, to_read in zip(sources, restored, tasks, strict=True)
+    ]
     if any(logs):
         from tracediff.aggregate.compiled import add_torch_logs
 
         for traces_of_set, logs_of_set in zip(sets, logs, strict=True):
             add_torch_logs(traces_of_set, logs_of_set)
-    _make_labels_distinct(sets, with_stored_label)
+    _make_labels_distinct(sources, sets)
     return sets
 
 
-def _to_read(files: list[TraceFile], set_options: SetOptions, timelines: bool, notes: Notes) -> list[ReadTask]:
-    """The traces among ``files``, each with the execution traces of its folder, and the captures of its graphs: those
-    given, else those beside it.
+class SetSource(Struct):
+    """What a set is read from.
+
+    Attributes:
+        where: as given. label: the set's, unless its options have one. notes: what is noted while it is read.
+        files: all that lie there. snapshots: these, if they are snapshots.
     """
-    files = [f for f in files if not is_capture(f)] or files
-    captures = tuple(file for where in set_options.captures for file in find_traces(where))
+
+    where: Where
+    label: str
+    options: SetOptions
+    notes: Notes
+    files: list[TraceFile]
+    snapshots: list[TraceFile]
+
+
+def _source(where: Where, label: str, options: SetOptions) -> SetSource:
+    notes = Notes()
+    files = find_traces(where, notes)
+    return SetSource(where, label, options, notes, files, _snapshots(files))
+
+
+def _logs(source: SetSource) -> list[TraceFile]:
+    """The logs of torch.compile: those given, else those beside the traces."""
+    if source.options.torch_trace is not None:
+        return find_logs(source.options.torch_trace)
+    return logs_beside([] if source.snapshots else source.files)
+
+
+def _to_read(source: SetSource, timelines: bool) -> list[ReadTask]:
+    """The traces of a set, each with the execution traces of its folder, and the captures of its graphs: those given,
+    else those beside it.
+    """
+    files = [f for f in source.files if not is_capture(f)] or source.files
+    captures = tuple(file for where in source.options.captures for file in find_traces(where))
     others = {f for f in files if is_execution_trace(f)}
     by_folder: dict[tuple[str, ...], list[TraceFile]] = {}
     for other in sorted(others):
         by_folder.setdefault(other.folders, []).append(other)
     traces = [f for f in files if f not in others] or files
     text = "execution traces were found beside the traces: they give the shapes that a trace lacks"
-    notes.add(EXECUTION_TRACE, text, len(files) - len(traces))
-    drawn_steps = set_options.selection if timelines else None
+    source.notes.add(EXECUTION_TRACE, text, len(files) - len(traces))
+    drawn_steps = source.options.selection if timelines else None
     return [(f, drawn_steps, tuple(by_folder.get(f.folders, ())), captures or captures_beside(f)) for f in traces]
 
 
@@ -260,37 +270,35 @@ def _snapshots(files: list[TraceFile]) -> list[TraceFile]:
     return snapshots
 
 
-def _restored(
-    snapshot: list[TraceFile], where: Where, set_options: SetOptions, label: str, options: LoadOptions
-) -> TraceSet:
+def _restored(source: SetSource, options: LoadOptions) -> TraceSet:
     from tracediff.aggregate.snapshot import read_snapshot  # and the types of its columns, for snapshots only
 
-    traces = read_snapshot(snapshot, set_options.selection, set_options.ranks, options.families)
-    traces.label = set_options.label or (traces.label if len(snapshot) == 1 else label)
+    of_set, is_single = source.options, len(source.snapshots) == 1
+    traces = read_snapshot(source.snapshots, of_set.selection, of_set.ranks, options.families)
+    traces.label = of_set.label or (traces.label if is_single else source.label)
     traces.tables = (ALL, *options.tables)
-    if len(snapshot) > 1:
-        check_one_program(traces, where)
+    if not is_single:
+        check_one_program(traces, source.where)
     return traces
 
 
-def _arranged(
-    profiles: list[Profile], where: Where, set_options: SetOptions, label: str, notes: Notes, options: LoadOptions
-) -> TraceSet:
-    """The set of ``profiles``, which were read from ``where``."""
-    traces = arrange(set_options.label or label, profiles, set_options.selection, set_options.ranks, notes.list())
-    check_one_program(traces, where)
-    traces.manifest, traces.families, traces.tables = _manifest(where), options.families, options.tables
+def _arranged(source: SetSource, outcomes: list[Outcome], options: LoadOptions) -> TraceSet:
+    """The set of the profiles among ``outcomes`` of reading its traces."""
+    of_set, profiles = source.options, _usable(source, outcomes, options.keep_going)
+    traces = arrange(of_set.label or source.label, profiles, of_set.selection, of_set.ranks, source.notes.list())
+    check_one_program(traces, source.where)
+    traces.manifest, traces.families, traces.tables = _manifest(source.where), options.families, options.tables
     return traces
 
 
-def _make_labels_distinct(sets: list[TraceSet], with_stored_label: list[tuple[TraceSet, str]]) -> None:
+def _make_labels_distinct(sources: list[SetSource], sets: list[TraceSet]) -> None:
     """Label a snapshot by its file name if another set has the label stored in it, and sets of one name by their ranks
     or steps, where these differ.
     """
     labels = [traces.label for traces in sets]
-    for traces, name in with_stored_label:
-        if labels.count(traces.label) > 1:
-            traces.label = name.removesuffix(SNAPSHOT_SUFFIX)
+    for source, traces in zip(sources, sets, strict=True):
+        if source.snapshots and not source.options.label and labels.count(traces.label) > 1:
+            traces.label = source.label.removesuffix(SNAPSHOT_SUFFIX)
     for label, number in Counter(traces.label for traces in sets).items():
         namesakes = [traces for traces in sets if traces.label == label]
         selections = {"rank": [ranges(s.ranks) for s in namesakes], "step": [ranges(s.steps_used) for s in namesakes]}
@@ -306,25 +314,23 @@ def _manifest(where: Where) -> Manifest | None:
     return None
 
 
-def _usable(results: Iterable[Outcome], notes: Notes, where: Where, keep_going: bool) -> list[Profile]:
+def _usable(source: SetSource, outcomes: list[Outcome], keep_going: bool) -> list[Profile]:
     """The profiles. Of several files those that are not traces, nor named as traces, are skipped with a note; any other
     error is raised, or with ``keep_going`` noted.
     """
-    results = list(results)
-    profiles = [profile for outcome in results if not isinstance(outcome, TracediffError) for profile in outcome]
-    for fault in results:
-        if isinstance(fault, TracediffError):
-            is_other = isinstance(fault, NotATrace) and TRACE_NAME not in fault.subject
-            if len(results) == 1 or not (keep_going or is_other):
-                raise fault
-            code = "not-a-trace" if is_other else "not-read"
-            notes.add(code, f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
+    profiles = [profile for outcome in outcomes if not isinstance(outcome, TracediffError) for profile in outcome]
+    faults = [outcome for outcome in outcomes if isinstance(outcome, TracediffError)]
+    for fault in faults:
+        is_other = isinstance(fault, NotATrace) and TRACE_NAME not in fault.subject
+        if len(outcomes) == 1 or not (keep_going or is_other):
+            raise fault
+        code = "not-a-trace" if is_other else "not-read"
+        source.notes.add(code, f"skipped: {os.path.basename(fault.subject)} ({fault.reason})")
     if not profiles:
-        faults = [fault for fault in results if isinstance(fault, TracediffError)]
         alike = len({fault.reason for fault in faults}) == 1
         raise TracediffError(
-            str(where),
-            f"none of its {len(results)} files is a trace" + (f" ({faults[0].reason})" if alike else ""),
+            str(source.where),
+            f"none of its {len(outcomes)} files is a trace" + (f" ({faults[0].reason})" if alike else ""),
             faults[0].remedy if alike else "give the .json or .json.gz files that torch.profiler writes",
         )
     return profiles
@@ -353,15 +359,11 @@ def _as_they_come(
         from tracediff.process.workers import Processes
 
         yield from Processes(files, sizes, attempt, progress).run(jobs)
-    elif progress:
-        from tracediff.progress import Meter
-
+    else:
         meter = Meter(sizes, [0] * len(files), progress)
         for k, task in enumerate(files):
             yield k, attempt(task, partial(meter.read, k))
             meter.finish(k)
-    else:
-        yield from ((k, attempt(task, None)) for k, task in enumerate(files))
 
 
 def _attempt(

@@ -63,7 +63,7 @@ class Meter:
         bytes_read: of each file; only the process that reads a file writes its entry.
     """
 
-    def __init__(self, sizes: Sequence[int], bytes_read: MutableSequence[int], report: OnProgress) -> None:
+    def __init__(self, sizes: Sequence[int], bytes_read: MutableSequence[int], report: OnProgress | None) -> None:
         """Report at once.
 
         Args:
@@ -91,7 +91,9 @@ class Meter:
         self.report()
 
     def report(self) -> None:
-        """Report the sum over all files."""
+        """Report the sum over all files, if anyone wants to know."""
+        if self._report is None:
+            return
         read, total = sum(self.bytes_read), sum(self._sizes) if all(self._sizes) else None
         elapsed = self._reported_s = time.monotonic() - self._started
         fraction = len(self._done) / len(self._sizes) if self._sizes else 1.0

@@ -54,7 +54,7 @@ class Processes(Generic[Item, Result]):
         self._workers: dict[Connection, BaseProcess] = {}
         self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._bytes_read = self._context.RawArray("q", len(items))  # each entry has one writer: it needs no lock
-        self._meter = Meter(sizes, self._bytes_read, progress) if progress else None
+        self._meter = Meter(sizes, self._bytes_read, progress)
         self._left = sorted(range(len(items)), key=lambda k: sizes[k])  # the largest first, from the end
         self._tries = [0] * len(items)
 
@@ -69,10 +69,10 @@ class Processes(Generic[Item, Result]):
             for _ in range(jobs):
                 self._begin(doing)
             while doing:
-                ready = wait(list(doing), INTERVAL_S if self._meter else None)
+                ready = wait(list(doing), INTERVAL_S)
                 for pipe in [pipe for pipe in doing if pipe in ready]:
                     yield from self._take(pipe, doing)
-                if self._meter and not ready:
+                if not ready:
                     self._meter.report()
         finally:
             for pipe in list(self._workers):
@@ -114,8 +114,7 @@ class Processes(Generic[Item, Result]):
             if isinstance(result, Exception) and not isinstance(result, TracediffError):
                 raise result
             self._give(pipe, doing)
-        if self._meter:
-            self._meter.finish(k)
+        self._meter.finish(k)
         yield k, result
 
     def _end(self, pipe: Connection) -> None:
@@ -170,7 +169,7 @@ def in_executor(
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         remedy = "pass an executor of concurrent.futures, or a Dask Client"
         raise TracediffError("executor", f"{quoted(str(executor))} has no submit", remedy)
-    meter = Meter(sizes, [0] * len(items), progress) if progress else None
+    meter = Meter(sizes, [0] * len(items), progress)
     finished: SimpleQueue[int] = SimpleQueue()
     unkept = {"pure": False} if type(executor).__module__.startswith("distributed") else {}
     futures = {k: executor.submit(compressed, attempt, item, **unkept) for k, item in enumerate(items)}
@@ -181,12 +180,10 @@ def in_executor(
             try:
                 k = finished.get(timeout=INTERVAL_S)
             except Empty:
-                if meter:
-                    meter.report()
+                meter.report()
                 continue
             result = _result(futures.pop(k), items[k])
-            if meter:
-                meter.finish(k)
+            meter.finish(k)
             yield k, result
     finally:
         for future in futures.values():
