@@ -13,13 +13,10 @@ to tasks from where the calls were, and from operators.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections import Counter
-from itertools import count
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64, last_equal, tuples
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, last_equal, values_at
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -37,8 +34,6 @@ MARK = re.compile(r"(?i).*(?:wait|record|place_?holder|write[ _]value|profiling_
 COPY = re.compile(r"(?i)MEMCPY|.*(?:PCIE_DMA|SDMA|RDMA)")
 WHOLE = re.compile(r"(?i)hcom_|hccl\w*_")
 """A collective as a whole; its tasks have other names."""
-Launches = dict[int, int]
-"""Row of a task → row of what launched it."""
 
 
 def translate_ascend(trace: Trace, notes: Notes) -> None:
@@ -62,7 +57,8 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     _to_thread_of_operators(trace, calls)
     work = tasks[np.isin(category[tasks], cat.GPU)]
     stream = integers(trace, ARGUMENT.stream)
-    stream[whole] = _streams(connection[whole], connection[tasks], stream[tasks])
+    first_task = _rows_with(connection[tasks][::-1], tasks[::-1], connection[whole])
+    stream[whole] = np.where(first_task >= 0, stream[first_task], MISSING)
     device_rows = np.sort(np.concatenate((work, whole)))
     set_integers(trace, ARGUMENT.stream, device_rows, stream[device_rows])
     set_integers(trace, ARGUMENT.device, device_rows, np.zeros(len(device_rows), np.int64))
@@ -80,12 +76,6 @@ def _of_tasks(trace: Trace, tasks: Int64, in_whole: Bools, mark: int) -> Codes:
     out[[MARK.match(kind) is not None for kind in kinds]] = mark
     out[(out == cat.MEMCPY) & in_whole] = mark
     return out
-
-
-def _streams(of_whole: Int64, of_tasks: Int64, stream: Int64) -> Int64:
-    """int64[n] of each collective: the stream of the first task with the same connection, MISSING without one."""
-    order = len(of_tasks) - 1 - np.argsort(of_tasks[::-1], kind="stable")  # of equals the first is last
-    return np.append(stream[order], MISSING)[last_equal(of_tasks[order], of_whole)]
 
 
 def _to_thread_of_operators(trace: Trace, calls: Int64) -> None:
@@ -110,87 +100,93 @@ def join_to_launches(
             calls to tasks, and enqueuing to dequeuing; MISSING for none.
     """
     enqueues = enqueues[np.argsort(trace.ts[enqueues], kind="stable")]
-    linked_calls = calls[connection[calls] != MISSING]
+    calls = calls[connection[calls] != MISSING]
+    has_call = np.isin(connection[work], connection[calls])
     from_calls, from_operators = (_arrows(trace, work, category) for category in ASCEND.flows)
-    hosts = np.array([*linked_calls.tolist(), *from_calls.values()], np.int64)
-    launch_of = _enqueued_behind(trace, hosts, enqueues, dequeues, queued)
-    numbers = dict(tuples(linked_calls, connection[linked_calls]))
-    by_number = dict.fromkeys(numbers.values(), -1)  # a call without a queue has the connection already
-    by_number |= {numbers[call]: launch_of[call] for call in linked_calls.tolist() if call in launch_of}
-    by_task = _enqueued_in(trace, from_operators, enqueues)
-    by_task |= {task: launch_of[start] for task, start in from_calls.items() if start in launch_of}
-    tasks = tuples(work, connection[work])
-    launch = [by_number[number] if number in by_number else by_task.get(task, -1) for task, number in tasks]
-    _correlate(trace, work, np.array(launch, np.int64), set(connection.tolist()))
+    behind_call, behind_arrow = (
+        _enqueued_behind(trace, hosts, enqueues, dequeues, queued) for hosts in (calls, from_calls)
+    )
+    is_queued = behind_call >= 0  # a call without a queue has the connection already
+    by_call = _rows_with(connection[calls[is_queued]], behind_call[is_queued], connection[work])
+    by_arrow = np.where(behind_arrow >= 0, behind_arrow, _enqueued_in(trace, from_operators, enqueues))
+    _correlate(trace, work, np.where(has_call, by_call, by_arrow), connection)
 
 
-def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Launches:
-    """Row of ``hosts`` → row of the ``Enqueue`` of what its thread had dequeued when it began."""
-    enqueue_of = dict(tuples(queued[enqueues], enqueues))
-    latest = zip(hosts.tolist(), _last_by(trace, dequeues, hosts, trace.ts[hosts]), strict=True)
-    numbers = {
-        host: int(queued[dequeue])
-        for host, dequeue in latest
-        if dequeue >= 0 and trace.ts[host] <= trace.ts[dequeue] + trace.dur[dequeue]
-    }
-    return {host: enqueue_of[number] for host, number in numbers.items() if number in enqueue_of and number != MISSING}
+def _rows_with(keys: Int64, rows: Int64, wanted: Int64) -> Int64:
+    """int64[m]: the last of ``rows`` whose key is each of ``wanted``, −1 for none."""
+    order = np.argsort(keys, kind="stable")
+    return values_at(rows[order], last_equal(keys[order], wanted))
 
 
-def _enqueued_in(trace: Trace, arrows: Launches, enqueues: Int64) -> Launches:
-    """Each task's ``Enqueue`` in the operator with which its arrow begins, or that operator where it has none."""
+def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Int64:
+    """int64[m]: row of the ``Enqueue`` of what the thread of each of ``hosts`` had dequeued when it began, −1 for none
+    and where there is no host (−1).
+    """
+    dequeue = _last_by(trace, dequeues, hosts, trace.ts[hosts])
+    is_running = (hosts >= 0) & (dequeue >= 0) & (trace.ts[hosts] <= trace.spans(dequeue)[1])
+    enqueue = _rows_with(queued[enqueues], enqueues, queued[dequeue])
+    return np.where(is_running & (queued[dequeue] != MISSING), enqueue, -1)
+
+
+def _enqueued_in(trace: Trace, starts: Int64, enqueues: Int64) -> Int64:
+    """int64[m]: row of the last ``Enqueue`` in the operator with which each arrow begins, or of that operator where it
+    has none; −1 where there is no arrow or operator.
+    """
     operators = trace.complete((cat.CPU_OP,))
     operators = operators[np.argsort(-trace.dur[operators], kind="stable")]  # the innermost last
-    operator_at = dict(zip(_points(trace, operators), operators.tolist(), strict=True))
-    starts = _points(trace, np.array(list(arrows.values()), np.int64))
-    of_task = {task: operator_at[p] for task, p in zip(arrows, starts, strict=True) if p in operator_at}
-    rows = np.array(list(of_task.values()), np.int64)
-    latest = _last_by(trace, enqueues, rows, trace.spans(rows)[1])
-    return {
-        task: enqueue if enqueue >= 0 and trace.ts[enqueue] >= trace.ts[operator] else operator
-        for (task, operator), enqueue in zip(of_task.items(), latest, strict=True)
-    }
+    place = _places(trace, np.concatenate((operators, starts)))
+    operator = _rows_with(place[: len(operators)], operators, place[len(operators) :])
+    enqueue = _last_by(trace, enqueues, operator, trace.spans(operator)[1])
+    is_inside = (enqueue >= 0) & (trace.ts[enqueue] >= trace.ts[operator])
+    return np.where((starts < 0) | (operator < 0), -1, np.where(is_inside, enqueue, operator))
 
 
-def _last_by(trace: Trace, scopes: Int64, events: Int64, times: Int64) -> list[int]:
-    """For each event the row of the last of ``scopes`` on its thread that had begun by its time (ns), −1 for none."""
-    order = scopes[np.lexsort((trace.ts[scopes], trace.tid[scopes]))]
-    begins = list(tuples(trace.tid[order], trace.ts[order]))
-    out = []
-    for point in tuples(trace.tid[events], times):
-        place = bisect_right(begins, point) - 1
-        out.append(int(order[place]) if place >= 0 and begins[place][0] == point[0] else -1)
-    return out
+def _last_by(trace: Trace, scopes: Int64, events: Int64, times: Int64) -> Int64:
+    """int64[m]: row of the last of ``scopes`` on each event's thread that had begun by its time (ns), −1 for none."""
+    rows, begin = np.concatenate((scopes, events)), np.concatenate((trace.ts[scopes], times))
+    order = np.lexsort((begin, trace.tid[rows]))  # of equals the scopes first
+    latest = np.maximum.accumulate(np.where(order < len(scopes), np.arange(len(order)), -1))
+    thread = trace.tid[rows[order]]
+    out = np.full(len(rows), -1)
+    out[order] = np.where((latest >= 0) & (thread[latest] == thread), rows[order[latest]], -1)
+    return out[len(scopes) :]
 
 
-def _arrows(trace: Trace, work: Int64, category: str) -> Launches:
-    """Row of a task → row of the arrow's beginning that leads to it.
+def _arrows(trace: Trace, work: Int64, category: str) -> Int64:
+    """int64[m] row of the arrow's beginning that leads to each task, −1 for none.
 
     Both ends of an arrow have the same name and number; arrows that share them are left out.
     """
-    if category not in trace.categories:
-        return {}
-    rows = np.flatnonzero(trace.category == trace.categories.index(category))
-    task_at = dict(zip(_points(trace, work), work.tolist(), strict=True))
-    arrows = list(tuples(trace.name[rows], integers(trace, FLOW_ID)[rows]))
-    phases = [trace.phases[code] for code in trace.phase[rows].tolist()]
-    starts = [(arrow, row) for arrow, phase, row in zip(arrows, phases, rows.tolist(), strict=True) if phase == "s"]
-    alike = Counter(arrow for arrow, _ in starts)
-    begin_of = {arrow: row for arrow, row in starts if alike[arrow] == 1}
-    ends = zip(arrows, phases, _points(trace, rows), strict=True)
-    return {task_at[p]: begin_of[a] for a, phase, p in ends if phase == "f" and p in task_at and a in begin_of}
+    code = trace.categories.index(category) if category in trace.categories else -1
+    rows = np.flatnonzero(trace.category == code)
+    phase, number = np.array(trace.phases)[trace.phase[rows]], integers(trace, FLOW_ID)[rows]
+    arrow = _codes(trace.name[rows], number)
+    is_begin, is_end = phase == "s", phase == "f"
+    is_begin &= np.bincount(arrow[is_begin], minlength=len(rows))[arrow] == 1
+    begin = _rows_with(arrow[is_begin], rows[is_begin], arrow[is_end])
+    place = _places(trace, np.concatenate((work, rows[is_end])))
+    task = _rows_with(place[: len(work)], np.arange(len(work)), place[len(work) :])
+    leads = (begin >= 0) & (task >= 0)
+    out = np.full(len(work), -1)
+    out[task[leads]] = begin[leads]
+    return out
 
 
-def _points(trace: Trace, rows: Int64) -> list[tuple[int, int, int]]:
-    """(process, thread, ns) where each of ``rows`` begins."""
-    return list(tuples(trace.pid[rows], trace.tid[rows], trace.ts[rows]))
+def _places(trace: Trace, rows: Int64) -> Int64:
+    """int64[n] codes of (process, thread, ns) where each of ``rows`` begins."""
+    return _codes(trace.pid[rows], trace.tid[rows], trace.ts[rows])
 
 
-def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: set[int]) -> None:
+def _codes(*columns: AnyArray) -> Int64:
+    """int64[n] codes of equal rows of ``columns``."""
+    return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: Int64) -> None:
     """Give ``work`` and its launches (int64[work] rows, −1 to leave a task as it is) correlations that are not
     ``used_numbers``: queue and arrows have numberings of their own.
     """
     rows, place = np.unique(launch[launch >= 0], return_inverse=True)
-    unused = (number for number in count(1) if number not in used_numbers)
-    numbers = np.array([next(unused) for _ in rows], np.int64)
-    set_integers(trace, ARGUMENT.correlation, rows, numbers)
+    numbers = np.setdiff1d(np.arange(1, len(used_numbers) + len(rows) + 1), used_numbers)
+    set_integers(trace, ARGUMENT.correlation, rows, numbers[: len(rows)])
     set_integers(trace, ARGUMENT.correlation, work[launch >= 0], numbers[place])
