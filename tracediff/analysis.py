@@ -225,22 +225,16 @@ def _bound(analysis: Analysis) -> list[Weighted]:
         return []
     busy = sum(s.ns for s in analysis.states if s.name in BUSY_STATES)
     idle = analysis.period - busy
-    times = {"GPU busy": analysis.us(busy), "GPU idle": analysis.us(idle)}
-    evidence = tuple(f"{name}: {time(us)} per step" for name, us in times.items())
-    idle_text = f"GPU idle for {part(idle, analysis.period)} of the step"
     if idle >= thresholds.HOST_BOUND * analysis.period:
-        title, detail = (
-            f"the step is host-bound: {idle_text}",
-            "Speed up the host; faster kernels shorten the step only where the host waits for them.",
-        )
-        return [(analysis.us(idle), Finding("host-bound", title, detail, evidence=evidence))]
-    if idle <= thresholds.GPU_BOUND * analysis.period:
-        title, detail = (
-            f"the step is GPU-bound: {idle_text}",
-            "Speed up kernels: host savings will not shorten the step.",
-        )
-        return [(analysis.us(busy), Finding("gpu-bound", title, detail, evidence=evidence))]
-    return []
+        bound, ns = "host", idle
+        advice = "Speed up the host; faster kernels shorten the step only where the host waits for them."
+    elif idle <= thresholds.GPU_BOUND * analysis.period:
+        bound, ns, advice = "GPU", busy, "Speed up kernels: host savings will not shorten the step."
+    else:
+        return []
+    title = f"the step is {bound}-bound: GPU idle for {part(idle, analysis.period)} of the step"
+    evidence = tuple(f"GPU {state}: {time(analysis.us(t))} per step" for state, t in (("busy", busy), ("idle", idle)))
+    return [(analysis.us(ns), Finding(f"{bound.lower()}-bound", title, advice, evidence))]
 
 
 def _states(analysis: Analysis) -> list[Weighted]:

@@ -232,6 +232,19 @@ def last_equal(ordered: Int64, values: Int64) -> Int64:
     return position
 
 
+def last_begun(lane: AnyArray, begin: Int64, lanes: AnyArray, times: Int64) -> Int64:
+    """int64[m]: position of the last of the scopes on ``lane`` from ``begin`` on that had begun on each of ``lanes`` by
+    each of ``times``, −1 for none; of those that begin together the last.
+    """
+    scopes, every = len(lane), np.concatenate((lane, lanes))
+    order = np.lexsort((np.concatenate((begin, times)), every))  # of equals the scopes first
+    latest = np.maximum.accumulate(np.where(order < scopes, np.arange(len(order)), -1))
+    is_on_lane = (latest >= 0) & (every[order[latest]] == every[order])
+    out = np.empty(len(order), np.int64)
+    out[order] = np.where(is_on_lane, order[latest], -1)
+    return out[scopes:]
+
+
 def tuples(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     """The rows of ``columns`` as tuples of Python's own numbers."""
     return zip(*(column.tolist() for column in columns), strict=True)

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -135,30 +136,26 @@ class _Graph(Struct):
 
     def kernels(self) -> Iterator[CompiledKernel]:
         """The kernels that its code defines; of a graph without code those with a stack."""
-        defined, names_in_trace = _defined(self.code), self._names_in_trace
+        definitions = ((DEFINITION.match(statement.line), statement) for statement in _statements(self.code))
+        defined = {match[1]: statement for match, statement in definitions if match}
+        names_in_trace = self._names_in_trace
         by_stack, by_mapping = _by_kernel(self._current_lines), _by_kernel(self.nodes)
         phase = AOT_ID.search(self.code)
         for name in defined or by_stack:
-            nodes, ops = defined.get(name, ([], []))
-            lines = by_stack.get(name) or self._lines_of(by_mapping.get(name, nodes))
+            definition = defined.get(name, Statement(""))
+            lines = by_stack.get(name) or self._lines_of(by_mapping.get(name, definition.nodes))
             name, where = names_in_trace.get(name, name), phase[1] if phase else ""
-            yield CompiledKernel(name, self.key, where, tuple(ops), tuple(sorted({*lines})))
+            yield CompiledKernel(name, self.key, where, definition.ops, tuple(sorted({*lines})))
 
     def calls(self) -> Iterator[CompiledCall]:
         """What its code calls, in order; nothing where its key is unknown."""
         names_in_trace, by_stack = self._names_in_trace, self._current_lines
-        nodes, handle = list[str](), ""
-        for line in map(str.strip, self.code.splitlines() if self.key else ()):
-            if origins := ORIGINS.match(line):
-                nodes = origins[1].split(", ")
-            elif handle_match := HANDLE.match(line):
-                handle = handle_match[1]
-            elif not line.startswith("#"):
-                if name := _kernel(handle) or ((call := CALL.match(line)) and call["name"]):
-                    lines = by_stack.get(handle) or self._lines_of(self.nodes.get(handle, nodes))
-                    operation = names_in_trace.get(name, _operator(name))
-                    yield CompiledCall(self.key or "", operation, tuple(sorted({*lines})))
-                nodes, handle = [], ""
+        for statement in _statements(self.code) if self.key else ():
+            handle = statement.handle
+            if name := _kernel(handle) or ((call := CALL.match(statement.line.strip())) and call["name"]):
+                lines = by_stack.get(handle) or self._lines_of(self.nodes.get(handle, statement.nodes))
+                operation = names_in_trace.get(name, _operator(name))
+                yield CompiledCall(self.key or "", operation, tuple(sorted({*lines})))
 
     @property
     def _names_in_trace(self) -> dict[str, str]:
@@ -295,18 +292,29 @@ def _operator(name: str) -> str:
     return f"{namespace}::{SAME_OPERATOR.get(operator, operator)}" if operator else name
 
 
-def _defined(code: str) -> dict[str, tuple[list[str], list[str]]]:
-    """Kernel → (the nodes of Dynamo's graph it computes, the original operators), as a comment before it says."""
-    out: dict[str, tuple[list[str], list[str]]] = {}
-    described: tuple[list[str], list[str]] = [], []
+class Statement(NamedTuple):
+    """A line of generated code, and what the comments before it say: the nodes of Dynamo's graph that it computes, the
+    original operators, and the handle of its kernel.
+    """
+
+    line: str
+    nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    handle: str = ""
+
+
+def _statements(code: str) -> Iterator[Statement]:
+    described = Statement("")
     for line in code.splitlines():
-        if origins := ORIGINS.match(line):
-            described = origins[1].split(", "), [op for op in origins[2].split(", ") if op]
-        elif definition := DEFINITION.match(line):
-            out[definition[1]] = described
-        if not line.startswith("#"):
-            described = [], []
-    return out
+        comment = line.strip()
+        if origins := ORIGINS.match(comment):
+            nodes, ops = (tuple(filter(None, names.split(", "))) for names in origins.groups())
+            described = described._replace(nodes=nodes, ops=ops)
+        elif handle := HANDLE.match(comment):
+            described = described._replace(handle=handle[1])
+        elif not comment.startswith("#"):
+            yield described._replace(line=line)
+            described = Statement("")
 
 
 def _lines_of_nodes(graph: str) -> dict[str, str]:

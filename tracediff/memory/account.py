@@ -327,19 +327,16 @@ def timeline(account: Account, sites: list[str] | None = None) -> MemoryTimeline
     Args:
         sites: call sites that get a layer of their own, else those that hold most at any of the kept levels.
     """
-    displayed_levels = _displayed_levels(account)
-    displayed_sites = set(largest_sites(account) if sites is None else sites)
-    changes: dict[str, list[int]] = {BEFORE_RECORDING: [0] * (len(account.levels) + 1)}
-    changes |= {name: [0] * (len(account.levels) + 1) for name in (*sorted(displayed_sites), OTHER_SITES)}
-    changes[BEFORE_RECORDING][0] = account.rounding
+    displayed_levels, displayed_sites = _displayed_levels(account), largest_sites(account) if sites is None else sites
+    names = (BEFORE_RECORDING, *displayed_sites, OTHER_SITES)
+    blocks: dict[str, list[Lifetime]] = {name: [] for name in names}
     for block in account.lifetimes:
-        name = layer_of(block)
-        change = changes[name if name in displayed_sites or name == BEFORE_RECORDING else OTHER_SITES]
-        change[block.first] += block.size
-        change[block.last + 1] -= block.size
-    totals = {name: list(accumulate(change)) for name, change in changes.items()}
-    layers = {name: [total[level] for level in displayed_levels] for name, total in totals.items()}
-    order = [BEFORE_RECORDING, *sorted(displayed_sites, key=lambda name: (-max(layers[name]), name)), OTHER_SITES]
+        blocks.get(layer_of(block), blocks[OTHER_SITES]).append(block)
+    layers: dict[str, list[int]] = {}
+    for name in names:
+        levels = _levels(blocks[name], len(account.levels) - 1, account.rounding if name == BEFORE_RECORDING else 0)
+        layers[name] = [levels[level] for level in displayed_levels]
+    order = (BEFORE_RECORDING, *sorted(displayed_sites, key=lambda name: (-max(layers[name]), name)), OTHER_SITES)
     return MemoryTimeline(
         displayed_levels, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])}
     )

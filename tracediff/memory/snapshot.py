@@ -4,7 +4,6 @@ of each block.
 
 from __future__ import annotations
 
-import gc
 import re
 from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -16,6 +15,7 @@ from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, open_trace
 from tracediff.ingest.model.names import bounded
+from tracediff.ingest.readers.kineto import no_garbage_collection
 from tracediff.memory.plain_pickle import MOST_BYTES, load_plain
 
 OF_TORCH = re.compile(r"[/\\](?:torch|triton|torchgen)[/\\]|^torch[/\\]|^<")
@@ -156,13 +156,8 @@ def read_snapshot(path: str) -> MemorySnapshot:
             if size > MOST_BYTES:
                 reason = f"is larger than {MOST_BYTES >> 20} MiB"
                 raise TracediffError(subject, reason, "record fewer events: _record_memory_history(max_entries=100000)")
-    was_enabled = gc.isenabled()
-    gc.disable()  # every object lives until the recordings are made, so collecting finds nothing
-    try:
+    with no_garbage_collection():  # every object lives until the recordings are made, so collecting finds nothing
         return MemorySnapshot(file.name, _Reader(subject).recordings(load_plain(b"".join(parts), subject)))
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 Item = TypeVar("Item")

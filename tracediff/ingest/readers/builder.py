@@ -28,6 +28,10 @@ Names = tuple[Sequence[str], Int64]
 """Distinct names, and for each event its place among them: int64[n]."""
 
 
+Values = Int64 | Sequence[str]
+"""An argument of n events: int64[n], MISSING where absent; int64[n, k], lists; or n texts, empty where absent."""
+
+
 def distinct(names: Sequence[str]) -> Names:
     """`Names` of a name for each event."""
     places: dict[str, int] = {}
@@ -60,9 +64,7 @@ class TraceBuilder(Struct):
         end: Int64,
         *,
         thread: Int64 | None = None,
-        ints: Mapping[str, Int64] | None = None,
-        lists: Mapping[str, Int64] | None = None,
-        texts: Mapping[str, Sequence[str]] | None = None,
+        arguments: Mapping[str, Values],
     ) -> None:
         """Add n complete events.
 
@@ -70,8 +72,7 @@ class TraceBuilder(Struct):
             names: distinct names, and the place of each event's among them.
             start, end: int64[n] ns. Events without a start are left out, those that end before it are 0 ns long.
             thread: int64[n] global numbers of threads, None for events on a device.
-            ints: argument → int64[n], MISSING where absent. lists: argument → int64[n, k], written as JSON.
-            texts: argument → n texts, empty where absent.
+            arguments: name → values.
         """
         is_timed = (start > TIMES[0]) & (start < TIMES[1])
         self._untimed += int((~is_timed).sum())
@@ -92,11 +93,8 @@ class TraceBuilder(Struct):
             "tid": tid[keep],
             "phase": np.zeros(len(keep), np.int32),
         }
-        arguments: dict[str, Any] = {name: values[keep] for name, values in (ints or {}).items()}
-        arguments |= {name: self._lists(values[keep]) for name, values in (lists or {}).items()}
-        for name, column in (texts or {}).items():
-            arguments[name] = np.array([self.texts[text] if text else -1 for text in column], np.int32)[keep]
-        self._whole.add(ChunkPart(base, {category: Arguments(np.arange(len(keep)), arguments)}))
+        columns = {name: self._column(values)[keep] for name, values in arguments.items()}
+        self._whole.add(ChunkPart(base, {category: Arguments(np.arange(len(keep)), columns)}))
 
     def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes, remedy: str) -> Trace:
         """All events that were added.
@@ -131,8 +129,12 @@ class TraceBuilder(Struct):
         tids = [self.ids[number & own] for number in unique_threads.tolist()]
         return np.array(pids, np.int32)[inverse], np.array(tids, np.int32)[inverse]
 
-    def _lists(self, values: Int64) -> Any:
-        """int32[n] codes of rows of numbers, as JSON; −1 where one is absent."""
+    def _column(self, values: Values) -> Any:
+        """Whole numbers as they are; int32[n] codes of texts, and of lists as JSON, −1 where one is absent."""
+        if not isinstance(values, np.ndarray):
+            return np.array([self.texts[text] if text else -1 for text in values], np.int32)
+        if values.ndim == 1:
+            return values
         unique_rows, inverse = np.unique(values, axis=0, return_inverse=True)
         codes = [-1 if MISSING in row else self.texts[json_text(row)] for row in unique_rows.tolist()]
         return np.array(codes, np.int32)[inverse.ravel()]

@@ -147,21 +147,14 @@ class Database:
 
     def strings(self, keys: Int64) -> dict[int, str]:
         """The text of each of ``keys`` in the table `STRINGS`; without those that the table lacks."""
-        return {k: text_of(self._strings[k]) for k in np.unique(keys).tolist() if k in self._strings}
+        return {key: self._strings[key] for key in np.unique(keys).tolist() if key in self._strings}
 
     @cached_property
-    def _strings(self) -> dict[int, bytes]:
+    def _strings(self) -> dict[int, str]:
         if not {"id", "value"} <= set(self.columns.get(STRINGS, ())):
             return {}
-        text_of_key: dict[int, bytes] = {}
-        remaining = self.size
-        for number, text in self.rows(f"SELECT id, value FROM {STRINGS} NOT INDEXED"):
-            if isinstance(number, int):
-                text_of_key[number] = text if isinstance(text, bytes) else str(text).encode()
-                remaining -= len(text_of_key[number])
-                if remaining < 0:
-                    raise self._unbounded()
-        return text_of_key
+        (numbers,), texts = self.integers_and_text(STRINGS, ("id",), "value")
+        return dict(zip(numbers.tolist(), texts, strict=True))
 
     def has_rows(self, table: str) -> bool:
         """Whether ``table`` has any row."""

@@ -67,11 +67,11 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
             start[mine],
             end[mine],
             thread=thread[mine],
-            ints={
+            arguments={
                 "Sequence number": np.array([row[2] for row in some], np.int64),
                 "External id": np.array([row[3] for row in some], np.int64),
+                "Input Dims": [row[4] for row in some],
             },
-            texts={"Input Dims": [row[4] for row in some]},
         )
 
 
@@ -241,9 +241,8 @@ PLACE = "start end deviceId streamId correlationId"
 
 def _add(builder: TraceBuilder, category: int, names: Names, columns: dict[str, Int64], **lists: Int64) -> None:
     """Add the events of ``columns``, with those of them that are arguments, and with ``lists``."""
-    ints = {argument: columns[column] for column, argument in ARGUMENTS.items() if column in columns}
-    thread = columns.get("globalTid")
-    builder.add(category, names, columns["start"], columns["end"], thread=thread, ints=ints, lists=lists)
+    arguments = {argument: columns[column] for column, argument in ARGUMENTS.items() if column in columns} | lists
+    builder.add(category, names, columns["start"], columns["end"], thread=columns.get("globalTid"), arguments=arguments)
 
 
 def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:

@@ -16,7 +16,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, last_equal, values_at
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, last_begun, last_equal, values_at
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -112,10 +112,10 @@ def join_to_launches(
     _correlate(trace, work, np.where(has_call, by_call, by_arrow), connection)
 
 
-def _rows_with(keys: Int64, rows: Int64, wanted: Int64) -> Int64:
-    """int64[m]: the last of ``rows`` whose key is each of ``wanted``, −1 for none."""
+def _rows_with(keys: Int64, rows: Int64, numbers: Int64) -> Int64:
+    """int64[m]: the last of ``rows`` whose key is each of ``numbers``, −1 for none."""
     order = np.argsort(keys, kind="stable")
-    return values_at(rows[order], last_equal(keys[order], wanted))
+    return values_at(rows[order], last_equal(keys[order], numbers))
 
 
 def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Int64:
@@ -143,13 +143,7 @@ def _enqueued_in(trace: Trace, starts: Int64, enqueues: Int64) -> Int64:
 
 def _last_by(trace: Trace, scopes: Int64, events: Int64, times: Int64) -> Int64:
     """int64[m]: row of the last of ``scopes`` on each event's thread that had begun by its time (ns), −1 for none."""
-    rows, begin = np.concatenate((scopes, events)), np.concatenate((trace.ts[scopes], times))
-    order = np.lexsort((begin, trace.tid[rows]))  # of equals the scopes first
-    latest = np.maximum.accumulate(np.where(order < len(scopes), np.arange(len(order)), -1))
-    thread = trace.tid[rows[order]]
-    out = np.full(len(rows), -1)
-    out[order] = np.where((latest >= 0) & (thread[latest] == thread), rows[order[latest]], -1)
-    return out[len(scopes) :]
+    return values_at(scopes, last_begun(trace.tid[scopes], trace.ts[scopes], trace.tid[events], times))
 
 
 def _arrows(trace: Trace, work: Int64, category: str) -> Int64:

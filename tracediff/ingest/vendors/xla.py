@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64
+from tracediff.arrays import MISSING, Bools, Int64, last_begun, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
@@ -202,14 +202,7 @@ def _join(
 
 def _around(trace: Trace, work: Int64, programs: Int64) -> Int64:
     """int64[n]: the place in ``programs`` of the program that runs in the middle of each instruction, −1 for none."""
-    out = np.full(len(work), -1, np.int64)
     middle = trace.ts[work] + trace.dur[work] // 2
-    for pid in np.unique(trace.pid[programs]).tolist():
-        places = np.flatnonzero(trace.pid[programs] == pid)
-        places = places[np.argsort(trace.ts[programs[places]], kind="stable")]
-        mine = np.flatnonzero(trace.pid[work] == pid)
-        preceding = np.searchsorted(trace.ts[programs[places]], middle[mine], side="right") - 1
-        place = places[np.maximum(preceding, 0)]
-        ends = trace.spans(programs[place])[1] + ROUNDING
-        out[mine] = np.where((preceding >= 0) & (middle[mine] <= ends), place, -1)
-    return out
+    place = last_begun(trace.pid[programs], trace.ts[programs], trace.pid[work], middle)
+    ends = values_at(trace.spans(programs)[1] + ROUNDING, place)
+    return np.where((place >= 0) & (middle <= ends), place, -1)
