@@ -281,16 +281,14 @@ class Outlier(Struct, frozen=True):
 
 def outliers(runs: Mapping[str, list[UsedStep]]) -> list[Outlier]:
     """The steps of ``runs`` that are outliers, in their order."""
-    return [outlier for run, steps in runs.items() for outlier in _outliers(run, steps)]
-
-
-def _outliers(run: str, steps: list[UsedStep]) -> list[Outlier]:
-    if len(steps) < thresholds.OUTLIER_STEPS:
-        return []
-    middle = median(step.period_ns for step in steps)
-    spread = 1.4826 * median(abs(step.period_ns - middle) for step in steps)
-    least = max(thresholds.OUTLIER_SD * spread, thresholds.OUTLIER_PART * middle)
-    return [Outlier(run, step, middle) for step in steps if abs(step.period_ns - middle) > least]
+    out: list[Outlier] = []
+    for run, steps in runs.items():
+        if len(steps) >= thresholds.OUTLIER_STEPS:
+            middle = median(step.period_ns for step in steps)
+            spread = 1.4826 * median(abs(step.period_ns - middle) for step in steps)
+            least = max(thresholds.OUTLIER_SD * spread, thresholds.OUTLIER_PART * middle)
+            out += [Outlier(run, step, middle) for step in steps if abs(step.period_ns - middle) > least]
+    return out
 
 
 OWN_STATES = tuple(state for state in STATES if state not in COMMUNICATING)

@@ -70,13 +70,7 @@ def read_traces(
         yield from reader_of(file, unpacked.peek(FIRST_BYTES)).read(file, unpacked, chunk, only)
 
 
-def read_trace(
-    file: TraceFile | str,
-    chunk: int | None = None,
-    only: frozenset[str] | None = None,
-    *,
-    on_read: OnRead | None = None,
-) -> Trace:
+def read_trace(file: TraceFile | str, chunk: int | None = None, only: frozenset[str] | None = None) -> Trace:
     """As `read_traces`, of a file with one rank, or of the first of several."""
-    with closing(read_traces(file, chunk, only, on_read=on_read)) as traces:
+    with closing(read_traces(file, chunk, only)) as traces:
         return next(traces)

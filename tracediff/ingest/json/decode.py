@@ -84,8 +84,6 @@ class EventDecoder(Struct, dict=True):
     _stated: Codes = field(default_factory=Codes)
     _canonical: list[int] = field(default_factory=list)
     _plain_arguments: dict[int, dict[str, None]] = field(default_factory=dict)
-    _annotation_names: list[int] = field(default_factory=list)
-    _names_seen: int = 0
     _times_as_text: bool = False
 
     def __post_init__(self) -> None:
@@ -217,14 +215,6 @@ class EventDecoder(Struct, dict=True):
                 name = "cpu_instant_event" if phase < 0 else _of_phase(self.phases.new[phase])
                 out[unstated[phases == phase]] = self.categories[name]
         out[base["phase"] == self.phases.get("C", -1)] = cat.COUNTER  # whatever category they state
-        for new in self.names.new[self._names_seen :]:
-            if new.startswith(cat.OLD_ANNOTATIONS):
-                self._annotation_names.append(self.names[new])
-        self._names_seen = len(self.names)
-        if self._annotation_names:
-            is_annotation = np.zeros(len(self.names), bool)
-            is_annotation[self._annotation_names] = True
-            out[(out == cat.CPU_OP) & is_annotation[base["name"]]] = cat.ANNOTATION
         return out
 
     def _category(self, name: str) -> int:

@@ -160,6 +160,11 @@ class Trace(Struct, kw_only=True):
         is_selected[list(categories)] = True
         return is_selected[self.category if rows is None else self.category[rows]]
 
+    def is_in_phase(self, phase: str) -> Bools:
+        """bool[n]: whether each event is in ``phase``, such as "X"."""
+        in_phase: Bools = np.array([*map(phase.__eq__, self.phases)], bool)[self.phase]
+        return in_phase
+
     def name_matches(self, matches: Callable[[str], object], rows: Int64 | None = None) -> Bools:
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
         called once per name, of events at ``rows`` for theirs only.

@@ -5,7 +5,6 @@ yet, whatever shape they have, the profiler's own work, and begin and end events
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -36,22 +35,26 @@ def shortened(names: list[str]) -> str:
 
 
 def note_unread(notes: Notes, trace: Trace) -> None:
-    """Count the events that no analysis reads."""
-    processes: list[str | None] = []
+    """Count the events that no analysis reads: of those in categories of their own, the ones below the process of a
+    device, and those that name a device or a stream below a process of which nothing is known.
+    """
+    processes = list(map(device_of_process, process_labels(trace)))
+    is_device = np.array([bool(process) for process in processes], bool)
+    is_unknown = np.array([process is None for process in processes], bool)
+    is_complete = trace.is_in_phase("X")
     for code, category in enumerate(trace.categories[len(cat.KNOWN) :], len(cat.KNOWN)):
-        members = np.flatnonzero(trace.category == code)
+        members = trace.category == code
         if category == cat.OVERHEAD:
             note_overhead(notes, trace.dur[members])
-        if "X" in trace.phases and not category.startswith(READ_CATEGORIES):
-            rows = members[trace.phase[members] == trace.phases.index("X")]
-            processes = processes or (list(map(device_of_process, process_labels(trace))) if len(rows) else [])
-            for pid, count in _on_devices(rows, trace.pid, processes, trace.arguments.get(code)):
+        if not category.startswith(READ_CATEGORIES):
+            rows = np.flatnonzero(members & is_complete)
+            process = trace.pid[rows]
+            is_placed = is_unknown[process] & _placed(rows, trace.arguments.get(code))
+            for pid, count in tuples(*np.unique(process[is_device[process] | is_placed], return_counts=True)):
                 _add(notes, category if category != "unknown" else processes[pid] or "an unknown device", count)
     for phase in ("B", "E"):
-        if phase in trace.phases:
-            such = trace.phase == trace.phases.index(phase)
-            message = "begin/end events (ph B and E) are not paired, so they have no duration"
-            notes.add("unread-phase", message, such.sum())
+        message = "begin/end events (ph B and E) are not paired, so they have no duration"
+        notes.add("unread-phase", message, trace.is_in_phase(phase).sum())
 
 
 def note_overhead(notes: Notes, durations: Int64) -> None:
@@ -62,21 +65,6 @@ def note_overhead(notes: Notes, durations: Int64) -> None:
 
 def _add(notes: Notes, what: str, count: int) -> None:
     notes.add(CODE, f"{PREFIX}{what[: bounds.CATEGORY]}{SUFFIX}", count)
-
-
-def _on_devices(
-    rows: Int64, pid: Any, processes: list[str | None], arguments: Arguments | None
-) -> list[tuple[int, int]]:
-    """(process, number) of the events at ``rows`` below the process of a device, or that name a device or a stream
-    below a process of which nothing is known.
-    """
-    is_device = np.array([bool(p) for p in processes], bool)
-    is_unknown = np.array([p is None for p in processes], bool)
-    process = pid[rows]
-    unique_places, counts = np.unique(
-        process[is_device[process] | (is_unknown[process] & _placed(rows, arguments))], return_counts=True
-    )
-    return list(tuples(unique_places, counts))
 
 
 def _placed(rows: Int64, arguments: Arguments | None) -> Bools:

@@ -23,7 +23,7 @@ from tracediff.ingest.json.native import PLAIN_CHUNK, is_used
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, is_of_library, is_of_torch
-from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta
+from tracediff.ingest.model.trace import FLAGS, Arguments, Number, Trace, TraceMeta, refile
 from tracediff.ingest.model.unread import note_unread
 from tracediff.ingest.readers import Reader
 from tracediff.ingest.vendors import translate
@@ -133,11 +133,22 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
         torch_functions=torch_functions,
         library_functions=library_functions,
     )
+    _refile_annotations(trace)
     translate(trace, notes)
     _merge_places(trace.arguments, notes)
     note_unread(notes, trace)
     trace.notes = notes.list()
     return trace
+
+
+def _refile_annotations(trace: Trace) -> None:
+    """Give the annotations that old profilers wrote as operators their category."""
+    operators = np.flatnonzero(trace.category == cat.CPU_OP)
+    annotations = operators[trace.name_matches(lambda name: name.startswith(cat.OLD_ANNOTATIONS), operators)]
+    if len(annotations):
+        category = trace.category.copy()
+        category[annotations] = cat.ANNOTATION
+        refile(trace, category)
 
 
 def _merged_texts(arguments: dict[int, Arguments], raw: list[bytes], notes: Notes) -> list[str]:
