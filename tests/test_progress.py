@@ -14,7 +14,7 @@ from build_trace import document, op, step
 
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.formatting import byte_unit
-from tracediff.ingest.files.source import TraceFile, stored_sizes
+from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.progress import READING, Meter
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,10 +56,10 @@ def test_bytes_are_those_on_disk_and_only_grow(folder, name, jobs, monkeypatch):
 def test_sizes_are_those_of_files_and_members_and_unknown_for_urls(folder):
     (a, b) = sorted((folder / "a").iterdir())
     files = [str(a), str(b), "https://example.org/t.json", str(folder / "nosuch")]
-    assert stored_sizes([TraceFile(f) for f in files]) == [a.stat().st_size, b.stat().st_size, 0, 0]
+    assert [stored_size(TraceFile(f)) for f in files] == [a.stat().st_size, b.stat().st_size, 0, 0]
     archive = str(folder / "b.zip")
     members = [TraceFile(archive, a.name), TraceFile(archive, b.name), TraceFile(archive, "x")]
-    assert stored_sizes(members) == [a.stat().st_size, b.stat().st_size, 0]
+    assert list(map(stored_size, members)) == [a.stat().st_size, b.stat().st_size, 0]
 
 
 def test_the_time_left_follows_the_bytes_and_counts_down_between_them(monkeypatch):

@@ -85,8 +85,7 @@ BARE = np.int64((1 << 63) - 1)
 
 def edges_of(*times: Int64) -> Int64:
     """int64[k + 1] ns: the distinct values of ``times``, ascending."""
-    edges: Int64 = np.sort(np.concatenate(times))
-    return np.take(edges, np.flatnonzero(changes(edges)))
+    return distinct(np.concatenate(times))
 
 
 def paint(edges: Int64, start: Int64, end: Int64, layer: Int64) -> Int64:
@@ -124,13 +123,11 @@ def busy_ns(start: Int64, end: Int64, step: Int64, steps: int) -> Int64:
         step: int64[m] position of their step; events outside every step (below 0) add nothing.
         steps: number of steps.
     """
-    out = np.zeros(steps, np.int64)
     mine = np.flatnonzero(step >= 0)
     edges = edges_of(start[mine], end[mine])
     earlier = paint(edges, start[mine], end[mine], -step[mine])  # the latest step in the lowest layer
     busy = np.flatnonzero(earlier != BARE)
-    np.add.at(out, -earlier[busy], np.diff(edges)[busy])
-    return out
+    return sums(-earlier[busy], np.diff(edges)[busy], steps)
 
 
 LARGEST = 1 << 62
@@ -268,10 +265,8 @@ def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
 def ordinals(group: Int64) -> Int64:
     """int64[n]: how many earlier rows have the same value in ``group``."""
     order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(changes(group[order]))
-    lengths = np.diff(starts, append=len(group))
-    out = np.empty(len(group), np.int64)
-    out[order] = np.arange(len(group)) - np.repeat(starts, lengths)
+    ordered, out = group[order], np.empty(len(group), np.int64)
+    out[order] = np.arange(len(group)) - np.searchsorted(ordered, ordered)
     return out
 
 

@@ -30,7 +30,7 @@ from tracediff.ingest.discover import (
     logs_beside,
 )
 from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
-from tracediff.ingest.files.source import OnRead, TraceFile, stored_sizes
+from tracediff.ingest.files.source import OnRead, TraceFile, stored_size
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
@@ -350,7 +350,7 @@ def _as_they_come(
     files: list[ReadTask], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> Iterator[tuple[int, Outcome]]:
     """(position, result) of each file."""
-    sizes = stored_sizes([task[0] for task in files])
+    sizes = [stored_size(task[0]) for task in files]
     if options.executor is not None:
         from tracediff.process.workers import in_executor
 

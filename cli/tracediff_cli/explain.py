@@ -14,7 +14,7 @@ from rich.text import Text
 from tracediff.errors import NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import time_unit
 from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
-from tracediff.ingest.files.source import TraceFile, stored_sizes
+from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
 from tracediff.progress import Meter, Progress
@@ -84,7 +84,7 @@ def _longest(
     files: list[list[TraceFile]], name: str, limit: int, on_progress: Callable[[Progress], None]
 ) -> list[list[EventRecord]]:
     """The longest events of each set's files; files that are not traces are left out of sets of several files."""
-    meter = Meter(stored_sizes([*chain(*files)]), [0] * sum(map(len, files)), on_progress)
+    meter = Meter(list(map(stored_size, chain(*files))), [0] * sum(map(len, files)), on_progress)
     positions = count()
     sets = []
     for set_files in files:

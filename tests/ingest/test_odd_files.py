@@ -88,7 +88,7 @@ def test_an_archive_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for file in find_traces(tmp_path / "set.zip"):
         with open_trace(file) as stream:
             assert stream.read(10) == b"[]"
-        assert source.stored_sizes([file]) == [2]
+        assert source.stored_size(file) == 2
     assert len(opened) == 1
     with zipfile.ZipFile(tmp_path / "set.zip", "a") as packed:
         packed.writestr("rank50.json", "[1]")

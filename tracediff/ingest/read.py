@@ -36,14 +36,8 @@ def reader_of(file: TraceFile, first: bytes) -> Reader:
         raise NotATrace(file, "a report of Nsight Systems, not its export", f"nsys export --type sqlite {file.name}")
     printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
     content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
-    formats, files = (_alternatives(texts) for texts in ([r.name for r in READERS], [r.files for r in READERS]))
+    formats, files = (" or ".join(texts) for texts in zip(*((r.name, r.files) for r in READERS), strict=True))
     raise NotATrace(file, f"{content}, not {formats}", f"give {files}")
-
-
-def _alternatives(texts: list[str]) -> str:
-    """``a, b or c``."""
-    *others, last = texts
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def read_traces(
@@ -59,7 +53,7 @@ def read_traces(
         file: a path or URL, or a `TraceFile` for a member of an archive or one of the ranks.
         chunk: bytes decoded at a time, None for as many as are read fastest; the result does not depend on it.
         only: names of the arguments to keep, None for all.
-        on_read: called with the number of stored bytes read so far (`stored_sizes`).
+        on_read: called with the number of stored bytes read so far (`stored_size`).
 
     Raises:
         NotATrace: the file is readable but no profiler trace.

@@ -14,7 +14,7 @@ from tracediff import bounds
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import ranges, size
 from tracediff.ingest.discover import find_traces, is_snapshot, rank_in_name, worker_of
-from tracediff.ingest.files.source import TraceFile, open_trace, stored_sizes
+from tracediff.ingest.files.source import TraceFile, open_trace, stored_size
 from tracediff.present.plain_text import Table
 from tracediff.report.table_terminal import print_screen, to_rich
 from tracediff.set_folder import SetFolder
@@ -46,7 +46,7 @@ def show_sets(folder: SetFolder, console: Console) -> None:
 
 def _row(name: str, path: Path) -> tuple[str, ...]:
     files = find_traces(path)
-    amount = size(float(sum(stored_sizes(files))))
+    amount = size(float(sum(map(stored_size, files))))
     if is_snapshot(files[0]):
         return name, "in the snapshot", "–", "–", str(len(files)), amount
     workers: dict[int | None, set[str]] = {}

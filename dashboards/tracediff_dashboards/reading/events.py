@@ -19,7 +19,7 @@ from tracediff.aggregate.averages import TypicalStep
 from tracediff.diff.comparison import Comparison
 from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import TraceFile, stored_sizes
+from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.process.temporary import make_temporary_folder
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import Families
@@ -46,7 +46,7 @@ class Events:
             TracediffError: the file can no longer be read, or there is no space for its events.
         """
         with self._turn:
-            if stored_sizes([file])[0] < WORTH_A_PROCESS:
+            if stored_size(file) < WORTH_A_PROCESS:
                 return read_context(file, step_marker, families)
             try:
                 folder = str(make_temporary_folder())

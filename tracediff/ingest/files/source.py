@@ -10,7 +10,7 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -163,7 +163,7 @@ def open_trace(file: TraceFile, on_read: OnRead | None = None) -> Iterator[Unpac
     """The unpacked bytes of ``file``.
 
     Args:
-        on_read: called with the number of stored bytes read so far, in the measure of `stored_sizes`.
+        on_read: called with the number of stored bytes read so far, in the measure of `stored_size`.
 
     Raises:
         TracediffError: the file is missing, unreadable, empty, or compressed in an unknown format.
@@ -284,12 +284,8 @@ def one_line(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
-def stored_sizes(files: Sequence[TraceFile]) -> list[int]:
-    """The size in bytes of each file as it is stored, 0 if unknown; of a member of an archive its own, unpacked."""
-    return [_stored_size(file) for file in files]
-
-
-def _stored_size(file: TraceFile) -> int:
+def stored_size(file: TraceFile) -> int:
+    """The size in bytes of a file as it is stored, 0 if unknown; of a member of an archive its own, unpacked."""
     try:
         if file.member:
             from tracediff.ingest.files.archive import open_archive

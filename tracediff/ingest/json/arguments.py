@@ -166,6 +166,12 @@ UNFIT_NAME = late(r'["\\\x00-\x1f]')
 """Characters that a column's name must not contain."""
 
 ABSENT = msgspec.Raw(b"")
+DECODED: dict[type, tuple[Any, Any]] = {
+    int: (int | bool | None, MISSING),
+    float: (float | None, float("nan")),
+    str: (msgspec.Raw, ABSENT),
+}
+"""Kind of a column → the type of its values in JSON, and the value where an event has none."""
 
 
 def kind_of(name: str) -> type:
@@ -241,14 +247,7 @@ class ArgumentDecoder:
         self.names += new
         fields: list[tuple[str, Any, Any]] = []
         for i, name in enumerate(self.names):
-            kind = self.kind(name)
-            typed, default = (
-                (int | bool | None, MISSING)
-                if kind is int
-                else (float | None, float("nan"))
-                if kind is float
-                else (msgspec.Raw, ABSENT)
-            )
+            typed, default = DECODED[self.kind(name)]
             fields.append((f"f{i}", typed, msgspec.field(name=name, default=default)))
         self.struct = msgspec.defstruct("Args", fields, gc=False, forbid_unknown_fields=True)
         self._fields = dict(zip(self.names, msgspec.structs.fields(self.struct), strict=True))

@@ -39,12 +39,6 @@ def distinct(names: Sequence[str]) -> Names:
     return list(places), place
 
 
-def by_key(keys: Int64, texts: Mapping[int, str], unknown: str) -> Names:
-    """`Names` of events that refer to theirs by a number."""
-    unique_keys, place = np.unique(keys, return_inverse=True)
-    return [texts.get(key, unknown) for key in unique_keys.tolist()], place
-
-
 class TraceBuilder(Struct):
     """Collects events, a group of one category at a time."""
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from tracediff.arrays import MISSING, Int64
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import TraceFile, Unpacked, stored_sizes
+from tracediff.ingest.files.source import TraceFile, Unpacked, stored_size
 from tracediff.ingest.model.names import bounded
+from tracediff.ingest.readers.builder import Names
 from tracediff.process.temporary import temporary_folder
 
 COPIED = 1 << 22
@@ -145,9 +146,10 @@ class Database:
                     raise self._unbounded()
             yield numbers
 
-    def strings(self, keys: Int64) -> dict[int, str]:
-        """The text of each of ``keys`` in the table `STRINGS`; without those that the table lacks."""
-        return {key: self._strings[key] for key in np.unique(keys).tolist() if key in self._strings}
+    def names(self, numbers: Int64, otherwise: str) -> Names:
+        """The texts that events refer to by ``numbers`` of the table `STRINGS`; ``otherwise`` where it lacks one."""
+        unique_numbers, place = np.unique(numbers, return_inverse=True)
+        return [self._strings.get(number, otherwise) for number in unique_numbers.tolist()], place
 
     @cached_property
     def _strings(self) -> dict[int, str]:
@@ -181,7 +183,7 @@ def database_path(file: TraceFile, unpacked: Unpacked) -> Iterator[Path]:
     """
     for suffix in ("-wal", "-journal"):
         companion = TraceFile(file.path, file.member + suffix) if file.member else TraceFile(_real(file.path) + suffix)
-        if any(stored_sizes([companion])):
+        if stored_size(companion):
             reason = f"a part of the database lies in {companion.name}"
             raise TracediffError(file, reason, f'merge it: sqlite3 {file.name} "PRAGMA journal_mode = DELETE"')
     if unpacked.is_stored:

@@ -24,7 +24,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
-from tracediff.ingest.readers.builder import TIMES, Names, TraceBuilder, by_key, distinct
+from tracediff.ingest.readers.builder import TIMES, Names, TraceBuilder, distinct
 from tracediff.ingest.readers.database import STRINGS, Database, open_database
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, CUDA, collective_of_scope
@@ -52,8 +52,8 @@ def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, 
     (start, end, thread, text_id, kind), texts = database.integers_and_text(
         RANGES, columns, "text", f"{types} AND {where}" if where else types, values
     )
-    registered = database.strings(text_id)
-    texts = [text or registered.get(key, "") for text, key in zip(texts, text_id.tolist(), strict=True)]
+    registered, place = database.names(text_id, "")
+    texts = [text or registered[k] for text, k in zip(texts, place.tolist(), strict=True)]
     is_open = end == MISSING
     notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
     parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
@@ -248,9 +248,8 @@ def _add(builder: TraceBuilder, category: int, names: Names, columns: dict[str, 
 def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:
     sizes = "gridX gridY gridZ blockX blockY blockZ"
     columns = _columns(database, KERNELS, process, f"{PLACE} demangledName {sizes} graphNodeId registersPerThread")
-    texts = database.strings(columns["demangledName"])
     grid, block = (np.stack([columns[size + axis] for axis in "XYZ"], axis=1) for size in ("grid", "block"))
-    names = by_key(columns["demangledName"], texts, "an unnamed kernel")
+    names = database.names(columns["demangledName"], "an unnamed kernel")
     _add(builder, cat.KERNEL, names, columns, **{ARGUMENT.grid: grid, ARGUMENT.block: block})
     graphs = _columns(database, GRAPHS, process, f"{PLACE} graphId")
     graph_names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
@@ -278,8 +277,8 @@ def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
 
 def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
     columns = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
-    texts = database.strings(columns["nameId"])
-    names, place = by_key(columns["nameId"], {k: VERSION.sub("", text) for k, text in texts.items()}, "an unnamed call")
+    registered, place = database.names(columns["nameId"], "an unnamed call")
+    names = [VERSION.sub("", name) for name in registered]
     runtime, driver = map(cat.KNOWN.index, CUDA.calls)
     is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
     for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
@@ -294,8 +293,7 @@ def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -
 
 def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
     columns = _columns(database, OVERHEAD, process, "start end globalTid nameId")
-    texts = database.strings(columns["nameId"])
-    names = by_key(columns["nameId"], texts, "unnamed work")
+    names = database.names(columns["nameId"], "unnamed work")
     is_timed = (columns["start"] > 0) & (columns["end"] > columns["start"])
     note_overhead(notes, (columns["end"] - columns["start"])[is_timed])
     _add(builder, builder.categories[cat.OVERHEAD], names, columns)
