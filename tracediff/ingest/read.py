@@ -36,8 +36,14 @@ def reader_of(file: TraceFile, first: bytes) -> Reader:
         raise NotATrace(file, "a report of Nsight Systems, not its export", f"nsys export --type sqlite {file.name}")
     printable = sum(32 <= c < 127 or c in b"\t\r\n" for c in first)
     content = "text" if printable >= 0.9 * len(first) else "binary (a protobuf trace?)"
-    formats, files = (" or ".join(texts) for texts in zip(*((r.name, r.files) for r in READERS), strict=True))
+    formats, files = (_alternatives(texts) for texts in ([r.name for r in READERS], [r.files for r in READERS]))
     raise NotATrace(file, f"{content}, not {formats}", f"give {files}")
+
+
+def _alternatives(texts: list[str]) -> str:
+    """``a, b or c``."""
+    *others, last = texts
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def read_traces(

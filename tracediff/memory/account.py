@@ -10,9 +10,9 @@ holder of its own, and counts over the whole recording.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from tracediff.memory.lifetimes import (
     lifetimes,
     reserved_at,
     segment_uses,
+    summed,
 )
 from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, MemorySnapshot, Recording
 from tracediff.pair import Pair
@@ -85,7 +86,6 @@ class Held(NamedTuple):
 
 
 NOTHING = Held(0, 0)
-Key = TypeVar("Key")
 
 
 class Account(Struct, frozen=True, kw_only=True):
@@ -194,17 +194,8 @@ def _levels(blocks: Sequence[Lifetime], events: int, rounding: int) -> list[int]
     return list(accumulate(changes[:-1]))
 
 
-def _summed(amounts: Iterable[tuple[Key, Held]]) -> dict[Key, Held]:
-    """Key → the sum of its amounts, in the order of the first of each."""
-    sums: dict[Key, Held] = {}
-    for key, (size, blocks) in amounts:
-        before = sums.get(key, NOTHING)
-        sums[key] = Held(before.size + size, before.blocks + blocks)
-    return sums
-
-
 def _holders(alive: Sequence[Lifetime], rounding: int) -> dict[Holder, Held]:
-    held_by_holder = _summed(
+    held_by_holder = summed(
         (Holder(block.origin, block.site, size_class(block.size)), Held(block.size, 1)) for block in alive
     )
     if rounding:
@@ -302,7 +293,7 @@ def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
 
 def grouped(account: Account, view: str) -> dict[str, Held]:
     """Name in ``view`` → what it holds at the peak; the bytes add up to the peak."""
-    return _summed((getattr(holder, view), amount) for holder, amount in account.holders.items())
+    return summed((getattr(holder, view), amount) for holder, amount in account.holders.items())
 
 
 BEFORE_RECORDING, OTHER_SITES = "allocated before the recording", "other call sites"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from operator import add
+from typing import Any, NamedTuple, TypeVar
 
 from tracediff.memory.snapshot import (
     EXPANDABLE,
@@ -21,6 +22,8 @@ from tracediff.memory.snapshot import (
     Recording,
 )
 
+Key = TypeVar("Key")
+Row = TypeVar("Row", bound=tuple[Any, ...])
 RECORDED, BEFORE, FREED = "recorded", "before", "freed"
 """Origin: allocated in the recording; before it, and still allocated at the dump; before it, and freed in it."""
 
@@ -185,10 +188,18 @@ NO_USE = Use(0, 0, 0, 0)
 
 def grouped_segments(segments: Sequence[SegmentUse]) -> dict[SegmentGroup, Use]:
     """The use of each group; their bytes add up to those of ``segments``."""
-    uses: dict[SegmentGroup, Use] = {}
-    for segment in segments:
-        size = 0 if segment.kind == "expandable" else segment.reserved
-        group = SegmentGroup(segment.kind, size, segment.stream, segment.pool)
-        use = Use(segment.unused, segment.reserved, 1, segment.blocks)
-        uses[group] = Use.total((uses.get(group, NO_USE), use))
-    return uses
+    return summed(
+        (
+            SegmentGroup(s.kind, 0 if s.kind == EXPANDABLE else s.reserved, s.stream, s.pool),
+            Use(s.unused, s.reserved, 1, s.blocks),
+        )
+        for s in segments
+    )
+
+
+def summed(amounts: Iterable[tuple[Key, Row]]) -> dict[Key, Row]:
+    """Key → the sum of its amounts (rows of numbers), in the order of the first of each."""
+    sums: dict[Key, Row] = {}
+    for key, amount in amounts:
+        sums[key] = type(amount)(*map(add, sums[key], amount)) if key in sums else amount
+    return sums
