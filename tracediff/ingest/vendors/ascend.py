@@ -16,7 +16,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, last_begun, last_equal, values_at
+from tracediff.arrays import MISSING, Bools, Int64, codes_of, last_begun, last_equal, values_at
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -154,7 +154,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Int64:
     code = trace.categories.index(category) if category in trace.categories else -1
     rows = np.flatnonzero(trace.category == code)
     phase, number = np.array(trace.phases)[trace.phase[rows]], integers(trace, FLOW_ID)[rows]
-    arrow = _codes(trace.name[rows], number)
+    arrow = codes_of(trace.name[rows], number)
     is_begin, is_end = phase == "s", phase == "f"
     is_begin &= np.bincount(arrow[is_begin], minlength=len(rows))[arrow] == 1
     begin = _rows_with(arrow[is_begin], rows[is_begin], arrow[is_end])
@@ -168,12 +168,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Int64:
 
 def _places(trace: Trace, rows: Int64) -> Int64:
     """int64[n] codes of (process, thread, ns) where each of ``rows`` begins."""
-    return _codes(trace.pid[rows], trace.tid[rows], trace.ts[rows])
-
-
-def _codes(*columns: AnyArray) -> Int64:
-    """int64[n] codes of equal rows of ``columns``."""
-    return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
+    return codes_of(trace.pid[rows], trace.tid[rows], trace.ts[rows])
 
 
 def _correlate(trace: Trace, work: Int64, launch: Int64, used_numbers: Int64) -> None:

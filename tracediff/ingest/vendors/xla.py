@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64, last_begun, values_at
+from tracediff.arrays import MISSING, Bools, Int64, codes_of, last_begun, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
@@ -58,14 +58,14 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     is_python = trace.name_matches(lambda name: name.startswith("$"), host)
 
     category = trace.category.copy()
-    category[rows] = category_code(trace, MARKS)
+    category[rows] = mark = category_code(trace, MARKS)
     category[work] = cat.KERNEL
     category[wholes] = cat.GPU_ANNOTATION
     category[host] = np.where(is_call, cat.KNOWN.index(TPU.calls[0]), np.where(is_python, cat.PYTHON, cat.ANNOTATION))
-    marks = np.count_nonzero(category[rows] == category_code(trace, MARKS)) - contains.sum()
+    marks = np.count_nonzero(category[rows] == mark) - contains.sum()
 
     outside, cut = _cut(trace, host[is_python], np.concatenate((work, wholes, host[~is_python])))
-    category[outside] = category_code(trace, MARKS)
+    category[outside] = mark
 
     run, ordinal, step = (integers(trace, argument) for argument in ("run_id", "device_ordinal", "step_num"))
     device = np.array([_number(names) for names in labels], np.int64)[trace.pid]
@@ -190,10 +190,8 @@ def _join(
         run: int64[n] of calls and programs; a number of their device's own.
     """
     programs, calls = programs[run[programs] != MISSING], calls[run[calls] != MISSING]
-    keys = np.concatenate(
-        (np.stack((device[programs], run[programs]), 1), np.stack((call_device[calls], run[calls]), 1)), axis=0
-    )
-    code = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
+    devices = np.concatenate((device[programs], call_device[calls]))
+    code = codes_of(devices, np.concatenate((run[programs], run[calls])))
     set_integers(trace, ARGUMENT.correlation, calls, code[len(programs) :])
     around = _around(trace, work, programs)
     inside = around >= 0
