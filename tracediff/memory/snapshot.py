@@ -66,7 +66,6 @@ SEGMENT_MAP, SEGMENT_UNMAP = "segment_map", "segment_unmap"
 """Events of expandable segments, which grow and shrink in parts."""
 EXPANDABLE = "expandable"
 OUT_OF_MEMORY = "oom"
-NO_ADDRESS = -1
 ALLOCATED = "active_allocated"
 REMEDY = "give a file of torch.cuda.memory._dump_snapshot"
 
@@ -89,11 +88,11 @@ class MemoryEvent(Struct):
 
 class MemoryBlock(Struct):
     """A block allocated when the snapshot was dumped: its bytes, its address, the bytes that the program requested, and
-    the call site that allocated it. Old snapshots have no addresses, which follow from the sizes.
+    the call site that allocated it. Old snapshots have no addresses (−1), which follow from the sizes.
     """
 
     size: Amount
-    address: int = NO_ADDRESS
+    address: int = -1
     requested_size: Amount | None = None
     state: Any = None
     site: Any = field(name="frames", default=None)
@@ -185,11 +184,12 @@ class _Reader:
         for segment in self._items(document["segments"], Segment):
             recording = recordings.setdefault(segment.device, Recording(segment.device))
             recording.segments.append(segment)
-            address, segment.blocks = segment.address, self._items(segment.blocks, MemoryBlock)
-            for block in segment.blocks:
-                block.address = address if block.address == NO_ADDRESS else block.address
+            address, blocks = segment.address, self._items(segment.blocks, MemoryBlock)
+            for block in blocks:
+                block.address = address if block.address == -1 else block.address
                 address = block.address + block.size
-            recording.blocks += [block for block in segment.blocks if block.state == ALLOCATED]
+            recording.blocks += [block for block in blocks if block.state == ALLOCATED]
+            segment.blocks = ()  # what it has of them, stacks too, is no longer needed
         for recording in recordings.values():
             located: list[Any] = [*recording.events, *recording.blocks]
             for item in located:
