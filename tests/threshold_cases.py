@@ -290,7 +290,7 @@ def flame_graph_title() -> list[str]:
         work = [step(1, 0, 500), op("own::outer", 0, 40), *launched(("own::inner", "kernel", inner), first=5)[1:],
                 call("cudaLaunchKernel", 20, 1, 99), kernel("other", 200, outer, 99)]  # fmt: skip
         comparison = planted(work, work)
-        found.append(largest(flame_graph(comparison.trees, comparison.pairing, comparison.scale), sum)[0])
+        found.append(largest(flame_graph(comparison.trees, comparison.pairing), sum)[0])
     return found
 
 

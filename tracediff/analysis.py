@@ -141,13 +141,12 @@ def analyze_set(traces: TraceSet) -> Analysis:
     """The step account, the kernel account, operations, tables and findings of one set."""
     summary = summarise(traces, step_average(traces))
     steps, kernels, ops = summary.steps, summary.kernels, summary.ops
-    tree = call_tree(traces, traces.has_gpu)
-    scale = lcm(*summary.denominators, tree.denominator)
-    factor = scale // tree.denominator
-    unattributed = factor * sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
+    scale = lcm(*summary.denominators)
+    tree = call_tree(traces, traces.has_gpu, scale)
+    unattributed = sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
     qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
     family_of = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
-    members = members_of(items_of(tree, factor, family_of, Origins(traces.manifest, traces.torch_log), qualified))
+    members = members_of(items_of(tree, family_of, Origins(traces.manifest, traces.torch_log), qualified))
     step_factor = scale // steps.denominator
     analysis = Analysis(
         scale=scale,

@@ -120,10 +120,7 @@ def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
     known = [s.manifest for s in sets if s.manifest]
     names = {k: v for m in known for k, v in m.modules.items()} if any(m.provenance for m in known) else {}
     trees = comparison.trees
-    sides = [
-        items_of(tree, comparison.scale // tree.denominator, DEFAULT.of_kernel, Origins(s.manifest), names)
-        for tree, s in zip(trees, sets, strict=True)
-    ]
+    sides = [items_of(tree, DEFAULT.of_kernel, Origins(s.manifest), names) for tree, s in zip(trees, sets, strict=True)]
     if not all(any(item.module for item in items) for items in sides):
         return "–"
     groups = [match for match in cascade(*sides, trees, comparison.pairing) if match[0] in COUNTED]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.averages import call_tree, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
@@ -90,13 +90,13 @@ def main() -> None:
 def replay(folder: Path) -> CallTree:
     """The call tree of a trace with graph replays."""
     (traces,) = load_sets([str(folder)])
-    return call_tree(traces, True)
+    return call_tree(traces, True, weighted_files(traces)[0])
 
 
 def score(tree: CallTree, seed: int) -> Score:
     """The score of matching ``tree`` with a variant of it."""
     other, partners = variant(tree, random.Random(seed))
-    sides = [items_of(t, 1, DEFAULT.of_kernel, Origins(None), {}) for t in (tree, other)]
+    sides = [items_of(t, DEFAULT.of_kernel, Origins(None), {}) for t in (tree, other)]
     matches = cascade(*sides, (tree, other), pair_calls(tree, other))
     graph = {id(i) for i in sides[0] if i.op is None}
     whole = right = paired = wide = 0.0

@@ -8,7 +8,7 @@ from build_trace import call, document, kernel, op, step, write
 from traces import needs_traces, trace
 
 import tracediff
-from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.averages import call_tree, weighted_files
 from tracediff.diff.matching.call_pairs import compared_shapes
 
 
@@ -42,7 +42,8 @@ def shapes_of(folder, name, calls):
         events += [op(operator, 20 * k, 4, **{"Input Dims": dims}), call("cudaLaunchKernel", 20 * k + 1, 2, k)]
         events.append(kernel("kernel", 20 * k + 10, 5, k))
     path = write(folder / name, document(events))
-    return call_tree(tracediff.load(path), True)
+    traces = tracediff.load(path)
+    return call_tree(traces, True, weighted_files(traces)[0])
 
 
 def test_an_operator_with_equal_shapes_does_not_keep_the_others_apart(tmp_path):

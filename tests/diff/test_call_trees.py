@@ -2,7 +2,7 @@
 
 from build_trace import BACKWARD, call, document, event, kernel, op, step, write
 
-from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.averages import call_tree, weighted_files
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.call_trees import folded, merge_calls
 from tracediff.diff.matching.call_pairs import pair_calls
@@ -17,7 +17,7 @@ def loaded(folder, **sides):
 
 def tree_of(folder, events):
     (traces_,) = loaded(folder, one=events)
-    return call_tree(traces_, traces_.has_gpu)
+    return call_tree(traces_, traces_.has_gpu, weighted_files(traces_)[0])
 
 
 def paths(tree):
@@ -154,7 +154,7 @@ def test_the_merged_tree_holds_both_sides_and_adds_up(tmp_path):
     control = [step(1, 0, 100), *launched("gemm", 0, 1, "aten::mm"), *launched("old", 30, 2, "aten::relu")]
     test = [step(1, 0, 100), *launched("gemm", 0, 1, "aten::mm", length=30), *launched("new", 50, 2, "aten::gelu")]
     comparison = compare_sets(*loaded(tmp_path, control=control, test=test))
-    nodes = merge_calls(comparison.trees, comparison.pairing, comparison.scale)[0]
+    nodes = merge_calls(comparison.trees, comparison.pairing)[0]
     ops = {n.name: (n.side, n.work.control, n.work.test) for n in nodes if n.kind == "op"}
     assert ops == {
         "aten::mm": ("both", 10_000, 30_000),
@@ -163,4 +163,4 @@ def test_the_merged_tree_holds_both_sides_and_adds_up(tmp_path):
     }
     forward = next(n for n in nodes if n.name == "forward")
     assert forward.work == (20_000, 40_000)
-    assert ("forward;aten::mm;gemm", 10_000, 30_000) in folded(comparison.trees, comparison.scale)
+    assert ("forward;aten::mm;gemm", 10_000, 30_000) in folded(comparison.trees)

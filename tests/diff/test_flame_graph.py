@@ -22,7 +22,7 @@ def compared(folder, control, test):
 
 
 def graph(comparison):
-    return flame_graph(comparison.trees, comparison.pairing, comparison.scale)
+    return flame_graph(comparison.trees, comparison.pairing)
 
 
 def launched(kernel_name, start, number, op_name="aten::mm", length=10, **args):
@@ -57,7 +57,7 @@ def test_kernels_are_below_their_calls_and_a_replaced_one_is_one_box(tmp_path):
 
 def by_line(comparison):
     items = [[item for group in comparison.work.groups for item in group.items[side]] for side in (0, 1)]
-    return line_graph(comparison.trees, items, comparison.scale)
+    return line_graph(comparison.trees, items)
 
 
 def test_work_is_below_the_lines_that_it_runs_for_as_their_view_sums_it(tmp_path):
@@ -93,7 +93,7 @@ def test_instances_of_a_module_have_one_name_and_numbers_of_their_own(tmp_path):
 
 def test_work_of_an_unknown_call_is_beside_the_phases():
     lost = Work(0, Occurrence(0, 0, "7"), -1, "kernel", "lost", None, 0, count=1, ns=7)
-    frames = of_one(CallTree(1, [Call(-1, "phase", "forward", None, 0, label="forward")], [lost]), 1)
+    frames = of_one(CallTree(1, [Call(-1, "phase", "forward", None, 0, label="forward")], [lost]))
     assert frames[2:] == [
         Frame(parent=0, kind="phase", name=CALL_UNKNOWN),
         Frame(parent=2, kind="kernel", name="lost", work=(7, 0), count=(1, 0)),
@@ -121,17 +121,16 @@ def test_all_work_is_in_the_graph_and_stays_when_frames_are_left_out(tmp_path_fa
     assert frames[0].parent == -1
     assert all(frame.parent < k for k, frame in enumerate(frames))
     for which, tree in enumerate(comparison.trees):
-        factor = comparison.scale // tree.denominator
-        assert sum(f.work[which] for f in frames) == sum(factor * w.ns for w in tree.work)
-        assert sum(f.calls[which] for f in frames) == sum(factor * c.count for c in tree.calls if c.kind == "op")
-        assert sum(f.host[which] for f in frames) == sum(factor * c.self_ns for c in tree.calls if c.kind == "op")
+        assert sum(f.work[which] for f in frames) == sum(w.ns for w in tree.work)
+        assert sum(f.calls[which] for f in frames) == sum(c.count for c in tree.calls if c.kind == "op")
+        assert sum(f.host[which] for f in frames) == sum(c.self_ns for c in tree.calls if c.kind == "op")
     assert quantities(by_line(comparison)) == quantities(frames)
     kept, _ = pruned(frames, least, most)
     assert quantities(kept) == quantities(frames)
     assert all(frame.parent < k for k, frame in enumerate(kept))
     assert len(kept) <= max(2 * most, 2)
     assert len([f for f in kept if f.kind != "rest"]) + sum(f.left_out for f in kept) <= len(frames)
-    one = of_one(comparison.trees[0], comparison.scale)
+    one = of_one(comparison.trees[0])
     assert quantities(one) == [(control, 0) for control, _ in quantities(frames)]
 
 

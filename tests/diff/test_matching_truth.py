@@ -7,13 +7,14 @@ import gzip
 import json
 from collections.abc import Sequence
 from functools import cache
+from math import lcm
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import traces
 
-from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.averages import call_tree, weighted_files
 from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Item, Match, Origins, items_of
@@ -110,8 +111,9 @@ def matches_of(pair: str) -> tuple[list[Item], list[Item], list[Match]]:
     sets = load_sets(
         [str(traces.trace(name)) for name in pair.split(":")], LoadOptions((SetOptions(selection=step),) * 2)
     )
-    trees = call_tree(sets[0], True), call_tree(sets[1], True)
-    control, test = (items_of(tree, 1, DEFAULT.of_kernel, Origins(None), {}) for tree in trees)
+    scale = lcm(*(weighted_files(one)[0] for one in sets))
+    trees = call_tree(sets[0], True, scale), call_tree(sets[1], True, scale)
+    control, test = (items_of(tree, DEFAULT.of_kernel, Origins(None), {}) for tree in trees)
     return control, test, cascade(control, test, trees, pair_calls(*trees))
 
 

@@ -8,7 +8,7 @@ from one_file import profile_file
 from properties import examples
 from random_traces import trace_events
 
-from tracediff.aggregate.averages import call_tree, kernel_average, op_average, step_average
+from tracediff.aggregate.averages import call_tree, kernel_average, op_average, step_average, weighted_files
 from tracediff.engine import load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.placement.calls import OP
@@ -83,7 +83,7 @@ def test_stream_zero_counts_like_any_other(tmp_path):
 def averages(path):
     (traces_,) = load_sets([str(path)])
     kernels = kernel_average(traces_)
-    tree = call_tree(traces_, gpu=True)
+    tree = call_tree(traces_, True, weighted_files(traces_)[0])
     ops = op_average(traces_).ops
     return step_average(traces_), tree_text(tree), kernels.busy, kernels.spilled, kernels.outside, ops
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from traces import needs_traces, trace
 
 import tracediff
-from tracediff.aggregate.averages import call_tree
+from tracediff.aggregate.averages import call_tree, weighted_files
 from tracediff.engine import LoadOptions, SetOptions, read_captures
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
@@ -75,7 +75,7 @@ def test_groups_by_operator_reach_into_the_graph():
     traces = load(trace("vllm_graph_mi300"), CAPTURE)
     found = Counter()
     count = Counter()
-    tree = call_tree(traces, gpu=True)
+    tree = call_tree(traces, True, weighted_files(traces)[0])
     for work in tree.work:
         found[tree.op(work.node)] += work.ns / tree.denominator
         count[tree.op(work.node)] += work.count / tree.denominator

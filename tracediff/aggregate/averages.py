@@ -255,12 +255,13 @@ def weighted_files(traces: TraceSet) -> tuple[int, Weighted]:
     return denominator, [(p, u, denominator // share) for p, u, share in shares]
 
 
-def call_tree(traces: TraceSet, gpu: bool) -> CallTree:
-    """The call tree of ``traces`` per step of the mean rank; its work are GPU events or, without ``gpu``, the self time
-    of operators.
+def call_tree(traces: TraceSet, gpu: bool, scale: int) -> CallTree:
+    """The call tree of ``traces`` per step of the mean rank, numerators over ``scale``, a multiple of the denominator
+    of `weighted_files`; its work are GPU events or, without ``gpu``, the self time of operators.
     """
     denominator, weighted = weighted_files(traces)
-    return merge(weighted, denominator, [p.kernels if gpu else p.host_work for p, _, _ in weighted])
+    on_scale = [(profile, used, scale // denominator * weight) for profile, used, weight in weighted]
+    return merge(on_scale, scale, [p.kernels if gpu else p.host_work for p, _, _ in weighted])
 
 
 def kernel_average(traces: TraceSet) -> KernelAverage:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
@@ -52,7 +52,7 @@ Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
 
-def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> tuple[list[MergedCall], Positions]:
+def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing) -> tuple[list[MergedCall], Positions]:
     """The merged tree, parents before children, and where the calls of both trees are in it. Where the children of a
     node differ, its own numbers still compare: it is their lowest shared call.
     """
@@ -83,9 +83,9 @@ def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) 
         for which, node in ((0, a), (1, b)):
             if node is not None:
                 positions[which][node] = here
-                _count(nodes[here], which, trees[which], node, scale)
+                _count(nodes[here], which, trees[which].calls[node])
         work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
-    _add_work(nodes, positions, trees, scale)
+    _add_work(nodes, positions, trees)
     return nodes, positions
 
 
@@ -107,27 +107,23 @@ def _together(
             yield None, child
 
 
-def _count(node: MergedCall, which: int, tree: CallTree, call_position: int, scale: int) -> None:
-    call, factor = tree.calls[call_position], scale // tree.denominator
-    node.count = node.count.plus(which, factor * call.count)
-    node.host = node.host.plus(which, factor * call.total)
-    node.self_time = node.self_time.plus(which, factor * call.self_ns)
+def _count(node: MergedCall, which: int, call: Call) -> None:
+    node.count = node.count.plus(which, call.count)
+    node.host = node.host.plus(which, call.total)
+    node.self_time = node.self_time.plus(which, call.self_ns)
 
 
-def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTree, CallTree], scale: int) -> None:
+def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTree, CallTree]) -> None:
     for which, tree in enumerate(trees):
-        factor = scale // tree.denominator
         for work in tree.work:
             here = positions[which].get(work.node, -1)
             while here >= 0:
-                nodes[here].work = nodes[here].work.plus(which, factor * work.ns)
+                nodes[here].work = nodes[here].work.plus(which, work.ns)
                 here = nodes[here].parent
 
 
-def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int, int]]:
-    """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, numerators over ``scale``, as flame-graph
-    tools read it.
-    """
+def folded(trees: tuple[CallTree, CallTree]) -> list[tuple[str, int, int]]:
+    """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, as flame-graph tools read it."""
     sums: dict[str, list[int]] = {}
     for which, tree in enumerate(trees):
         stacks: list[str] = []
@@ -138,7 +134,7 @@ def folded(trees: tuple[CallTree, CallTree], scale: int) -> list[tuple[str, int,
             kernel = display_name(work.name).replace(";", ",")
             stack = stacks[work.node] if work.node >= 0 else "unknown"
             whole = stack if work.category == "cpu_op" else f"{stack};{kernel}"
-            sums.setdefault(whole, [0, 0])[which] += scale // tree.denominator * work.ns
+            sums.setdefault(whole, [0, 0])[which] += work.ns
     return [(stack, *both) for stack, both in sorted(sums.items())]  # type: ignore[misc]
 
 
@@ -181,24 +177,20 @@ class Frame(Struct, frozen=True, kw_only=True):
         return self.work, self.host, self.calls
 
 
-def flame_graph(trees: tuple[CallTree, CallTree], pairing: Pairing, scale: int) -> list[Frame]:
-    """Every call and kernel of both trees, parents before children; the first frame is the whole.
-
-    Args:
-        scale: a multiple of both trees' denominators.
-    """
-    nodes, positions = merge_calls(trees, pairing, scale)
+def flame_graph(trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Frame]:
+    """Every call and kernel of both trees, parents before children; the first frame is the whole."""
+    nodes, positions = merge_calls(trees, pairing)
     frames = [Frame(parent=-1, kind="whole", name="all work"), *map(_call, nodes)]
-    for place, kernels in sorted(_kernels(trees, positions, frames, scale).items()):
+    for place, kernels in sorted(_kernels(trees, positions, frames).items()):
         if place == len(frames):
             frames.append(Frame(parent=0, kind="phase", name=CALL_UNKNOWN))
         frames += _leaves(place, frames[place].kind, kernels)
     return frames
 
 
-def of_one(tree: CallTree, scale: int) -> list[Frame]:
+def of_one(tree: CallTree) -> list[Frame]:
     """The frames of one set; all are of the control."""
-    return flame_graph((tree, CallTree(tree.denominator)), Pairing(), scale)
+    return flame_graph((tree, CallTree(tree.denominator)), Pairing())
 
 
 def _call(node: MergedCall) -> Frame:
@@ -218,13 +210,13 @@ Names = tuple[tuple[str, str], ...]
 """Kind and name of frames from the outermost on."""
 
 
-def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: int) -> list[Frame]:
+def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]]) -> list[Frame]:
     """Every operator and kernel of the trees below the line of code that it runs for, instead of its callers.
 
     Args:
-        items: of control and test, whose lines are taken where the trees have none. scale: see `flame_graph`.
+        items: of control and test, whose lines are taken where the trees have none.
     """
-    sides = [[*_with_lines(tree, of_side, scale)] for tree, of_side in zip(trees, items, strict=True)]
+    sides = [[*_with_lines(tree, of_side)] for tree, of_side in zip(trees, items, strict=True)]
     moved = moved_lines(*({line for line, _, _ in rows if line} for rows in sides))
     places: dict[tuple[int, str, str], int] = {}
     amounts = [[NONE, NONE, NONE]]
@@ -243,13 +235,10 @@ def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]], scale: in
     return frames
 
 
-def _with_lines(
-    tree: CallTree, items: Sequence[Item], scale: int
-) -> Iterator[tuple[str | None, Names, tuple[int, int, int]]]:
-    """(the line that it runs for, what is below it, work, host and count over ``scale``) of each operator and of the
+def _with_lines(tree: CallTree, items: Sequence[Item]) -> Iterator[tuple[str | None, Names, tuple[int, int, int]]]:
+    """(the line that it runs for, what is below it, work, host and count) of each operator and of the
     kernels below it.
     """
-    factor = scale // tree.denominator
     line_of_work = {id(item.work): item.line for item in items}
     lines = [call.line for call in tree.calls]
     for work in tree.work:
@@ -257,41 +246,38 @@ def _with_lines(
             lines[work.node] = lines[work.node] or line_of_work.get(id(work))
     for line, call in zip(lines, tree.calls, strict=True):
         if call.kind == "op":
-            yield line, (("op", display_name(call.name)),), (0, factor * call.self_ns, factor * call.count)
+            yield line, (("op", display_name(call.name)),), (0, call.self_ns, call.count)
     for work in tree.work:
         line = line_of_work.get(id(work)) or (lines[work.node] if work.node >= 0 else None)
-        around, ns = tree.op(work.node), factor * work.ns
+        around, ns = tree.op(work.node), work.ns
         op: Names = (("op", display_name(around)),) if around is not None else ()
         if work.category == "cpu_op":
             yield line, op, (ns, 0, 0)
         else:
             kernel = display_name(table_name(work.name))
-            yield line, (*op, ("kernel", kernel)), (ns, 0, factor * work.count)
+            yield line, (*op, ("kernel", kernel)), (ns, 0, work.count)
 
 
 Kernels = tuple[dict[str, list[int]], dict[str, list[int]]]
 """Of control and test: name → [count, ns]."""
 
 
-def _kernels(
-    trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame], scale: int
-) -> dict[int, Kernels]:
+def _kernels(trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
     of an operator is not a kernel: it is added to its frame.
     """
     kernels_of_frame: dict[int, Kernels] = {}
     for which, tree in enumerate(trees):
-        factor = scale // tree.denominator
         for work in tree.work:
             place = positions[which].get(work.node, len(frames) - 1) + 1
             if work.category == "cpu_op" and place < len(frames):
-                frames[place] = replace(frames[place], work=frames[place].work.plus(which, factor * work.ns))
+                frames[place] = replace(frames[place], work=frames[place].work.plus(which, work.ns))
                 continue
             sums = kernels_of_frame.setdefault(place, ({}, {}))[which].setdefault(
                 display_name(table_name(work.name)), [0, 0]
             )
-            sums[0] += factor * work.count
-            sums[1] += factor * work.ns
+            sums[0] += work.count
+            sums[1] += work.ns
     return kernels_of_frame
 
 

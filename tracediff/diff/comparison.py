@@ -118,14 +118,13 @@ class Comparison(Struct, frozen=True, dict=True):
         """
         time_of_name: dict[str, Pair[int]] = {}
         for side, tree in enumerate(self.trees if self.gpu_time.groups else ()):
-            factor = self.scale // tree.denominator
             names: list[frozenset[str]] = []  # of the operators from the root to each call, each once
             for call in tree.calls:
                 ancestors = names[call.parent] if call.parent >= 0 else frozenset()
                 names.append(ancestors | {table_name(call.name)} if call.kind == "op" else ancestors)
             for work in tree.work:
                 for name in names[work.node] if work.node >= 0 else ():
-                    time_of_name[name] = time_of_name.get(name, NONE).plus(side, factor * work.ns)
+                    time_of_name[name] = time_of_name.get(name, NONE).plus(side, work.ns)
         return time_of_name
 
     @property
@@ -261,10 +260,9 @@ def _calls(
 ) -> Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]:
     """The operators' calls at the chosen phases and modules, over the comparison's scale."""
     for which, tree in enumerate(comparison.trees):
-        factor = comparison.scale // tree.denominator
         for call, is_here in zip(tree.calls, here[which], strict=True):
             if is_here and call.kind == "op":
-                yield (OPERATOR, call.name), which, (factor * call.count, factor * call.total, factor * call.self_ns)
+                yield (OPERATOR, call.name), which, (call.count, call.total, call.self_ns)
 
 
 def _with(op: Op, sums: Sums) -> list[Op]:
@@ -323,8 +321,8 @@ def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPla
             which,
             (*_stack(tree, node), *innermost),
             shapes,
-            comparison.scale // tree.denominator * count,
-            comparison.scale // tree.denominator * ns,
+            count,
+            ns,
         )
         for which, tree in enumerate(comparison.trees)
         for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
-from tracediff.diff.matching.cascade import cascade
+from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Nodes, Origins, items_of
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, total
@@ -181,25 +181,22 @@ def split_change(count: Pair[int], time: Pair[int]) -> tuple[Fraction, Fraction]
 
 def match_work(
     trees: Pair[CallTree],
-    scale: int,
     family_of: FamilyOf,
     sides: Pair[Side],
 ) -> tuple[WorkTime, Pairing]:
-    """Every piece of work of both trees in one group, on one ``scale`` (a multiple of both denominators), the largest
-    change first; and how the calls of the trees were paired.
+    """Every piece of work of both trees, which have one denominator, in one group, the largest change first; and how
+    the calls of the trees were paired.
 
     Swapped sides give the same groups turned round: matching sees the sides in an order of their own.
     """
-    left_out = trees.map(
-        lambda tree: sum(scale // tree.denominator * w.ns for w in tree.work if w.ordinal == UNMATCHED)
-    )
+    left_out = trees.map(lambda tree: sum(w.ns for w in tree.work if w.ordinal == UNMATCHED))
     turned = _content(trees.test) < _content(trees.control)
     if turned:
         trees, sides = trees.swapped, sides.swapped
     pairing = pair_calls(*trees)
     qualified = qualified_names(sides.map(lambda side: side.manifest))
     first, second = (
-        items_of(tree, scale // tree.denominator, family_of, Origins(side.manifest, side.torch_log), qualified)
+        items_of(tree, family_of, Origins(side.manifest, side.torch_log), qualified)
         for tree, side in zip(trees, sides, strict=True)
     )
     matches = cascade(first, second, trees, pairing)
@@ -208,7 +205,7 @@ def match_work(
         matches = [
             (TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches
         ]
-    groups = [_group(match, trees, scale) for match in matches]
+    groups = [_group(match, trees) for match in matches]
     groups.sort(key=lambda g: (-abs(g.delta), g.largest, g.level, [(m.name, m.op or "") for m in chain(*g.members)]))
     return WorkTime(tuple(groups), left_out), pairing
 
@@ -232,7 +229,7 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
     return calls, [(w.node, w.order, w.name, w.launch_shape or "", w.ordinal, w.count, w.ns) for w in tree.work]
 
 
-def _group(match: Match, trees: Pair[CallTree], scale: int) -> Group:
+def _group(match: Match, trees: Pair[CallTree]) -> Group:
     level, control, test, shared = match
     items = [*control, *test]
     largest = max(items, key=lambda i: (i.ns, i.work.name, i.op or ""))
@@ -242,16 +239,6 @@ def _group(match: Match, trees: Pair[CallTree], scale: int) -> Group:
     family = max(families, key=lambda f: (families[f], f))
     modules = {i.module for i in items if i.module}
     phases = {i.phase for i in items}
-    ops = (
-        Pair(
-            *(
-                sum(tree.calls[k].count for k in nodes) * (scale // tree.denominator)
-                for tree, nodes in zip(trees, shared, strict=True)
-            )
-        )
-        if shared
-        else None
-    )
     return Group(
         level=level,
         largest=largest.work.name,
@@ -259,7 +246,7 @@ def _group(match: Match, trees: Pair[CallTree], scale: int) -> Group:
         phase=phases.pop() if len(phases) == 1 else "unknown",
         module=modules.pop() if len(modules) == 1 else None,
         members=Pair(members_of(control), members_of(test)),
-        ops=ops,
+        ops=count_of_calls(trees, shared) if shared else None,
         call=_call(trees, shared) if shared else None,
         items=Pair(tuple(control), tuple(test)),
     )

@@ -153,7 +153,7 @@ def _dtype(comparison: Comparison) -> list[Reason]:
     work: list[dict[int, int]] = [defaultdict(int), defaultdict(int)]
     for of_node, tree in zip(work, comparison.trees, strict=True):
         for one in tree.work:
-            of_node[one.node] += comparison.scale // tree.denominator * one.ns
+            of_node[one.node] += one.ns
     changed: Counter[str] = Counter()
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
@@ -278,10 +278,10 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
     on_gpu = control.side.has_gpu or test.side.has_gpu
     both = Pair(control, test)
     scale = lcm(*control.denominators, *test.denominators)
-    trees = both.map(lambda side: call_tree(side.traces, on_gpu))
+    trees = both.map(lambda side: call_tree(side.traces, on_gpu, scale))
     families = control.traces.families
     work_family = families.of_kernel if on_gpu else families.of_work
-    work, pairing = match_work(trees, scale, work_family, both.map(lambda side: side.side))
+    work, pairing = match_work(trees, work_family, both.map(lambda side: side.side))
     samples = both.map(lambda side: op_samples(side.traces))
     averages = both.map(lambda side: side.ops)
     ops, common = compare_ops(averages, samples, scale, families.of_event, judging.noise_floor)

@@ -75,7 +75,7 @@ def tree(comparison: Comparison) -> OutputTable:
             *node.host.map(us),
             *(*node.work.map(us), us(node.work.delta)),
         )
-        for node in merge_calls(comparison.trees, comparison.pairing, comparison.scale)[0]
+        for node in merge_calls(comparison.trees, comparison.pairing)[0]
     ]
     counts, times = ([column.name for column in columns] for columns in (NUMBERS[:2], NUMBERS[2:]))
     return OutputTable((*call, *counts, "control_host_us", "test_host_us", *times), rows)
@@ -119,7 +119,7 @@ def _csv_text(rows: OutputTable) -> str:
 def to_folded(comparison: Comparison) -> str:
     """One line per stack with the work of both sides in whole ns per step."""
     scale = comparison.scale
-    stacks = folded(comparison.trees, scale)
+    stacks = folded(comparison.trees)
     return "".join(
         f"{printable(stack).replace(' ', '_')} {round(control / scale)} {round(test / scale)}\n"
         for stack, control, test in stacks

@@ -9,8 +9,9 @@ from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
-from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides
+from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Nodes, Sides
 from tracediff.diff.matching.sequence import by_sequence
+from tracediff.pair import NONE, Pair
 from tracediff.profile.kernels.families import OTHER
 
 
@@ -122,12 +123,14 @@ def _call_place(tree: CallTree, node: int, item: Item) -> Hashable:
     return tree.calls[node].label, item.module, item.phase
 
 
+def count_of_calls(trees: tuple[CallTree, CallTree], nodes: tuple[Nodes, Nodes]) -> Pair[int]:
+    """How often the calls at ``nodes`` of both trees are made."""
+    return Pair(*(sum(tree.calls[k].count for k in own) for tree, own in zip(trees, nodes, strict=True)))
+
+
 def _lack(trees: tuple[CallTree, CallTree], match: Match, side: int) -> int:
-    """How many calls of ``match`` a side lacks, per step times both denominators."""
-    calls = [
-        sum(tree.calls[node].count for node in nodes) * other.denominator
-        for tree, nodes, other in zip(trees, match[3] or ((), ()), reversed(trees), strict=True)
-    ]
+    """How many calls of ``match`` a side lacks."""
+    calls = count_of_calls(trees, match[3]) if match[3] else NONE
     return calls[1 - side] - calls[side]
 
 
@@ -137,7 +140,7 @@ def _fill(
     """Give those of ``matches`` at ``places`` the calls of ``rest`` (node → items of a side): each in turn the next;
     where these are not as many, all are one group, and the other places are left empty.
     """
-    calls = {node: trees[side].calls[node].count * trees[1 - side].denominator for node in rest}
+    calls = {node: trees[side].calls[node].count for node in rest}
     lacks = [_lack(trees, matches[place], side) for place in places]
     if sum(calls.values()) > sum(lacks):
         return

@@ -131,7 +131,7 @@ class Item(Struct, eq=False, kw_only=True):
     """Equal work of one side at one place.
 
     Attributes:
-        work: what it is, with numerators over its tree's denominator.
+        work: what it is.
         match: what must agree with a partner: category, match name, and of generated kernels grid and block.
         name: match name alone. op: the operator that launched it, None for none.
         family, phase: kind of work, part of the step. module: path of the module it belongs to, None where unknown.
@@ -164,14 +164,11 @@ class Item(Struct, eq=False, kw_only=True):
         return self.work.node
 
 
-def items_of(
-    tree: CallTree, factor: int, family_of: FamilyOf, origins: Origins, qualified: Mapping[str, str]
-) -> list[Item]:
+def items_of(tree: CallTree, family_of: FamilyOf, origins: Origins, qualified: Mapping[str, str]) -> list[Item]:
     """The items of ``tree`` in the order in which they ran.
 
     Args:
         family_of: the family of a kernel.
-        factor: brings the tree's numerators to the comparison's scale.
         qualified: the profiler's module names (``Linear_7``) → the model's own (``blocks.3.fc1``), which are used
             instead where known.
     """
@@ -195,8 +192,8 @@ def items_of(
                 module=(origin and origin.module) or (modules[work.node] if inside else None),
                 line=(tree.calls[work.node].line if inside else None) or (origin.line if origin else None),
                 fused=(origin and origin.ops) or fused_list(name),
-                count=factor * work.count,
-                ns=factor * work.ns,
+                count=work.count,
+                ns=work.ns,
             )
         )
     return items

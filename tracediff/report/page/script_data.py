@@ -174,7 +174,7 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     if comparison.was_refused:
         return FlameGraph("The sides were not compared.")
     gpu = comparison.control.has_gpu or comparison.test.has_gpu
-    frames = flame_graph(comparison.trees, comparison.pairing, comparison.scale)
+    frames = flame_graph(comparison.trees, comparison.pairing)
     control, test = total(f.work for f in frames)
     title = f"{_what(gpu)} per step {change(comparison.us(control), comparison.us(test))}"
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
@@ -185,21 +185,21 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
     groups = comparison.work.groups
     items = Pair([i for group in groups for i in group.items[0]], [i for group in groups for i in group.items[1]])
-    lines = line_graph(comparison.trees, items, comparison.scale)
+    lines = line_graph(comparison.trees, items)
     return _graph(title, how, (frames, lines), side_names(comparison), comparison.scale, gpu)
 
 
 def analysis_flame(analysis: Analysis) -> FlameGraph:
     """The flame graph of one set."""
     gpu = analysis.side.has_gpu
-    frames = of_one(analysis.tree, analysis.scale)
+    frames = of_one(analysis.tree)
     whole, _ = total(f.work for f in frames)
     title = f"{_what(gpu)} per step {time(analysis.us(whole))}"
     if whole:
         name, sums = largest(frames, lambda pair: pair[0])
         title += f"; {part(sums[0], whole)} of it in {name}"
     nothing = CallTree(analysis.tree.denominator)
-    lines = line_graph(Pair(analysis.tree, nothing), Pair([], []), analysis.scale)
+    lines = line_graph(Pair(analysis.tree, nothing), Pair([], []))
     return _graph(title, HOW_ONE, (frames, lines), ("control",), analysis.scale, gpu)
 
 
