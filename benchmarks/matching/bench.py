@@ -22,6 +22,7 @@ from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, items_of
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import DEFAULT
 
 HERE = Path(__file__).resolve().parent
@@ -123,8 +124,8 @@ def over_modules(comparison: Comparison, sets: list[TraceSet]) -> str:
     sides = [items_of(tree, DEFAULT.of_kernel, Origins(s.manifest), names) for tree, s in zip(trees, sets, strict=True)]
     if not all(any(item.module for item in items) for items in sides):
         return "–"
-    groups = [match for match in cascade(*sides, trees, comparison.pairing) if match[0] in COUNTED]
-    return str(sum(max(len({i.module for i in items} - {None}) for items in match[1:3]) > 1 for match in groups))
+    groups = [match for match in cascade(Pair(*sides), trees, comparison.pairing) if match[0] in COUNTED]
+    return str(sum(max(len({i.module for i in items} - {None}) for items in match.items) > 1 for match in groups))
 
 
 def groups_of(comparison: Comparison) -> tuple[Group, ...]:

@@ -26,6 +26,7 @@ from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Origins, inherited, items_of
 from tracediff.engine import load_sets
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,7 +98,7 @@ def score(tree: CallTree, seed: int) -> Score:
     """The score of matching ``tree`` with a variant of it."""
     other, partners = variant(tree, random.Random(seed))
     sides = [items_of(t, DEFAULT.of_kernel, Origins(None), {}) for t in (tree, other)]
-    matches = cascade(*sides, (tree, other), pair_calls(tree, other))
+    matches = cascade(Pair(*sides), (tree, other), pair_calls(tree, other))
     graph = {id(i) for i in sides[0] if i.op is None}
     whole = right = paired = wide = 0.0
     count = good = 0
@@ -105,7 +106,7 @@ def score(tree: CallTree, seed: int) -> Score:
         if id(item) in graph and partners[item.order]:
             whole += item.ns
             count += 1
-    for level, a, b, _ in matches:
+    for level, (a, b), _ in matches:
         for item in a:
             if id(item) not in graph or not b:
                 continue
@@ -118,11 +119,11 @@ def score(tree: CallTree, seed: int) -> Score:
             good += hits > 0.5
     one_to_one = sum(
         i.ns * any(j.order in partners[i.order] for j in b)
-        for level, a, b, _ in matches if level == "sequence" for i in a if id(i) in graph
+        for level, (a, b), _ in matches if level == "sequence" for i in a if id(i) in graph
     )  # fmt: skip
     in_parts = [
         partners[i.order] <= {j.order for j in b}
-        for _, a, b, _ in matches for i in a if id(i) in graph and len(partners[i.order]) > 1
+        for _, (a, b), _ in matches for i in a if id(i) in graph and len(partners[i.order]) > 1
     ]  # fmt: skip
     return Score(
         good / count,

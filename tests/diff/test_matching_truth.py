@@ -19,6 +19,7 @@ from tracediff.diff.matching.call_pairs import pair_calls
 from tracediff.diff.matching.cascade import cascade
 from tracediff.diff.matching.items import Item, Match, Origins, items_of
 from tracediff.engine import LoadOptions, SetOptions, load_sets
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import DEFAULT
 from tracediff.profile.model.selection import Selection
 
@@ -114,7 +115,7 @@ def matches_of(pair: str) -> tuple[list[Item], list[Item], list[Match]]:
     scale = lcm(*(weighted_files(one)[0] for one in sets))
     trees = call_tree(sets[0], True, scale), call_tree(sets[1], True, scale)
     control, test = (items_of(tree, DEFAULT.of_kernel, Origins(None), {}) for tree in trees)
-    return control, test, cascade(control, test, trees, pair_calls(*trees))
+    return control, test, cascade(Pair(control, test), trees, pair_calls(*trees))
 
 
 def item_at(items: Sequence[Item], events: Events, event: str, name: str) -> Item | None:
@@ -144,10 +145,10 @@ def rows_of(pair: str) -> list[Row]:
 def score(pair: str) -> Score:
     """Each row asked from one end; where only one side has work, from that one."""
     rows, groups = rows_of(pair), matches_of(pair)[2]
-    group_of = {id(item): group for group in groups for item in (*group[1], *group[2])}
+    group_of = {id(item): group for group in groups for item in (*group.items[0], *group.items[1])}
     answered, right, wrong = 0, 0, []
     for row in rows:
-        level, control, test, _ = group_of[id(row.control or row.test)]
+        level, (control, test), _ = group_of[id(row.control or row.test)]
         if level in NO_PARTNER:
             continue
         answered += 1

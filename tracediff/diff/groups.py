@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -14,7 +15,7 @@ from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
-from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Nodes, Origins, items_of
+from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, total
 from tracediff.profile.events.work import UNMATCHED
@@ -195,16 +196,16 @@ def match_work(
         trees, sides = trees.swapped, sides.swapped
     pairing = pair_calls(*trees)
     qualified = qualified_names(sides.map(lambda side: side.manifest))
-    first, second = (
-        items_of(tree, family_of, Origins(side.manifest, side.torch_log), qualified)
-        for tree, side in zip(trees, sides, strict=True)
+    items = Pair(
+        *(
+            items_of(tree, family_of, Origins(side.manifest, side.torch_log), qualified)
+            for tree, side in zip(trees, sides, strict=True)
+        )
     )
-    matches = cascade(first, second, trees, pairing)
+    matches = cascade(items, trees, pairing)
     if turned:
         trees, pairing = trees.swapped, pairing.turned()
-        matches = [
-            (TURNED.get(level, level), b, a, shared and (shared[1], shared[0])) for level, a, b, shared in matches
-        ]
+        matches = [Match(TURNED.get(m.level, m.level), m.items.swapped, m.calls.swapped) for m in matches]
     groups = [_group(match, trees) for match in matches]
     groups.sort(key=lambda g: (-abs(g.delta), g.largest, g.level, [(m.name, m.op or "") for m in chain(*g.members)]))
     return WorkTime(tuple(groups), left_out), pairing
@@ -230,8 +231,7 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
 
 
 def _group(match: Match, trees: Pair[CallTree]) -> Group:
-    level, control, test, shared = match
-    items = [*control, *test]
+    items = [*chain(*match.items)]
     largest = max(items, key=lambda i: (i.ns, i.work.name, i.op or ""))
     families = Counter[str]()
     for item in items:
@@ -240,19 +240,19 @@ def _group(match: Match, trees: Pair[CallTree]) -> Group:
     modules = {i.module for i in items if i.module}
     phases = {i.phase for i in items}
     return Group(
-        level=level,
+        level=match.level,
         largest=largest.work.name,
         family=family,
         phase=phases.pop() if len(phases) == 1 else "unknown",
         module=modules.pop() if len(modules) == 1 else None,
-        members=Pair(members_of(control), members_of(test)),
-        ops=count_of_calls(trees, shared) if shared else None,
-        call=_call(trees, shared) if shared else None,
-        items=Pair(tuple(control), tuple(test)),
+        members=match.items.map(members_of),
+        ops=count_of_calls(trees, match) if match.calls.control else None,
+        call=_call(trees, match.calls) if match.calls.control else None,
+        items=match.items.map(tuple),
     )
 
 
-def _call(trees: Pair[CallTree], nodes: tuple[Nodes, Nodes]) -> str:
+def _call(trees: Pair[CallTree], nodes: Pair[Sequence[int]]) -> str:
     """An operator, of one call with its shapes, for eyes."""
     call = trees.control.calls[nodes[0][0]]
     shapes = ", ".join(shape_key(call.label, call.shapes)) if len(nodes[0]) == len(nodes[1]) == 1 else ""

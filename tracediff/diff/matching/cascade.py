@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable
+from itertools import chain
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
-from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Nodes, Sides
+from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides
 from tracediff.diff.matching.sequence import by_sequence
-from tracediff.pair import NONE, Pair
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
 
-def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
+def cascade(items: Sides, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
     """All items of both sides in groups; items in order of running."""
-    leftover = Leftover(control, test)
+    leftover = Leftover(items)
     matches: list[Match] = []
     alone: list[Match] = []
     levels: tuple[Callable[[], list[Match]], ...] = (
@@ -30,23 +31,22 @@ def cascade(control: list[Item], test: list[Item], trees: tuple[CallTree, CallTr
     )
     for level in levels:
         level_matches = level()
-        matches += [match for match in level_matches if match[1] and match[2]]
-        alone += [match for match in level_matches if not (match[1] and match[2])]
+        matches += [match for match in level_matches if all(match.items)]
+        alone += [match for match in level_matches if not all(match.items)]
         leftover.take(level_matches)
-    matches = _with_rest_of_calls(matches, leftover)
-    whole = sum(item.ns for item in (*control, *test))
-    return [_placed(match, whole) for match in matches] + alone + _one_sided(leftover)
+    _add_rest_of_calls(matches, leftover)
+    whole = sum(item.ns for item in chain(*items))
+    return [_placed(match, whole) for match in matches] + alone + _one_sided(leftover.items)
 
 
 def _placed(match: Match, whole: int) -> Match:
     """``match``, or, where it is so wide that it names no partner, the same as work that was placed and not matched."""
-    level, control, test, shared = match
+    level, items, _ = match
     wide = (
-        max(len(control), len(test)) > thresholds.WIDE_GROUP
-        or sum(i.ns for i in (*control, *test)) > thresholds.WIDE_PART * whole
+        max(map(len, items)) > thresholds.WIDE_GROUP or sum(i.ns for i in chain(*items)) > thresholds.WIDE_PART * whole
     )
-    one_call = max(len({i.node for i in side}) for side in (control, test)) == 1
-    return (PLACED_AS[level], control, test, shared) if level in PLACED_AS and wide and not one_call else match
+    one_call = max(len({i.node for i in side}) for side in items) == 1
+    return match._replace(level=PLACED_AS[level]) if level in PLACED_AS and wide and not one_call else match
 
 
 def by_operator(leftover: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
@@ -54,9 +54,9 @@ def by_operator(leftover: Leftover, trees: tuple[CallTree, CallTree], pairing: P
     items below that.
     """
     # Control call → items below it and below its partner.
-    items_of_call: dict[int, Sides] = defaultdict(lambda: ([], []))
+    items_of_call: dict[int, Sides] = defaultdict(lambda: Pair([], []))
     partners = pairing.test_of, pairing.control_of
-    for side, items in enumerate((leftover.control, leftover.test)):
+    for side, items in enumerate(leftover.items):
         for item in items:
             call = _paired(trees[side], item.node, partners[side])
             if call >= 0:
@@ -75,11 +75,11 @@ def by_operator(leftover: Leftover, trees: tuple[CallTree, CallTree], pairing: P
             if outer >= 0:
                 items_of_call[outer if side == 0 else pairing.control_of[outer]][side].extend(items)
                 moved = True
-    pairs = [((a, pairing.test_of[a]), sides) for a, sides in items_of_call.items() if all(sides)]
+    pairs = [(Pair(a, pairing.test_of[a]), sides) for a, sides in items_of_call.items() if all(sides)]
     return [match for shared, sides in pairs for match in _of_calls(trees, shared, sides)]
 
 
-def _of_calls(trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: Sides) -> list[Match]:
+def _of_calls(trees: tuple[CallTree, CallTree], shared: Pair[int], sides: Sides) -> list[Match]:
     """The work of a pair of calls: one group, and what only one of them does apart, if the rest of what they do is the
     same as often per call.
     """
@@ -89,12 +89,11 @@ def _of_calls(trees: tuple[CallTree, CallTree], shared: tuple[int, int], sides: 
         for item in items:
             of_name[item.match] += item.work.count
     both = counts[0].keys() & counts[1].keys()
-    alone = [[item for item in items if item.match not in both] for items in sides]
+    alone = sides.map(lambda items: [item for item in items if item.match not in both])
     if all(alone) or not both or any(counts[0][name] * calls[1] != counts[1][name] * calls[0] for name in both):
-        alone = [[], []]
-    control, test = ([i for i in items if i.match in both] if any(alone) else items for items in sides)
-    nodes = (shared[0],), (shared[1],)
-    return [(_trust(trees, control, test), control, test, nodes), *_one_sided(Leftover(*alone))]
+        alone = Pair([], [])
+    shared_work = sides.map(lambda items: [item for item in items if item.match in both]) if any(alone) else sides
+    return [Match(_trust(trees, shared_work), shared_work, shared.map(lambda node: (node,))), *_one_sided(alone)]
 
 
 def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[CallTree, CallTree]) -> list[Match]:
@@ -102,20 +101,20 @@ def _with_other_sizes(matches: list[Match], leftover: Leftover, trees: tuple[Cal
     same place that only this side makes, if they are no more than it lacks: ranks and steps with batches of several
     sizes have the same calls of other sizes.
     """
-    unmatched = Leftover(leftover.control, leftover.test)
+    unmatched = Leftover(leftover.items)
     unmatched.take(matches)
-    for side, items in enumerate((unmatched.control, unmatched.test)):
+    for side, items in enumerate(unmatched.items):
         wanting: dict[Hashable, list[int]] = defaultdict(list)
         for place, match in enumerate(matches):
-            if match[3] and _lack(trees, match, side) > 0:
-                wanting[_call_place(trees[0], match[3][0][0], match[1][0])].append(place)
+            if _lack(trees, match, side) > 0:
+                wanting[_call_place(trees[0], match.calls[0][0], match.items[0][0])].append(place)
         by_call: dict[Hashable, dict[int, list[Item]]] = defaultdict(lambda: defaultdict(list))
         for item in items:
             if item.op is not None:
                 by_call[_call_place(trees[side], item.node, item)][item.node].append(item)
         for key in wanting.keys() & by_call.keys():
             _fill(matches, wanting[key], by_call[key], trees, side)
-        matches = [match for match in matches if match[1] or match[2]]
+        matches = [match for match in matches if any(match.items)]
     return matches
 
 
@@ -123,14 +122,14 @@ def _call_place(tree: CallTree, node: int, item: Item) -> Hashable:
     return tree.calls[node].label, item.module, item.phase
 
 
-def count_of_calls(trees: tuple[CallTree, CallTree], nodes: tuple[Nodes, Nodes]) -> Pair[int]:
-    """How often the calls at ``nodes`` of both trees are made."""
-    return Pair(*(sum(tree.calls[k].count for k in own) for tree, own in zip(trees, nodes, strict=True)))
+def count_of_calls(trees: tuple[CallTree, CallTree], match: Match) -> Pair[int]:
+    """How often the calls of ``match`` are made on both sides."""
+    return Pair(*(sum(tree.calls[k].count for k in nodes) for tree, nodes in zip(trees, match.calls, strict=True)))
 
 
 def _lack(trees: tuple[CallTree, CallTree], match: Match, side: int) -> int:
     """How many calls of ``match`` a side lacks."""
-    calls = count_of_calls(trees, match[3]) if match[3] else NONE
+    calls = count_of_calls(trees, match)
     return calls[1 - side] - calls[side]
 
 
@@ -149,17 +148,16 @@ def _fill(
     else:
         parts = [(places, list(rest))]
     for group, nodes in parts:
-        items: Sides = ([], [])
-        calls_of: tuple[list[int], list[int]] = ([], [])
+        items: Sides = Pair([], [])
+        shared: Pair[list[int]] = Pair([], [])
         for place in group:
-            _, *both, shared = matches[place]
             for k in (0, 1):
-                items[k].extend(both[k])
-                calls_of[k].extend(shared[k] if shared else ())
-            matches[place] = ("op", [], [], None)
+                items[k].extend(matches[place].items[k])
+                shared[k].extend(matches[place].calls[k])
+            matches[place] = Match("op", Pair([], []))
         items[side].extend(item for node in nodes for item in rest[node])
-        calls_of[side].extend(nodes)
-        matches[group[0]] = ("op", *items, (tuple(calls_of[0]), tuple(calls_of[1])))
+        shared[side].extend(nodes)
+        matches[group[0]] = Match("op", items, shared.map(tuple))
 
 
 def _paired(tree: CallTree, node: int, partner: dict[int, int]) -> int:
@@ -179,7 +177,7 @@ def _depths(tree: CallTree) -> list[int]:
     return depths
 
 
-def _trust(trees: tuple[CallTree, CallTree], control: list[Item], test: list[Item]) -> str:
+def _trust(trees: tuple[CallTree, CallTree], sides: Sides) -> str:
     """exact where both sides run the same kernels below the same operators, op otherwise."""
     kernels = [
         Counter(
@@ -187,15 +185,15 @@ def _trust(trees: tuple[CallTree, CallTree], control: list[Item], test: list[Ite
             for item in items
             for call in (tree.calls[item.node],)
         )
-        for tree, items in zip(trees, (control, test), strict=True)
+        for tree, items in zip(trees, sides, strict=True)
     ]
     return "exact" if kernels[0] == kernels[1] else "op"
 
 
 def _by_key(leftover: Leftover, level: str, key: Callable[[Item], Hashable]) -> list[Match]:
     """One group for each key that both sides have."""
-    control, test = _grouped(leftover.control, key), _grouped(leftover.test, key)
-    return [(level, items, test[k], None) for k, items in control.items() if k is not None and k in test]
+    control, test = (_grouped(side, key) for side in leftover.items)
+    return [Match(level, Pair(items, test[k])) for k, items in control.items() if k is not None and k in test]
 
 
 def _grouped(items: list[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
@@ -214,20 +212,19 @@ def _module(item: Item) -> Hashable:
     return (item.module, item.phase) if item.module and item.phase != "unknown" else None
 
 
-def _with_rest_of_calls(matches: list[Match], leftover: Leftover) -> list[Match]:
-    """``matches`` where each group of one family has the rest of what its operator calls launched: a kernel that came
-    with another, as the quantiser of an attention kernel does, is part of the replacement. What takes longer than the
-    other is not: a convolution does not come with the memset before it.
+def _add_rest_of_calls(matches: list[Match], leftover: Leftover) -> None:
+    """Add to each group of one family the rest of what its operator calls launched: a kernel that came with another, as
+    the quantiser of an attention kernel does, is part of the replacement. What takes longer than the other is not: a
+    convolution does not come with the memset before it.
     """
     by_call: tuple[dict[int, Counter[int]], ...] = (defaultdict(Counter), defaultdict(Counter))
-    for place, (level, *sides, _) in enumerate(matches):
-        if level == "family":
-            for ns_of_kind, items in zip(by_call, sides, strict=True):
+    for place, match in enumerate(matches):
+        if match.level == "family":
+            for ns_of_kind, items in zip(by_call, match.items, strict=True):
                 for item in items:
                     if item.op is not None:
                         ns_of_kind[item.node][place] += item.ns
-    wider = [(level, list(control), list(test), shared) for level, control, test, shared in matches]
-    for side, items in enumerate((leftover.control, leftover.test)):
+    for side, items in enumerate(leftover.items):
         rest_of: dict[int, list[Item]] = defaultdict(list)
         for item in items:
             if item.node in by_call[side]:
@@ -235,9 +232,8 @@ def _with_rest_of_calls(matches: list[Match], leftover: Leftover) -> list[Match]
         for node, rest in rest_of.items():
             (place, ns), *others = by_call[side][node].items()
             if not others and sum(item.ns for item in rest) <= ns:
-                (wider[place][1], wider[place][2])[side].extend(rest)
-    leftover.take(wider)
-    return wider
+                matches[place].items[side].extend(rest)
+    leftover.take(matches)
 
 
 def _family(item: Item) -> Hashable:
@@ -248,8 +244,10 @@ def _kind(item: Item) -> Hashable:
     return item.match, item.op, item.module, item.phase
 
 
-def _one_sided(leftover: Leftover) -> list[Match]:
+def _one_sided(sides: Sides) -> list[Match]:
     """What went and what came, by name, operator, module and phase."""
-    removed: list[Match] = [("removed", items, [], None) for items in _grouped(leftover.control, _kind).values()]
-    added: list[Match] = [("added", [], items, None) for items in _grouped(leftover.test, _kind).values()]
-    return [*removed, *added]
+    removed, added = (_grouped(side, _kind).values() for side in sides)
+    return [
+        *(Match("removed", Pair(items, [])) for items in removed),
+        *(Match("added", Pair([], items)) for items in added),
+    ]

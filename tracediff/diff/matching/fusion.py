@@ -17,6 +17,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
 from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, Sides, base_name
+from tracediff.pair import Pair
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
@@ -25,20 +26,20 @@ PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 def by_fusion(leftover: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
     """Groups of fused kernels with the operators they compute, phase by phase."""
     fusions: list[Match] = []
-    for phase, a, b in leftover.by_phase():
+    for phase, (a, b) in leftover.by_phase():
         both = {i.name for i in a if i.fused} & {
             i.name for i in b if i.fused
         }  # their partners are each other, which other levels find
         a, b = ([i for i in items if i.name not in both] for items in (a, b))
         if a and b and any(i.fused for i in (*a, *b)):
-            fusions += _in_phase(a, b, [m for m in matches if m[1][0].phase == phase], trees)
+            fusions += _in_phase(a, b, [m.items for m in matches if m.items[0][0].phase == phase], trees)
     return fusions
 
 
-def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
+def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: tuple[CallTree, CallTree]) -> list[Match]:
     products = _products(a, b, trees)
-    heavy = [m for m in matches if m[1][0].family in STEADY]
-    anchors = ascending([(_first(m[1]), _first(m[2])) for m in heavy] + [(_first(x), _first(y)) for x, y in products])
+    heavy = [(x, y) for x, y in matched if x[0].family in STEADY]
+    anchors = ascending([(_first(x), _first(y)) for x, y in (*heavy, *products)])
     joined: Joined[int] = Joined()
     for x, y in products:
         for item in (*x, *y):
@@ -57,12 +58,12 @@ def _in_phase(a: list[Item], b: list[Item], matches: list[Match], trees: tuple[C
 def _matches(joined: Joined[int], a: list[Item], b: list[Item]) -> list[Match]:
     """The groups that hold items of both sides."""
     place = {member: number for number, group in enumerate(joined.groups()) for member in group}
-    groups: dict[int, Sides] = defaultdict(lambda: ([], []))
+    groups: dict[int, Sides] = defaultdict(lambda: Pair([], []))
     for side, items in enumerate((a, b)):
         for item in items:
             if id(item) in place:
                 groups[place[id(item)]][side].append(item)
-    return [("fusion", *sides, None) for sides in groups.values() if all(sides)]
+    return [Match("fusion", sides) for sides in groups.values() if all(sides)]
 
 
 def _give_to_kernels(items: list[Item], kernels: list[Item], tree: CallTree, joined: Joined[int]) -> None:

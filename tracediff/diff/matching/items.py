@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from tracediff.aggregate.call_tree import CallTree, Work
 from tracediff.ingest.manifest import CompiledGraph, Manifest
 from tracediff.ingest.model.names import as_one
+from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
@@ -248,29 +250,34 @@ PLACED = frozenset(PLACED_AS.values())
 TURNED = {"added": "removed", "removed": "added"}
 """Levels that change when the sides are swapped."""
 
-Nodes = tuple[int, ...]
-Match = tuple[str, list[Item], list[Item], tuple[Nodes, Nodes] | None]
-"""(level, items of the control, items of the test, the paired calls of one operator that all of them hang below)."""
+Sides = Pair[list[Item]]
 
 
-Sides = tuple[list[Item], list[Item]]
-"""Items of control and of test."""
+class Match(NamedTuple):
+    """Work of both sides that is the same.
+
+    Attributes:
+        level: one of LEVELS.
+        items: of control and test.
+        calls: of both trees, the paired calls of one operator that all items hang below; empty for none.
+    """
+
+    level: str
+    items: Sides
+    calls: Pair[Sequence[int]] = Pair((), ())
 
 
 class Leftover(Struct):
     """What no level has placed yet; items keep their order."""
 
-    control: list[Item]
-    test: list[Item]
+    items: Sides
 
-    def by_phase(self) -> Iterator[tuple[str, list[Item], list[Item]]]:
-        """(phase, its items of the control, of the test)."""
-        for phase in dict.fromkeys(item.phase for item in (*self.control, *self.test)):
-            control, test = ([i for i in items if i.phase == phase] for items in (self.control, self.test))
-            yield phase, control, test
+    def by_phase(self) -> Iterator[tuple[str, Sides]]:
+        """(phase, its items)."""
+        for phase in dict.fromkeys(item.phase for item in chain(*self.items)):
+            yield phase, Pair(*([item for item in side if item.phase == phase] for side in self.items))
 
-    def take(self, matches: list[Match]) -> None:
+    def take(self, matches: Iterable[Match]) -> None:
         """Remove what ``matches`` placed."""
-        placed = {id(item) for match in matches for item in (*match[1], *match[2])}
-        self.control = [i for i in self.control if id(i) not in placed]
-        self.test = [i for i in self.test if id(i) not in placed]
+        placed = {id(item) for match in matches for item in chain(*match.items)}
+        self.items = self.items.map(lambda side: [item for item in side if id(item) not in placed])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from tracediff.arrays import Floats, Int64
 from tracediff.diff.matching.align import Joined, Pairs, align, ascending
 from tracediff.diff.matching.items import Item, Leftover, Match, Sides
 from tracediff.diff.matching.similarity import Similarity
+from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
 UP, LEFT, PAIRED = range(3)
@@ -97,35 +99,38 @@ Partners = tuple[Int64, Int64]
 def by_sequence(leftover: Leftover) -> list[Match]:
     """Pairs and small groups of which at least one side has no operator, phase by phase."""
     matches: list[Match] = []
-    for _, a, b in leftover.by_phase():
-        if a and b and any(i.op is None for i in (*a, *b)):
-            matches += _in_phase(a, b)
+    for _, sides in leftover.by_phase():
+        if all(sides) and any(i.op is None for i in chain(*sides)):
+            matches += _in_phase(sides)
     return matches
 
 
-def _in_phase(a: list[Item], b: list[Item]) -> list[Match]:
-    similarity = Similarity(a, b)
+def _in_phase(sides: Sides) -> list[Match]:
+    similarity = Similarity(*sides)
     for _ in range(2):  # the second time with what the families' durations have in common
-        i, j = _columns(in_order(similarity))
+        i, j = np.array(in_order(similarity), np.int64).reshape(-1, 2).T
         similarity.calibrate(i, j)
     j = _exchanged(similarity, i, j)
-    partners = np.full(len(a), -1), np.full(len(b), -1)
+    partners = sides.map(lambda items: np.full(len(items), -1))
     partners[0][i], partners[1][j] = j, i
-    gaps = np.searchsorted(i, np.arange(len(a))), np.searchsorted(np.sort(j), np.arange(len(b)))
+    gaps = np.searchsorted(i, np.arange(len(sides[0]))), np.searchsorted(np.sort(j), np.arange(len(sides[1])))
     for x, y in _moved(similarity, gaps, partners):
         partners[0][x], partners[1][y] = y, x
     runs = _unseparated(similarity, partners)
-    paired = tuple(np.flatnonzero(side >= 0) for side in partners)
+    matches = [_match("sequence~family", sides, run) for run in runs]
+    placed = tuple(
+        {*np.flatnonzero(of_side >= 0).tolist()}.union(*(run[side] for run in runs))
+        for side, of_side in enumerate(partners)
+    )
+    matches += _between(sides, gaps, placed)
     in_runs = {x for run in runs for x in run[0]}
-    matches: list[Match] = [("sequence~family", [a[x] for x in run[0]], [b[y] for y in run[1]], None) for run in runs]
-    placed = tuple(set(of_side.tolist()).union(*(run[side] for run in runs)) for side, of_side in enumerate(paired))
-    matches += _between((a, b), gaps, placed)
-    pairs = [(x, int(partners[0][x])) for x in paired[0].tolist() if x not in in_runs]
-    return matches + _with_companions((a, b), pairs, matches)
+    pairs = [(x, y) for x, y in enumerate(partners[0].tolist()) if y >= 0 and x not in in_runs]
+    return matches + _with_companions(sides, pairs, matches)
 
 
-def _columns(pairs: list[tuple[int, int]]) -> tuple[Int64, Int64]:
-    return np.array([i for i, _ in pairs], np.int64), np.array([j for _, j in pairs], np.int64)
+def _match(level: str, sides: Sides, places: tuple[list[int], list[int]]) -> Match:
+    """The match of the items at ``places`` of both sides, in order."""
+    return Match(level, Pair(*([items[k] for k in sorted(own)] for items, own in zip(sides, places, strict=True))))
 
 
 def _exchanged(similarity: Similarity, i: Int64, j: Int64) -> Int64:
@@ -207,7 +212,7 @@ def _unseparated(similarity: Similarity, partners: Partners) -> list[tuple[list[
                 if near != place:
                     joined.join((side, place), (1 - side, int(partners[side][near])))
     runs = joined.groups()
-    return [(sorted(k for which, k in run if which == 0), sorted(k for which, k in run if which == 1)) for run in runs]
+    return [([k for which, k in run if which == 0], [k for which, k in run if which == 1]) for run in runs]
 
 
 def _reach(similarity: Similarity, partners: Partners, side: int, way: int) -> Int64:
@@ -233,18 +238,18 @@ def _reach(similarity: Similarity, partners: Partners, side: int, way: int) -> I
 
 def _between(sides: Sides, gaps: Partners, placed: tuple[set[int], ...]) -> list[Match]:
     """What is left between the same two pairs, by family; little enough for its place to say something."""
-    rest: dict[Hashable, Sides] = defaultdict(lambda: ([], []))
+    rest: dict[Hashable, Sides] = defaultdict(lambda: Pair([], []))
     for side, items in enumerate(sides):
         gap = gaps[side].tolist()
         for position, item in enumerate(items):
             if position not in placed[side] and item.family != OTHER:
                 rest[gap[position], item.family][side].append(item)
     return [
-        ("sequence~family", *between, None)
+        Match("sequence~family", between)
         for between in rest.values()
         if all(between)
         and max(map(len, between)) <= thresholds.BETWEEN_PAIRS
-        and any(i.op is None for i in (*between[0], *between[1]))
+        and any(i.op is None for i in chain(*between))
     ]
 
 
@@ -253,7 +258,7 @@ def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Ma
     its family: a fused attention is replaced by its parts and what combines them, not by one of these. What lies
     beside two pairs may belong to either, so it is of none.
     """
-    placed = {id(item) for match in others for item in (*match[1], *match[2])}
+    placed = {id(item) for match in others for item in chain(*match.items)}
     placed |= {id(sides[side][place]) for pair in pairs for side, place in enumerate(pair)}
     free = tuple([id(item) not in placed for item in items] for items in sides)
     matches: list[Match] = []
@@ -263,10 +268,9 @@ def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Ma
         if a.name != b.name and a.family == b.family != OTHER:
             parts = _free_neighbours(sides[0], free[0], x), _free_neighbours(sides[1], free[1], y)
         if bool(parts[0]) != bool(parts[1]):
-            control, test = [sides[0][k] for k in sorted([x, *parts[0]])], [sides[1][k] for k in sorted([y, *parts[1]])]
-            matches.append(("sequence~family", control, test, None))
+            matches.append(_match("sequence~family", sides, ([x, *parts[0]], [y, *parts[1]])))
         else:
-            matches.append(("sequence", [a], [b], None))
+            matches.append(Match("sequence", Pair([a], [b])))
     return matches
 
 
