@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.traceset import Alike, Weighted, alike
 from tracediff.arrays import MISSING, Int64, combined, least, sums, tuples
 from tracediff.profile.events.work import KEY
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import CallTable, Profile, WorkTable
 from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, module_labels
@@ -50,6 +51,11 @@ class Call(Struct):
     count: int = 0
     total: int = 0
     self_ns: int = 0
+
+    @property
+    def display_name(self) -> str:
+        """What it is called where it is shown: the short form of the name of an operator, else its label."""
+        return display_name(self.name) if self.kind == "op" else self.label
 
 
 class Occurrence(Struct, frozen=True, order=True):

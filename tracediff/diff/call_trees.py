@@ -7,13 +7,17 @@ close whatever is merged, inverted or left out.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
@@ -68,13 +72,12 @@ def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing) -> tuple[lis
         tree, call_position = (trees[0], a) if a is not None else (trees[1], b)
         assert call_position is not None
         call = tree.calls[call_position]
-        name = display_name(call.name) if call.kind == "op" else call.label
         nodes.append(
             MergedCall(
                 parent=parent,
                 depth=nodes[parent].depth + 1 if parent >= 0 else 0,
                 kind=call.kind,
-                name=name,
+                name=call.display_name,
                 shapes=call.shapes,
                 side=side,
             )
@@ -124,18 +127,18 @@ def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTr
 
 def folded(trees: tuple[CallTree, CallTree]) -> list[tuple[str, int, int]]:
     """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, as flame-graph tools read it."""
-    sums: dict[str, list[int]] = {}
+    sums: dict[str, Pair[int]] = defaultdict(lambda: NONE)
     for which, tree in enumerate(trees):
         stacks: list[str] = []
         for call in tree.calls:
-            name = (display_name(call.name) if call.kind == "op" else call.label).replace(";", ",")
+            name = call.display_name.replace(";", ",")
             stacks.append(f"{stacks[call.parent]};{name}" if call.parent >= 0 else name)
         for work in tree.work:
             kernel = display_name(work.name).replace(";", ",")
             stack = stacks[work.node] if work.node >= 0 else "unknown"
             whole = stack if work.category == "cpu_op" else f"{stack};{kernel}"
-            sums.setdefault(whole, [0, 0])[which] += work.ns
-    return [(stack, *both) for stack, both in sorted(sums.items())]  # type: ignore[misc]
+            sums[whole] = sums[whole].plus(which, work.ns)
+    return [(stack, *both) for stack, both in sorted(sums.items())]
 
 
 CALL_UNKNOWN = "(call unknown)"
@@ -165,6 +168,13 @@ class Frame(Struct, frozen=True, kw_only=True):
     host: Pair[int] = NONE
     count: Pair[int] = NONE
     left_out: int = 0
+
+    def plus(self, side: int, amounts: tuple[int, int, int]) -> Frame:
+        """The same with these ``amounts`` of work, host and count more on a side."""
+        work, host, count = (
+            pair.plus(side, n) for pair, n in zip((self.work, self.host, self.count), amounts, strict=True)
+        )
+        return replace(self, work=work, host=host, count=count)
 
     @property
     def calls(self) -> Pair[int]:
@@ -201,8 +211,8 @@ def _call(node: MergedCall) -> Frame:
         name=instance_match["cls"] if instance_match else node.name,
         instance=int(instance_match["k"]) if instance_match else None,
         shapes=node.shapes,
-        host=node.self_time if node.kind == "op" else NONE,
-        count=node.count if node.kind == "op" else NONE,
+        host=node.self_time,
+        count=node.count,
     )
 
 
@@ -219,19 +229,16 @@ def line_graph(trees: Pair[CallTree], items: Sequence[Sequence[Item]]) -> list[F
     sides = [[*_with_lines(tree, of_side)] for tree, of_side in zip(trees, items, strict=True)]
     moved = moved_lines(*({line for line, _, _ in rows if line} for rows in sides))
     places: dict[tuple[int, str, str], int] = {}
-    amounts = [[NONE, NONE, NONE]]
+    frames = [Frame(parent=-1, kind="whole", name="all work")]
     for side, rows in enumerate(sides):
-        for line, chain, own in rows:
+        for line, path, own in rows:
             here = moved.get(line, line) if line and side == 0 else line
             place = 0
-            for kind, name in (("line", here or UNKNOWN), *chain):
-                place = places.setdefault((place, kind, name), len(amounts))
-                if place == len(amounts):
-                    amounts.append([NONE, NONE, NONE])
-            amounts[place] = [pair.plus(side, n) for pair, n in zip(amounts[place], own, strict=True)]
-    frames = [Frame(parent=-1, kind="whole", name="all work")]
-    for (parent, kind, name), (work, host, count) in zip(places, amounts[1:], strict=True):
-        frames.append(Frame(parent=parent, kind=kind, name=name, work=work, host=host, count=count))
+            for kind, name in (("line", here or UNKNOWN), *path):
+                parent, place = place, places.setdefault((place, kind, name), len(frames))
+                if place == len(frames):
+                    frames.append(Frame(parent=parent, kind=kind, name=name))
+            frames[place] = frames[place].plus(side, own)
     return frames
 
 
@@ -258,8 +265,8 @@ def _with_lines(tree: CallTree, items: Sequence[Item]) -> Iterator[tuple[str | N
             yield line, (*op, ("kernel", kernel)), (ns, 0, work.count)
 
 
-Kernels = tuple[dict[str, list[int]], dict[str, list[int]]]
-"""Of control and test: name → [count, ns]."""
+Kernels = dict[str, tuple[Pair[int], Pair[int]]]
+"""Name → count and time, those of control first."""
 
 
 def _kernels(trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
@@ -271,36 +278,26 @@ def _kernels(trees: tuple[CallTree, CallTree], positions: Positions, frames: lis
         for work in tree.work:
             place = positions[which].get(work.node, len(frames) - 1) + 1
             if work.category == "cpu_op" and place < len(frames):
-                frames[place] = replace(frames[place], work=frames[place].work.plus(which, work.ns))
+                frames[place] = frames[place].plus(which, (work.ns, 0, 0))
                 continue
-            sums = kernels_of_frame.setdefault(place, ({}, {}))[which].setdefault(
-                display_name(table_name(work.name)), [0, 0]
-            )
-            sums[0] += work.count
-            sums[1] += work.ns
+            kernels, name = kernels_of_frame.setdefault(place, {}), display_name(table_name(work.name))
+            count, ns = kernels.get(name, (NONE, NONE))
+            kernels[name] = count.plus(which, work.count), ns.plus(which, work.ns)
     return kernels_of_frame
 
 
 def _leaves(place: int, kind: str, kernels: Kernels) -> Iterable[Frame]:
     """The kernels of one call: equal names of both sides are one frame, and so are the few that replace each other."""
-    control, test = kernels
-    shared = [name for name in control if name in test]
-    removed, added = [n for n in control if n not in test], [n for n in test if n not in control]
-    for name in shared:
-        yield _leaf(place, name, [control[name]], [test[name]])
+    removed, added = ([name for name, (count, _) in kernels.items() if not count[side]] for side in (1, 0))
+    alone = [*removed, *added]
+    names_of_leaf = {name: [name] for name in (*(name for name in kernels if name not in alone), *alone)}
     if kind == "op" and removed and added and max(len(removed), len(added)) <= bounds.KERNELS_REPLACED:
-        name = f"{' + '.join(removed)} → {' + '.join(added)}"
-        yield _leaf(place, name, [control[n] for n in removed], [test[n] for n in added])
-        return
-    for name in removed:
-        yield _leaf(place, name, [control[name]], [])
-    for name in added:
-        yield _leaf(place, name, [], [test[name]])
-
-
-def _leaf(place: int, name: str, control: Sequence[Sequence[int]], test: Sequence[Sequence[int]]) -> Frame:
-    count, work = (Pair(sum(sums[k] for sums in control), sum(sums[k] for sums in test)) for k in (0, 1))
-    return Frame(parent=place, kind="kernel", name=name, work=work, count=count)
+        for name in alone:
+            del names_of_leaf[name]
+        names_of_leaf[f"{' + '.join(removed)} → {' + '.join(added)}"] = alone
+    for title, names in names_of_leaf.items():
+        count, work = (total(pairs) for pairs in zip(*(kernels[name] for name in names), strict=True))
+        yield Frame(parent=place, kind="kernel", name=title, work=work, count=count)
 
 
 def pruned(
@@ -348,17 +345,17 @@ def _merged(frames: list[Frame]) -> list[int]:
     return numbers
 
 
-def _sums(frames: list[Frame], merged: list[int]) -> tuple[list[int], list[list[int]]]:
-    """Of each merged frame its parent, and its quantities with everything below it: control and test of each."""
-    sums = [[0] * 6 for _ in range(max(merged) + 1)]
+def _sums(frames: list[Frame], merged: list[int]) -> tuple[list[int], AnyArray]:
+    """Of each merged frame its parent, and its quantities with everything below it: object[frames, 6], control and test
+    of each.
+    """
+    sums = np.zeros((max(merged) + 1, 6), object)  # of Python's integers, which no scale is too large for
     parents = [-1] * len(sums)
     for frame, k in zip(frames, merged, strict=True):
         parents[k] = merged[frame.parent] if frame.parent >= 0 else -1
-        for j, amount in enumerate(amount for pair in frame.quantities for amount in pair):
-            sums[k][j] += amount
+        sums[k] += [*chain(*frame.quantities)]
     for k in range(len(sums) - 1, 0, -1):
-        for j in range(6):
-            sums[parents[k]][j] += sums[k][j]
+        sums[parents[k]] += sums[k]
     return parents, sums
 
 
@@ -378,7 +375,7 @@ def largest(frames: list[Frame], amount: Callable[[Pair[int]], int]) -> tuple[st
     children: dict[int, list[int]] = {}
     for k, parent in enumerate(parents):
         children.setdefault(parent, []).append(k)
-    work = [Pair(each[0], each[1]) for each in sums]
+    work = [Pair(*each[:2]) for each in sums]
     kinds = {k: frame.kind for frame, k in zip(frames, merged, strict=True)}
     node = 0
     while inner := [k for k in children.get(node, ()) if kinds[k] != "kernel"]:

@@ -378,6 +378,6 @@ def _stack(tree: CallTree, node: int) -> list[str]:
     names: list[str] = []
     while node >= 0:
         call = tree.calls[node]
-        names.append(display_name(call.name) if call.kind == "op" else call.label)
+        names.append(call.display_name)
         node = call.parent
     return names[::-1]
