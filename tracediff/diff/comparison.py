@@ -108,8 +108,7 @@ class Comparison(Struct, frozen=True, dict=True):
     @cached_property
     def module_instances(self) -> Counter[str]:
         """Path of a module with ``[*]`` → how many instances it has."""
-        members = (m for group in self.work.groups for side in group.members for m in side)
-        return Counter(map(every_instance, {m.module or UNKNOWN for m in members}))
+        return Counter(map(every_instance, {m.module or UNKNOWN for _, m in self.work.members()}))
 
     @cached_property
     def gpu_below(self) -> dict[str, Pair[int]]:
@@ -223,12 +222,7 @@ def _groups(comparison: Comparison, part: Part) -> list[Group]:
 def _ops(comparison: Comparison, part: Part, groups: Iterable[Group], here: list[list[bool]]) -> list[Op]:
     """GPU work as its groups have it; operators as they are, or summed over the calls of the phases and modules."""
     ops = []
-    on_gpu = _sums(
-        ((m.category, m.name), which, (m.count, m.ns, m.ns))
-        for g in groups
-        for which, side in enumerate(g.members)
-        for m in side
-    )
+    on_gpu = _sums(((m.category, m.name), side, (m.count, m.ns, m.ns)) for side, m in WorkTime(tuple(groups)).members())
     on_host = _sums(_calls(comparison, here)) if part.has_place else None
     for op in comparison.ops:
         if part.device not in (None, op.device):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -136,6 +136,14 @@ class WorkTime(Struct, frozen=True, dict=True):
     def time(self) -> Pair[int]:
         """Σ durations."""
         return total((*(g.time for g in self.groups), self.unattributed))
+
+    def members(self) -> Iterator[tuple[int, Member]]:
+        """(side, member) of all groups."""
+        return ((side, member) for group in self.groups for side in (0, 1) for member in group.members[side])
+
+    def items(self) -> Iterator[tuple[int, Item]]:
+        """(side, item) of all groups."""
+        return ((side, item) for group in self.groups for side in (0, 1) for item in group.items[side])
 
     @property
     def delta(self) -> int:

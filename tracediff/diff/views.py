@@ -5,7 +5,7 @@ work as one row for an operator with its kernels on both sides.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -145,32 +145,29 @@ def summed(work: WorkTime, view: str) -> list[Sum]:
 
 def by_line(work: WorkTime) -> list[Sum]:
     """All of ``work`` by the line of code outside of torch that it runs for; the lines add up to the account."""
-    items = Pair(
-        [item for group in work.groups for item in group.items.control],
-        [item for group in work.groups for item in group.items.test],
-    )
-    lines = items.map(lambda side: [item.line or UNKNOWN for item in side])
-    moved = moved_lines(*map(set, lines))
-    line_names = Pair([moved.get(line, line) for line in lines.control], lines.test)
-    return _sums(Pair(*map(zip, line_names, items)))
+    items = [(side, item.line or UNKNOWN, item) for side, item in work.items()]
+    moved = moved_lines(*({line for which, line, _ in items if which == side} for side in (0, 1)))
+    return _sums((side, line if side else moved.get(line, line), item) for side, line, item in items)
 
 
 def by_operator(work: WorkTime) -> list[Sum]:
     """All of ``work`` by operator, GPU work without one by family; the lines add up to the account. Where an operator
     does what another one did, both are one line.
     """
+    return _sums(chain.from_iterable(map(_operators, work.groups)))
 
-    def with_names(group: Group, successors: dict[str, str], side: int) -> Iterator[tuple[str, Member]]:
+
+def _operators(group: Group) -> Iterator[tuple[int, str, Member]]:
+    """(side, operator, member) of the members of ``group``."""
+    successors = _successors(group)
+    for side, members in enumerate(group.members):
         partner_ops = {other.op for other in group.members[1 - side]}
         # Names work whose operator one side did not record.
         partner = partner_ops.pop() if len(partner_ops) == 1 else None
-        for member in group.members[side]:
+        for member in members:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
             name = match_name(op) if op else kernels_of(member.family)
-            yield successors.get(member.family, name), member
-
-    groups = [(group, _successors(group)) for group in work.groups]
-    return _sums(Pair(*([pair for group in groups for pair in with_names(*group, side)] for side in (0, 1))))
+            yield side, successors.get(member.family, name), member
 
 
 def _successors(group: Group) -> dict[str, str]:
@@ -179,11 +176,12 @@ def _successors(group: Group) -> dict[str, str]:
     for of_family, members in zip(ops, group.members, strict=True):
         for member in members:
             of_family[member.family].add(match_name(member.op or ""))
+    before_and_after = {family: (*ops[0][family], *ops[1][family]) for family in ops[0].keys() & ops[1].keys()}
     return {
-        family: ARROW.join((*ops[0][family], *ops[1][family]))
-        for family in ops[0].keys() & ops[1].keys()
+        family: ARROW.join(names)
+        for family, names in before_and_after.items()
         if group.level not in PLACED and len(ops[0][family]) == len(ops[1][family]) == 1
-        if ops[0][family] != ops[1][family] and all((*ops[0][family], *ops[1][family]))
+        if names[0] != names[1] and all(names)
     }
 
 
@@ -194,25 +192,16 @@ def kernels_of(family: str) -> str:
 
 def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
     """All of ``work`` by the name that ``key`` gives, the largest change first; the lines add up to the account."""
-    return _sums(
-        Pair(
-            ((key(member), member) for group in work.groups for member in group.members.control),
-            ((key(member), member) for group in work.groups for member in group.members.test),
-        )
-    )
+    return _sums((side, key(member), member) for side, member in work.members())
 
 
-def _sums(named_work: Pair[Iterable[tuple[str, Member | Item]]]) -> list[Sum]:
-    """The work of both sides with equal names as one line."""
-    times, counts = Pair(Counter[str](), Counter[str]()), Pair(Counter[str](), Counter[str]())
-    for side, time, count in zip(named_work, times, counts, strict=True):
-        for name, work in side:
-            time[name] += work.ns
-            count[name] += work.count
-    names = {*times.control, *times.test}
-    return sorted_sums(
-        Sum(n, Pair(times.control[n], times.test[n]), Pair(counts.control[n], counts.test[n])) for n in names
-    )
+def _sums(parts: Iterable[tuple[int, str, Member | Item]]) -> list[Sum]:
+    """Work as (side, name, work), with equal names as one line."""
+    sums: dict[str, tuple[Pair[int], Pair[int]]] = {}
+    for side, name, work in parts:
+        time, count = sums.get(name, (NONE, NONE))
+        sums[name] = time.plus(side, work.ns), count.plus(side, work.count)
+    return sorted_sums(Sum(name, *both) for name, both in sums.items())
 
 
 def by_cause(work: WorkTime) -> list[Sum]:
