@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, Int64
+from tracediff.arrays import MISSING, Bools, Int64, last_equal, values_at
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import number
@@ -24,8 +23,6 @@ would take it for a kernel.
 
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d{1,18})$")
 OUTSIDE = -1
-
-Bools = NDArray[np.bool_]
 
 
 class Argument(NamedTuple):
@@ -72,16 +69,13 @@ class HtaEvents(Struct, kw_only=True):
     columns: dict[str, Any]
 
     @property
-    def steps(self) -> Int64:
-        """int64[s]: rows of the host's ProfilerSteps, by start."""
-        rows = np.flatnonzero(
-            (self.category == cat.ANNOTATION) & np.array([bool(STEP.match(n)) for n in self.names], bool)[self.name]
-        )
-        return rows[np.argsort(self.ts[rows], kind="stable")]
-
-    def step_numbers(self) -> Int64:
-        """int64[s] of `steps`."""
-        return np.array([int(STEP.findall(self.names[code])[0]) for code in self.name[self.steps].tolist()], np.int64)
+    def steps(self) -> tuple[Int64, Int64]:
+        """(rows of the host's ProfilerSteps by start, their numbers), int64[s] each."""
+        matches = (STEP.match(name) for name in self.names)
+        number = np.array([int(step[1]) if step else OUTSIDE for step in matches], np.int64)[self.name]
+        rows = np.flatnonzero((self.category == cat.ANNOTATION) & (number != OUTSIDE))
+        rows = rows[np.argsort(self.ts[rows], kind="stable")]
+        return rows, number[rows]
 
 
 def events_of(trace: Trace, arguments: list[Argument]) -> HtaEvents:
@@ -131,7 +125,7 @@ def rows_for_hta(events: HtaEvents, last_step: bool) -> Int64:
     """
     start = _host_start(events)
     keep = np.ones(len(start), bool)
-    steps = events.steps
+    steps, _ = events.steps
     if len(steps) > 1:
         last = steps[-1]
         keep = start <= events.ts[last] + events.dur[last] if last_step else start < events.ts[last]
@@ -156,7 +150,7 @@ def _host_start(events: HtaEvents) -> Int64:
 
 def _number(events: HtaEvents) -> None:
     """Fill in the iterations."""
-    steps, numbers = events.steps, events.step_numbers()
+    steps, numbers = events.steps
     if not len(steps):
         return
     position = np.searchsorted(events.ts[steps], events.ts, side="right") - 1
@@ -182,12 +176,7 @@ def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
 def _last_equal(numbers: Int64, candidates: Int64) -> Int64:
     """int64[n]: position of the last of ``candidates`` that equals each of ``numbers``, −1 where none does."""
     order = np.argsort(candidates, kind="stable")
-    position = np.searchsorted(candidates[order], numbers, side="right") - 1
-    match = np.full(len(numbers), -1, np.int64)
-    valid = np.flatnonzero(position >= 0)
-    valid = valid[candidates[order[position[valid]]] == numbers[valid]]
-    match[valid] = order[position[valid]]
-    return match
+    return values_at(order, last_equal(candidates[order], numbers))
 
 
 def _ids(trace: Trace, codes: Codes) -> Int64:
