@@ -135,6 +135,13 @@ def equal_in_turn(pairs: Pairs, a: Sequence[Hashable], b: Sequence[Hashable]) ->
     return [(i, waiting[element].popleft()) for i, element in enumerate(a) if i not in taken_a and waiting[element]]
 
 
+def only_ones(a: Sequence[Hashable], b: Sequence[Hashable]) -> Pairs:
+    """The equal elements that both sides have exactly once, ascending in ``a``."""
+    counts = Counter(a), Counter(b)
+    place = {element: j for j, element in enumerate(b)}
+    return [(i, place[element]) for i, element in enumerate(a) if counts[0][element] == counts[1][element] == 1]
+
+
 Member = TypeVar("Member", bound=Hashable)
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.diff.matching.align import Pairs, align, equal_in_turn, within_gaps
+from tracediff.diff.matching.align import Pairs, align, equal_in_turn, only_ones, within_gaps
 from tracediff.diff.matching.items import VIEWS, base_name
 from tracediff.profile.kernels.families import family_of
 
@@ -276,9 +276,8 @@ def _only_ones_left(pairs: Pairs, a: list[Hashable], b: list[Hashable]) -> Pairs
     """
     paired = {i for i, _ in pairs}, {j for _, j in pairs}
     unpaired = [[k for k in range(len(keys)) if k not in mine] for keys, mine in zip((a, b), paired, strict=True)]
-    counts = [Counter(keys[k] for k in some) for keys, some in zip((a, b), unpaired, strict=True)]
-    of_test = {b[j]: j for j in unpaired[1]}
-    return [(i, of_test[a[i]]) for i in unpaired[0] if counts[0][a[i]] == counts[1][a[i]] == 1]
+    left = only_ones([a[i] for i in unpaired[0]], [b[j] for j in unpaired[1]])
+    return [(unpaired[0][i], unpaired[1][j]) for i, j in left]
 
 
 def _called_alike(sides: tuple[_Side, _Side], a: list[int], b: list[int]) -> tuple[list[int], list[int]]:

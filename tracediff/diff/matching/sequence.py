@@ -10,7 +10,7 @@ joins it: the parts that it was split into.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable
 from itertools import chain
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
 from tracediff.arrays import Floats, Int64
-from tracediff.diff.matching.align import Joined, Pairs, align, ascending
+from tracediff.diff.matching.align import Joined, Pairs, align, ascending, only_ones
 from tracediff.diff.matching.items import Item, Leftover, Match, Sides
 from tracediff.diff.matching.similarity import Similarity
 from tracediff.pair import Pair
@@ -85,11 +85,7 @@ def _band(a: Int64, b: Int64) -> Band:
 
 def _anchors(a: list[int], b: list[int]) -> Pairs:
     """Equal names in order: those that both sides have once; where there are none, of all."""
-    counts = Counter(a), Counter(b)
-    place = {name: j for j, name in enumerate(b) if counts[1][name] == 1}
-    return ascending([(i, place[name]) for i, name in enumerate(a) if counts[0][name] == 1 and name in place]) or align(
-        a, b
-    )
+    return ascending(only_ones(a, b)) or align(a, b)
 
 
 Partners = tuple[Int64, Int64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from itertools import islice
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
 from tracediff.arrays import Floats, Int64, distinct
+from tracediff.diff.matching.align import only_ones
 from tracediff.diff.matching.items import Item
 from tracediff.patterns import late
 from tracediff.profile.kernels.families import OTHER
@@ -110,11 +111,14 @@ class Similarity:
         self._words = FusedWords(control, test)
         self._log = _log_durations(control), _log_durations(test)
         self._expected = self._log[0]
-        recurring = _recurring(control, test)
+        names = _coded(sides, lambda i: i.match[:2] if i.work.launch_shape else None)
+        names_on_shapes = _coded(sides, lambda i: (i.match[:2], i.work.launch_shape) if i.work.launch_shape else None)
+        recurring = _shared(names_on_shapes) / max(_shared(names), 1)  # of work whose name recurs on the other side
         self._grid = thresholds.OTHER_GRID + thresholds.OTHER_GRID_RECURRING * recurring
         self.twin_of = np.full(len(control), -1), np.full(len(test), -1)
-        for i, j in (_twins(control, test) if recurring >= 0.5 else {}).items():
-            self.twin_of[0][i], self.twin_of[1][j] = j, i
+        for i, j in only_ones(*(side.tolist() for side in names_on_shapes)) if recurring >= 0.5 else ():
+            if names_on_shapes[0][i] >= 0 and (self._bare[0][i] or self._bare[1][j]):
+                self.twin_of[0][i], self.twin_of[1][j] = j, i
 
     def row(self, i: int, j: Int64) -> Floats:
         """float64[len(j)]: scores of the control's ``i``-th piece with the pieces ``j`` of the test."""
@@ -186,24 +190,7 @@ def _log_durations(items: Sequence[Item]) -> Floats:
     return logs
 
 
-def _recurring(control: Sequence[Item], test: Sequence[Item]) -> float:
-    """Which part of the work whose name recurs on the other side recurs there with its launch shape, 0 to 1."""
-    counts_of_names = [Counter(i.match[:2] for i in side if i.work.launch_shape) for side in (control, test)]
-    shaped = [
-        Counter((i.match[:2], i.work.launch_shape) for i in side if i.work.launch_shape) for side in (control, test)
-    ]
-    return sum((shaped[0] & shaped[1]).values()) / max(sum((counts_of_names[0] & counts_of_names[1]).values()), 1)
-
-
-def _twins(control: Sequence[Item], test: Sequence[Item]) -> dict[int, int]:
-    """The positions of names that both sides have exactly once on the same launch shape."""
-    places: list[dict[object, list[int]]] = [defaultdict(list), defaultdict(list)]
-    for place, side in zip(places, (control, test), strict=True):
-        for k, item in enumerate(side):
-            if item.work.launch_shape:
-                place[item.match[:2], item.work.launch_shape].append(k)
-    both = places[0].keys() & places[1].keys()
-    position_pairs = {
-        places[0][key][0]: places[1][key][0] for key in both if len(places[0][key]) == len(places[1][key]) == 1
-    }
-    return {i: j for i, j in position_pairs.items() if control[i].op is None or test[j].op is None}
+def _shared(codes: Sequence[Int64]) -> int:
+    """How many of one side's ``codes`` can each have an equal one of the other's; −1 has none."""
+    counts = [Counter(side[side >= 0].tolist()) for side in codes]
+    return (counts[0] & counts[1]).total()
