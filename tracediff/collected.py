@@ -174,9 +174,9 @@ def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None
     """The quotient of the medians, and the 95 % interval of the verdict's test; without one where there is no test."""
     difference = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
     speedup = median(base) / median(steps)
-    if difference.low is None or difference.high is None:
+    if difference.interval is None:
         return speedup, None, None
-    return speedup, math.exp(-difference.high), math.exp(-difference.low)
+    return speedup, math.exp(-difference.interval[1]), math.exp(-difference.interval[0])
 
 
 def _counts(traces: TraceSet) -> tuple[float | None, float]:

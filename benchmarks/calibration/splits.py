@@ -52,7 +52,7 @@ def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -
     for _ in range(SPLITS):
         a, b = (random.permutation(len(side_logs))[:runs] for side_logs in logs)
         estimated = estimate(logs[0][a].tolist(), logs[1][b].tolist())
-        found += estimated.low is not None and estimated.low > 0
+        found += estimated.interval is not None and estimated.interval[0] > 0
         detectable.append(math.expm1(estimated.detectable or 0.0))
         if min(map(len, clean)) >= runs:
             x, y = (random.permutation(side_runs)[:runs] for side_runs in clean)
@@ -77,7 +77,7 @@ def _smallest(q: Floats) -> int:
 def excludes_zero(control: Floats, test: Floats) -> bool:
     """Whether the confidence interval of the change excludes 0: the verdict is faster or slower (without the band)."""
     estimated = estimate(control.tolist(), test.tolist())
-    return estimated.low is not None and estimated.high is not None and (estimated.low > 0 or estimated.high < 0)
+    return estimated.interval is not None and (estimated.interval[0] > 0 or estimated.interval[1] < 0)
 
 
 def flags_any(control: Floats, test: Floats) -> bool:

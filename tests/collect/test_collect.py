@@ -327,7 +327,7 @@ def test_the_table_tells_what_each_variant_costs(collected):
     assert script.speedup == eager.step_us / script.step_us
     runs = [[math.log(median(s.wall_us for s in r.unprofiled_steps)) for r in m.runs] for m in manifests]
     found = estimate(*runs)
-    assert (script.speedup_low, script.speedup_high) == (math.exp(-found.high), math.exp(-found.low))
+    assert (script.speedup_low, script.speedup_high) == (math.exp(-found.interval[1]), math.exp(-found.interval[0]))
     assert json.loads(to_json(table))["rows"][0]["ops"] > 0
 
 

@@ -30,7 +30,7 @@ def logs(random, count, disturbed=0.0):
 
 
 def found(estimated):
-    return estimated.low is not None and (estimated.low > 0 or estimated.high < 0)
+    return estimated.interval is not None and (estimated.interval[0] > 0 or estimated.interval[1] < 0)
 
 
 def share_found(seed, n, m, times, effect=0.0, disturbed=0.0):
@@ -90,9 +90,9 @@ def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
     backward = estimate(test, control, paired=paired, assumed_cv=assumed)
     assert (forward.method, forward.p is None) == (backward.method, backward.p is None)
     assert forward.effect == pytest.approx(-backward.effect, abs=1e-9)
-    if forward.low is not None:
-        assert (forward.low, forward.high, forward.p, forward.detectable) == pytest.approx(
-            (-backward.high, -backward.low, backward.p, backward.detectable), abs=1e-9
+    if forward.interval is not None:
+        assert (*forward.interval, forward.p, forward.detectable) == pytest.approx(
+            (-backward.interval[1], -backward.interval[0], backward.p, backward.detectable), abs=1e-9
         )
 
 
@@ -101,11 +101,11 @@ def test_swapping_the_sides_negates_the_effect(control, test, paired, assumed):
 def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test, paired):
     estimated = estimate(control, test, paired=paired)
     assert math.isfinite(estimated.effect)
-    if estimated.low is not None:
-        assert estimated.low <= estimated.effect <= estimated.high
+    if estimated.interval is not None:
+        assert estimated.interval[0] <= estimated.effect <= estimated.interval[1]
         assert 0 <= estimated.p <= 1
-        assert all(map(math.isfinite, (estimated.low, estimated.high, estimated.p, estimated.detectable)))
-        assert estimated.high - estimated.low > 0
+        assert all(map(math.isfinite, (*estimated.interval, estimated.p, estimated.detectable)))
+        assert estimated.interval[1] - estimated.interval[0] > 0
 
 
 @examples(200)
@@ -113,7 +113,7 @@ def test_every_number_is_finite_and_the_interval_holds_the_effect(control, test,
 def test_interval_and_p_agree(control, test, paired):
     """Where the interval excludes 0, p is at most .05, except for the Mann–Whitney p of ties, which is cautious."""
     estimated = estimate(control, test, paired=paired)
-    if estimated.low is not None and estimated.method != "ranks":
+    if estimated.interval is not None and estimated.method != "ranks":
         assert found(estimated) == (estimated.p <= 0.05) or abs(estimated.p - 0.05) < 1e-9
 
 
@@ -121,7 +121,7 @@ def test_interval_and_p_agree(control, test, paired):
 def test_all_equal_values_are_no_difference(n, m):
     estimated = estimate([7.0] * n, [7.0] * m)
     assert (estimated.effect, estimated.p) == (0, 1)
-    assert estimated.low == -estimated.high < 0
+    assert estimated.interval[0] == -estimated.interval[1] < 0
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_constants_are_told_apart_only_by_more_than_the_least_spread(n, m, chang
     assert not found(estimate([7.0] * n, [7 + change] * m))
     estimated = estimate([7.0] * n, [7.3] * m)
     assert found(estimated)
-    assert estimated.high - estimated.low > thresholds.LEAST_SPREAD
+    assert estimated.interval[1] - estimated.interval[0] > thresholds.LEAST_SPREAD
 
 
 def test_a_run_of_outliers_is_no_change():
@@ -146,20 +146,14 @@ def test_thousands_of_runs_are_judged():
     rng = np.random.default_rng(5)
     control, test = (np.log(rng.normal(mean, 0.02, 3000)).tolist() for mean in (1.0, 1.01))
     found = estimate(control, test)
-    assert found.low < 0.01 < found.high
+    assert found.interval[0] < 0.01 < found.interval[1]
     assert found.p < 1e-6
 
 
 def test_one_run_or_two_against_one_are_never_judged():
     for control, test in (([1.0], [2.0]), ([1.0], [2.0, 2.1]), ([1.0, 1.1], [2.0])):
         estimated = estimate(control, test)
-        assert (estimated.method, estimated.low, estimated.high, estimated.p, estimated.detectable) == (
-            "none",
-            None,
-            None,
-            None,
-            None,
-        )
+        assert (estimated.method, estimated.interval, estimated.p, estimated.detectable) == ("none", None, None, None)
 
 
 def test_within_runs_needs_five_steps():

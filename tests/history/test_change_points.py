@@ -51,7 +51,7 @@ def test_the_interval_holds_the_shift_and_the_noise_is_that_of_runs():
     values[12:] += math.log(1.2)
     (change,), noise = find_changes(list(values))
     assert (change.first, change.earliest, change.latest, change.start, change.end) == (12, 12, 12, 0, 30)
-    assert change.estimate.low < math.log(1.2) < change.estimate.high
+    assert change.estimate.interval[0] < math.log(1.2) < change.estimate.interval[1]
     assert noise.sd == pytest.approx(SD, rel=0.3)
 
 

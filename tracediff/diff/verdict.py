@@ -124,8 +124,9 @@ def judge(
         else Estimate(0.0)
     )
     base = _median_us(control)
-    tested = difference.low is not None and difference.high is not None
-    inside = _within(control, test, base) if not tested and len(control.runs) == len(test.runs) == 1 else None
+    inside = (
+        _within(control, test, base) if not difference.interval and len(control.runs) == len(test.runs) == 1 else None
+    )
     medians = base, _median_us(test)
     result = result_of(difference, judging.equivalence_band)
     return Verdict(
@@ -138,7 +139,7 @@ def judge(
         ratio=step_time.period.test / step_time.period.control if step_time.period.control else None,
         median_control_us=medians[0],
         median_test_us=medians[1],
-        ci95_us=interval_us(base, difference),
+        ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
         unit="run",
         n_control=len(control.runs),
@@ -178,32 +179,22 @@ def _within(control: StepAverage, test: StepAverage, base: float) -> tuple[float
     periods = [[step.period_ns for steps in average.runs.values() for step in steps] for average in (control, test)]
     if any(ns <= 0 for side in periods for ns in side):
         return None
-    interval = within_runs([math.log(ns) for ns in periods[0]], [math.log(ns) for ns in periods[1]])
-    return _as_change(base, *interval) if interval else None
+    return interval_us(base, within_runs(*(list(map(math.log, side)) for side in periods)))
 
 
-def _as_change(base_us: float, low: float, high: float) -> tuple[float, float]:
-    """Logarithms of a ratio as changes in µs of ``base_us``."""
-    return base_us * math.expm1(low), base_us * math.expm1(high)
-
-
-def interval_us(base_us: float, difference: Estimate) -> tuple[float, float] | None:
-    """The interval of ``difference`` as a change in µs of ``base_us``; None where untested."""
-    return (
-        None
-        if difference.low is None or difference.high is None
-        else _as_change(base_us, difference.low, difference.high)
-    )
+def interval_us(base_us: float, interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    """An ``interval`` of logarithms of a ratio as changes in µs of ``base_us``."""
+    return interval and (base_us * math.expm1(interval[0]), base_us * math.expm1(interval[1]))
 
 
 def result_of(difference: Estimate, band: float) -> str:
     """faster, slower, same (within ``band``), inconclusive, or untested with too few runs."""
-    if difference.low is None or difference.high is None:
+    if difference.interval is None:
         return "untested"
-    edge = math.log1p(band)
-    if -edge < difference.low and difference.high < edge:
+    (low, high), edge = difference.interval, math.log1p(band)
+    if -edge < low and high < edge:
         return "same"
-    if difference.low > 0 or difference.high < 0:
+    if low > 0 or high < 0:
         return "slower" if difference.effect > 0 else "faster"
     return "inconclusive"
 
@@ -248,9 +239,9 @@ def how_long(change: float, basis: str = STEP) -> str:
 
 def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
     """Whether the difference is significant, in words."""
-    if difference.low is None or difference.high is None or difference.detectable is None:
+    if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
-    low, high = math.expm1(difference.low), math.expm1(difference.high)
+    low, high = map(math.expm1, difference.interval)
     interval = f"95 % interval {_signed(low)} to {_signed(high)}"
     basis = _run_counts(runs)
     if difference.method == "assumed":
@@ -351,7 +342,7 @@ def judge_unprofiled(
         us=Pair(base, median(test)),
         result=result,
         conclusion=conclusion_of(difference, result, (len(control), len(test)), judging),
-        ci95_us=interval_us(base, difference),
+        ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
         believed=False,
     )

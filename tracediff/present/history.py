@@ -141,7 +141,7 @@ def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:
     point = explained.change
     estimate = point.estimate
     runs = [sum(len(p.runs_us) for p in series.points[a:b]) for a, b in _sides(explained)]
-    interval = f"{_percent(estimate.low)} to {_percent(estimate.high)}" if estimate.low is not None else "unknown"
+    interval = " to ".join(map(_percent, estimate.interval)) if estimate.interval else "unknown"
     return ChangeText(
         title=f"{change_text(math.expm1(estimate.effect))} from {short(series.points[point.first].commit)} on",
         significance=f"95 % interval {interval}; p {p_value(point.p)}, corrected for the search; "

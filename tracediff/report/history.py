@@ -233,14 +233,14 @@ def _point(series: Series, point: Point) -> HistoryPoint:
 
 def _change(series: Series, explained: ExplainedChange) -> HistoryChange:
     estimate, cause = explained.change.estimate, explained.cause
-    has_interval = estimate.low is not None and estimate.high is not None
+    interval = estimate.interval
     return HistoryChange(
         commit=series.points[explained.change.first].commit,
         good=explained.before.commit,
         bad=explained.after.commit,
         commits=explained.commits,
         change=math.expm1(estimate.effect),
-        ci95=(math.expm1(estimate.low or 0.0), math.expm1(estimate.high or 0.0)) if has_interval else None,
+        ci95=(math.expm1(interval[0]), math.expm1(interval[1])) if interval else None,
         p_value=explained.change.p,
         finding=cause.effect if cause else None,
         statement=cause_text(cause) if cause else None,

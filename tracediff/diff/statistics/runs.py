@@ -69,15 +69,14 @@ class Estimate(Struct, frozen=True):
     """The effect of test against control as a logarithm of their ratio.
 
     Attributes:
-        effect: best estimate. low, high: 95 % interval; None where there is no test.
+        effect: best estimate. interval: 95 %; None where there is no test.
         p: two-sided; None without a test.
         detectable: the effect that this many runs of this spread find in 80 % of cases; None without a test.
         method: what was done, for the reader: ``none``, ``prediction``, ``t``, ``ranks``, ``paired``, ``assumed``.
     """
 
     effect: float
-    low: float | None = None
-    high: float | None = None
+    interval: tuple[float, float] | None = None
     p: float | None = None
     detectable: float | None = None
     method: str = "none"
@@ -119,8 +118,7 @@ def _spread_alike(a: Sequence[float], b: Sequence[float]) -> bool:
 def _interval(effect: float, error: float, df: float, method: str) -> Estimate:
     return Estimate(
         effect,
-        low=effect - reach(df) * error,
-        high=effect + reach(df) * error,
+        interval=(effect - reach(df) * error, effect + reach(df) * error),
         p=two_sided_p(effect / error, df),
         detectable=detectable(df) * error,
         method=method,
@@ -154,13 +152,13 @@ def _wider_t(control: Sequence[float], test: Sequence[float]) -> Estimate:
     welch = math.sqrt(va / n + vb / m)
     df = welch**4 / ((va / n) ** 2 / (n - 1) + (vb / m) ** 2 / (m - 1))
     student = math.sqrt(((n - 1) * va + (m - 1) * vb) / (n + m - 2) * (1 / n + 1 / m))
-    both = _interval(effect, welch, df, "t"), _interval(effect, student, n + m - 2, "t")
+    both = (welch, df), (student, n + m - 2)
+    half = max(reach(df) * error for error, df in both)
     return Estimate(
         effect,
-        low=min(e.low for e in both if e.low is not None),
-        high=max(e.high for e in both if e.high is not None),
-        p=max(e.p for e in both if e.p is not None),
-        detectable=max(e.detectable for e in both if e.detectable is not None),
+        interval=(effect - half, effect + half),
+        p=max(two_sided_p(effect / error, df) for error, df in both),
+        detectable=max(detectable(df) * error for error, df in both),
         method="t",
     )
 
@@ -188,8 +186,7 @@ def _ranks(control: Sequence[float], test: Sequence[float]) -> Estimate:
     floor = reach(n + m - 2) * least_error
     return Estimate(
         effect,
-        low=min(differences[k - 1], effect - floor),
-        high=max(differences[-k], effect + floor),
+        interval=(min(differences[k - 1], effect - floor), max(differences[-k], effect + floor)),
         p=max(_mann_whitney(control, test), two_sided_p(effect / least_error, n + m - 2)),
         detectable=_wider_t(control, test).detectable,
         method="ranks",
@@ -243,5 +240,4 @@ def within_runs(control: Sequence[float], test: Sequence[float]) -> tuple[float,
         [median(values[i * len(values) // n : (i + 1) * len(values) // n]) for i in range(n)]
         for values in (control, test)
     ]
-    interval = _wider_t(*batches)
-    return (interval.low, interval.high) if interval.low is not None and interval.high is not None else None
+    return _wider_t(*batches).interval
