@@ -98,7 +98,7 @@ tables: .venv/full
 
 # Write the JSON schemas in docs/reference from the types.
 schemas: .venv/dev
-	$(BIN)/python -m tracediff.report.json_schema docs/reference
+	$(BIN)/python docs/site/json_schema.py docs/reference
 
 # Take screenshots of all charts and the report, light and dark, wide and narrow; needs Chromium.
 screenshots: .venv/dev

@@ -4,7 +4,7 @@ imported by the tests that validate, not by all workers that collect them.
 
 from functools import cache
 
-from tracediff.report.json_schema import json_schema
+from json_schema import json_schema
 
 
 def validate(document, name):

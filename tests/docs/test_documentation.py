@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+from json_schema import DOCUMENTS, json_schema
 from tracediff_cli.compare import VIEWS
 from tracediff_cli.group import COMMANDS, cli
 from tracediff_dashboards.pages import PAGES
@@ -26,7 +27,6 @@ from tracediff.profile.kernels.families import OTHER, RULES
 from tracediff.profile.tables import NAMES as TABLES
 from tracediff.profile.tables import table_names
 from tracediff.profile.tables.schema import OVER_RANKS
-from tracediff.report.json_schema import DOCUMENTS, json_schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -8,6 +8,7 @@ import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
+from json_schema import DOCUMENTS, file_name, published
 from schema_validation import check_schema, validate
 from tracediff_cli.group import cli
 from traces import needs_traces
@@ -18,7 +19,6 @@ from tracediff.explain.compare import compare_sets
 from tracediff.profile.tables import NAMES, OF_FILES
 from tracediff.profile.tables.schema import OVER_RANKS
 from tracediff.report.analysis_json import to_json as analysis_json
-from tracediff.report.json_schema import DOCUMENTS, file_name, published
 from tracediff.report.to_json import to_json
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,6 @@
 """The JSON document of one set as types (schema ``tracediff.profile/1``): what each key means, and in which unit.
 
-The fields are in the order in which they are written. `tracediff.report.json_schema` generates the published JSON
+The fields are in the order in which they are written. `docs/site/json_schema.py` makes the published JSON
 Schema from these types; docs/analysis.md is the same in prose.
 """
 

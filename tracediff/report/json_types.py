@@ -1,6 +1,6 @@
 """The JSON document of a comparison as types (schema ``tracediff.diff/1``): what each key means, and in which unit.
 
-The fields are in the order in which they are written. `tracediff.report.json_schema` generates the published JSON
+The fields are in the order in which they are written. `docs/site/json_schema.py` makes the published JSON
 Schema from these types; docs/reference/json.md is the same in prose.
 """
 

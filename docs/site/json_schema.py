@@ -1,6 +1,6 @@
 """The JSON Schema (2020-12) of every JSON document, generated from the documents' types.
 
-``python -m tracediff.report.json_schema docs/reference`` writes the published files (``make schemas``).
+``python docs/site/json_schema.py docs/reference`` writes the published files (``make schemas``).
 """
 
 from __future__ import annotations
