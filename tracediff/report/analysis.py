@@ -24,7 +24,7 @@ from tracediff.present.setting import hardware, not_recorded, ranks_of, steps_us
 from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
-from tracediff.report.table_terminal import print_screen, to_rich
+from tracediff.report.table_terminal import INDENT, line, print_screen, remarks, to_rich
 from tracediff.report.to_markdown import section_lines
 
 if TYPE_CHECKING:
@@ -169,38 +169,24 @@ def show(
     health notes.
     """
     first = head(analysis)
-    parts: list[RenderableType] = [
-        Text(printable(first.title), style="bold"),
-        Text(printable(first.facts), style="dim"),
-        Text(),
-    ]
-    parts.append(Padding(Text(printable(first.step), style="bold"), (0, 2)))
-    if first.caution:
-        parts.append(Padding(Text(printable(first.caution)), (0, 2)))
-    parts.append(Text())
+    parts = [line(first.title, "bold"), line(first.facts, "dim"), line(), line(first.step, "bold", INDENT)]
+    parts += [line(first.caution, indent=INDENT)] if first.caution else []
+    parts.append(line())
     parts += [] if names else _findings(analysis)
-    parts += [
-        to_rich(table)
-        for table in tables_of(analysis, top if top is not None or names else 10, names or SUMMARY).values()
-    ]
-    parts += [to_rich(table) for table in more]
-    notes = health_lines(analysis, [MISSING] if names else None)
-    if notes:
-        parts += [
-            Text("Health of the traces", style="bold"),
-            *(Padding(Text(printable(note)), (0, 2)) for note in notes),
-        ]
+    tables = tables_of(analysis, top if top is not None or names else 10, names or SUMMARY)
+    parts += map(to_rich, (*tables.values(), *more))
+    parts += remarks("Health of the traces", health_lines(analysis, [MISSING] if names else None))[:-1]
     print_screen(console, Group(*parts))
 
 
 def _findings(analysis: Analysis) -> list[RenderableType]:
     if not analysis.findings:
         return []
-    parts: list[RenderableType] = [Text("Findings", style="bold")]
+    parts = [line("Findings", "bold")]
     for finding in analysis.findings:
-        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, 2)))
-        parts.append(Padding(Text(printable(finding.detail), style="dim"), (0, 4)))
-    return [*parts, Text()]
+        parts.append(Padding(Text.assemble((finding.code, "bold"), "  ", printable(finding.title)), (0, INDENT)))
+        parts.append(line(finding.detail, "dim", 2 * INDENT))
+    return [*parts, line()]
 
 
 def to_markdown(

@@ -11,7 +11,6 @@ from xml.etree import ElementTree as xml
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -38,7 +37,7 @@ from tracediff.present.setting import facts
 from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
-from tracediff.report.table_terminal import print_screen
+from tracediff.report.table_terminal import INDENT, grid, line, print_screen
 from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import rows_table, step_lines, table_lines
 
@@ -55,30 +54,26 @@ def show(gate: Gate, console: Console) -> None:
     """Print the check."""
     comparison = gate.comparison
     parts: list[RenderableType] = [
-        Text(printable(f"{comparison.control.label} → {comparison.test.label}"), style="bold"),
-        Text(printable(facts(comparison)), style="dim"),
-        "",
-        Padding(Text(printable(sentence(gate)), style=STYLES[gate.result]), (0, 2)),
-        Padding(Text(printable(comparison.verdict.reason_of_other_work + headline(comparison))), (0, 2)),
-        "",
+        line(f"{comparison.control.label} → {comparison.test.label}", "bold"),
+        line(facts(comparison), "dim"),
+        line(),
+        line(sentence(gate), STYLES[gate.result], INDENT),
+        line(comparison.verdict.reason_of_other_work + headline(comparison), indent=INDENT),
+        line(),
         _table(gate),
     ]
     for judged in not_passed(gate):
         what = printable(f"  {subject(judged)}: {judged.result}")
-        parts += ["", Text(what, style="bold", no_wrap=True, overflow="ellipsis")]
-        parts += [Padding(Text(printable(explanation(judged))), (0, 4))]
-    for line in sections.caution_lines(comparison):
-        parts.append(Padding(Text(printable(f"caution: {line}"), style="dim"), (0, 2)))
+        parts += [line(), Text(what, style="bold", no_wrap=True, overflow="ellipsis")]
+        parts.append(line(explanation(judged), indent=2 * INDENT))
+    parts += [line(f"caution: {caution}", "dim", INDENT) for caution in sections.caution_lines(comparison)]
     print_screen(console, Group(*parts))
 
 
 def _table(gate: Gate) -> Table:
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
-    table.add_column("  subject", no_wrap=True, overflow="ellipsis")
-    for name in ("control", "test", "change"):
-        table.add_column(name, justify="right", no_wrap=name != "change")
-    table.add_column("limit")
-    table.add_column("result", no_wrap=True)
+    table = grid(["  subject", "control", "test", "change", "limit", "result"], "lrrrll")
+    for column in table.columns[3:5]:
+        column.no_wrap = False
     for judged in gate.judged:
         changed = "\n".join(part for part in (change(judged), interval(judged)) if part)
         result = Text(judged.result, style=STYLES[judged.result])

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.console import Console, Group
 from rich.text import Text
 
 from tracediff.collected import CollectionTable, VariantRow
@@ -16,7 +15,7 @@ from tracediff.formatting import percent
 from tracediff.present.collection import HEAD, cells_of, formats_of, fx_lines, heads, notes_of, stage_lines, title
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, json_text
-from tracediff.report.table_terminal import print_screen
+from tracediff.report.table_terminal import grid, line, print_screen
 from tracediff.report.to_markdown import table_lines
 
 DROPPED_FIRST = ("runs", "IQR", "items/s", "warm", "build", "ops", "profiler", "peak")
@@ -25,7 +24,7 @@ DROPPED_FIRST = ("runs", "IQR", "items/s", "warm", "build", "ops", "profiler", "
 
 def show(collection: CollectionTable, console: Console) -> None:
     """Print the table, as many of its columns as fit."""
-    parts: list[RenderableType] = [Text(printable(title(collection)), style="bold")]
+    parts = [line(title(collection), "bold")]
     formats = formats_of(collection.rows)
     titles = heads(formats)
     cells = [cells_of(row, formats) for row in collection.rows if row.runs]
@@ -34,20 +33,16 @@ def show(collection: CollectionTable, console: Console) -> None:
         if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in columns if cells) <= console.width:
             break
         columns = [i for i in columns if HEAD[i] != name]
-    grid = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
-    for i in columns:
-        grid.add_column(titles[i], justify="left" if i == 0 else "right", no_wrap=True, overflow="ellipsis")
+    table = grid([titles[i] for i in columns], "l" + "r" * (len(columns) - 1))
     for texts in cells:
-        grid.add_row(*(Text(printable(texts[i])) for i in columns))
+        table.add_row(*(Text(printable(texts[i])) for i in columns))
     if cells:
-        parts.append(grid)
+        parts.append(table)
     for row in collection.rows:
-        parts += [Text(printable(note), style="" if row.failed else "dim") for note in notes_of(row)]
-    lines = [
-        *stage_lines(collection.rows),
-        *(line for row in collection.rows for line in fx_lines(row.variant, row.fx_nodes)),
-    ]
-    parts += [Text(printable(line)) for line in lines]
+        parts += [line(note, "" if row.failed else "dim") for note in notes_of(row)]
+    parts += map(line, stage_lines(collection.rows))
+    for row in collection.rows:
+        parts += map(line, fx_lines(row.variant, row.fx_nodes))
     print_screen(console, Group(*parts))
 
 

@@ -12,10 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
 
-from tracediff.errors import printable
 from tracediff.history.bisect import Bisected
 from tracediff.history.series import ExplainedChange, ExplainedSeries, Point, Series
 from tracediff.present.history import (
@@ -30,7 +27,7 @@ from tracediff.present.history import (
 )
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text
-from tracediff.report.table_terminal import print_screen, to_rich
+from tracediff.report.table_terminal import INDENT, line, print_screen, to_rich
 from tracediff.report.to_markdown import section_lines
 
 
@@ -49,54 +46,49 @@ def show(
         where: the history, for the command that looks closer.
         by: what the table of commits shows. last: how many commits it shows; None for all.
     """
-    parts: list[RenderableType] = [Text(printable(f"not read: {line}"), style="dim") for line in unread]
+    parts = [line(f"not read: {entry}", "dim") for entry in unread]
     for one in explained:
         parts += [
-            Text(printable(series_title(one.series)), style="bold"),
-            Padding(Text(noise_line(one.series)), (0, 2)),
-            Text(),
+            line(series_title(one.series), "bold"),
+            line(noise_line(one.series), indent=INDENT),
+            line(),
             to_rich(commits_table(one.series, view, last)),
         ]
         for text, explanation in zip(change_texts(one.series, one.explanations), one.explanations, strict=True):
             parts += _change_block(text)
             command = bisect_command(shlex.quote(where), explanation)
-            parts += [Padding(Text(printable(f"next: {command}")), (0, 2))] if command else []
-            parts.append(Text())
+            parts += [line(f"next: {command}", indent=INDENT)] if command else []
+            parts.append(line())
     print_screen(console, Group(*parts))
 
 
 def _change_block(text: ChangeText) -> list[RenderableType]:
-    lines: list[RenderableType] = [
-        Text(printable(text.title), style="bold"),
-        Padding(Text(printable(text.significance), style="dim"), (0, 2)),
-        Padding(Text(printable(f"commits: {text.commits}")), (0, 2)),
+    lines = [
+        line(text.title, "bold"),
+        line(text.significance, "dim", INDENT),
+        line(f"commits: {text.commits}", indent=INDENT),
     ]
-    lines += [Padding(Text(printable(line)), (0, 2)) for line in (text.cause, text.code) if line]
-    lines += [Padding(Text(printable(operator), style="dim"), (0, 4)) for operator in text.operators]
-    if text.cautions:
-        lines.append(Padding(Text(printable(f"compare with caution: {text.cautions}"), style="dim"), (0, 2)))
-    return lines
+    lines += [line(fact, indent=INDENT) for fact in (text.cause, text.code) if fact]
+    lines += [line(operator, "dim", 2 * INDENT) for operator in text.operators]
+    return [*lines, *([line(f"compare with caution: {text.cautions}", "dim", INDENT)] if text.cautions else [])]
 
 
 def show_bisected(bisected: Bisected, subjects: dict[str, str], console: Console) -> None:
     """Print the first bad commit, what that rests on and what explains it; or the commits that it may be, and why."""
-    titles = [printable(f"{commit} {subjects.get(commit, '')}".rstrip()) for commit in bisected.suspects]
+    titles = [f"{commit} {subjects.get(commit, '')}".rstrip() for commit in bisected.suspects]
     if bisected.comparison is None:
         which = "The first bad commit is one of these" if len(titles) > 1 else "The first bad commit may be this one"
-        heading = (
-            f"inconclusive: {bisected.inconclusive}" if bisected.inconclusive else "inconclusive: commits were skipped"
-        )
-        listed = [Padding(Text(title), (0, 2)) for title in titles]
-        print_screen(console, Group(Text(printable(heading), style="bold"), Text(f"{which}:"), *listed))
+        heading = line(f"inconclusive: {bisected.inconclusive or 'commits were skipped'}", "bold")
+        listed = [line(title, indent=INDENT) for title in titles]
+        print_screen(console, Group(heading, line(f"{which}:"), *listed))
         return
-    parts: list[RenderableType] = [
-        Text(f"first bad commit: {titles[0]}", style="bold"),
-        Padding(Text(printable(f"against the commit before it: {bisected.why}")), (0, 2)),
-    ]
     explanation = bisected.comparison.explanation
-    parts += (
-        [Padding(Text(printable(cause_text(cause))), (0, 2)) for cause in explanation.causes[:1]] if explanation else []
-    )
+    causes = explanation.causes[:1] if explanation else []
+    parts = [line(f"first bad commit: {titles[0]}", "bold")]
+    parts += [
+        line(text, indent=INDENT)
+        for text in (f"against the commit before it: {bisected.why}", *map(cause_text, causes))
+    ]
     print_screen(console, Group(*parts))
 
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, UnsetType
 from rich.console import Group
 from rich.constrain import Constrain
-from rich.table import Table
 from rich.text import Text
 
 from tracediff import bounds
@@ -24,6 +23,7 @@ from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.rows import OutputTable
+from tracediff.report.table_terminal import grid, line
 from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import table_lines
 
@@ -76,27 +76,23 @@ def _percent(part: float) -> str:
 def table(cells: Sequence[Cell]) -> Group:
     """A table for the terminal that keeps its numbers at 80 columns, and the cautions below."""
     unit, body = text_rows(cells)
-    out = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", expand=True)
     controls = {row[0] for row in body}
     one = next(iter(controls)) if len(controls) == 1 else None
     head = "control → test" if one is None else "test"
-    heading = [] if one is None else [Text(printable(f"control: {one}, {body[0][3]} {unit}"), style="bold"), Text()]
+    heading = [] if one is None else [line(f"control: {one}, {body[0][3]} {unit}", "bold"), line()]
     names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], bounds.ROW_NAME)
-    out.add_column(head, ratio=1, no_wrap=True, overflow="ellipsis")
-    for name in ("runs", unit, "change", "95 % interval"):
-        out.add_column(name, justify="right", no_wrap=True)
-    out.add_column("result", no_wrap=True)
-    remarks = []
+    out = grid([head, "runs", unit, "change", "95 % interval", "result"], "lrrrrl", expand=True)
+    caution_lines = []
     for name, (_, _, runs, _, us, change, interval, p, result, cautions) in zip(names, body, strict=True):
         outcome = result if p == "–" else f"{result}, p {p}"
         out.add_row(*(Text(printable(cell)) for cell in (name, runs, us, change, interval, outcome)))
         if cautions:
-            remarks.append(Text(printable(f"  {name}: {cautions}"), style="dim"))
+            caution_lines.append(line(f"  {name}: {cautions}", "dim"))
     wide = max(len(head), *map(len, names)) + BESIDE_NAMES
     return Group(
         *heading,
         Constrain(out, wide),
-        *([Text(), Text("Compared with caution", style="bold"), *remarks] if remarks else []),
+        *([line(), line("Compared with caution", "bold"), *caution_lines] if caution_lines else []),
     )
 
 

@@ -9,11 +9,8 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
+from rich.console import Console, Group
 
-from tracediff.errors import printable
 from tracediff.memory.account import (
     GONE,
     GREW,
@@ -29,28 +26,21 @@ from tracediff.memory.account import (
     timeline,
 )
 from tracediff.pair import Pair
-from tracediff.present.memory import DeviceText, MemoryText
+from tracediff.present.memory import MemoryText
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, Kind, filled, json_text, one_of
-from tracediff.report.table_terminal import print_screen, to_rich
+from tracediff.report.table_terminal import INDENT, line, print_screen, to_rich
 from tracediff.report.to_markdown import section_lines
 
 
 def show(text: MemoryText, console: Console) -> None:
     """Print the sections of all devices."""
-    parts: list[RenderableType] = [Text(printable(text.title), style="bold")]
+    parts = [line(text.title, "bold")]
     for section in text.sections:
-        parts += _section(section)
+        parts += [line(section.title, "bold"), line(section.sentence, indent=INDENT)]
+        parts += [line(note, "dim", INDENT) for note in section.notes]
+        parts += [line(), *map(to_rich, section.tables)]
     print_screen(console, Group(*parts))
-
-
-def _section(section: DeviceText) -> list[RenderableType]:
-    lines: list[RenderableType] = [
-        Text(printable(section.title), style="bold"),
-        Padding(Text(printable(section.sentence)), (0, 2)),
-    ]
-    notes = [Padding(Text(printable(note), style="dim"), (0, 2)) for note in section.notes]
-    return [*lines, *notes, Text(), *(to_rich(table) for table in section.tables)]
 
 
 def to_markdown(text: MemoryText) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,25 +50,19 @@ class Fitted(Struct, frozen=True):
         names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:visible]) - GAP * table.texts)
         columns = [shortened([row[k][: bounds.CELL] for row in table.rows], width) for k, width in enumerate(names)]
         hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + visible :])
-        grid = RichTable(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="dim")
-        for k, width in enumerate([*names, *numbers[:visible]]):
-            grid.add_column(
-                table.heads[k],
-                width=width,
-                no_wrap=True,
-                overflow="ellipsis",
-                justify="left" if k < table.texts else "right",
-            )
+        lines = grid(table.heads[: table.texts + visible], "l" * table.texts + "r" * visible, header_style="dim")
+        for column, width in zip(lines.columns, [*names, *numbers[:visible]], strict=True):
+            column.width = width
         for k, row in enumerate(table.rows):
             cells = [*(column[k] for column in columns), *row[table.texts : table.texts + visible]]
-            grid.add_row(*(Text(printable(cell)) for cell in cells))
-        yield Padding(grid, (0, 0, 0, INDENT))
+            lines.add_row(*(Text(printable(cell)) for cell in cells))
+        yield Padding(lines, (0, 0, 0, INDENT))
         omitted = [
             *([f"{table.more:,} more (--top)"] if table.more else []),
             *([_columns(hidden)] if hidden else []),
         ]
         if omitted:
-            yield Padding(Text("; ".join(omitted), style="dim"), (0, INDENT))
+            yield line("; ".join(omitted), "dim", INDENT)
 
 
 def _with_values(table: Table) -> Table:
@@ -120,8 +114,28 @@ def _columns(heads: tuple[str, ...]) -> str:
 def to_rich(table: Table) -> RenderableType:
     """For a terminal of any width."""
     if not table.rows:
-        return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'nothing recorded')}", style="bold"), Text())
-    return Group(Text(table.title, style="bold"), Fitted(table), Text())
+        return Group(line(f"{table.title}: {no_rows_shown(table.more, 'nothing recorded')}", "bold"), line())
+    return Group(line(table.title, "bold"), Fitted(table), line())
+
+
+def line(text: str = "", style: str = "", indent: int = 0) -> RenderableType:
+    """``text``, in which names out of traces may be, ``indent`` columns from either side; without text a blank line."""
+    return Padding(Text(printable(text), style=style), (0, indent))
+
+
+def remarks(title: str, texts: Iterable[str], style: str = "") -> list[RenderableType]:
+    """``texts`` below ``title``; nothing where there are none."""
+    lines = [line(text, style, INDENT) for text in texts]
+    return [line(title, "bold"), *lines, line()] if lines else []
+
+
+def grid(heads: Sequence[str], aligned: str, *, expand: bool = False, header_style: str = "bold") -> RichTable:
+    """A table without lines; ``aligned`` has l or r for each column. Where it is expanded, the first column is."""
+    table = RichTable(box=None, padding=(0, 0, 0, GAP), pad_edge=False, header_style=header_style, expand=expand)
+    for head, side in zip(heads, aligned, strict=True):
+        table.add_column(head, justify="left" if side == "l" else "right", no_wrap=True)
+    table.columns[0].ratio = 1 if expand else None
+    return table
 
 
 def screen_console() -> Console:
@@ -166,12 +180,12 @@ class SumsTable(Struct, frozen=True):
         rows = [*self.work.rows, self.work.whole]
         heads, cells, room = _numbers(rows, self.work.unit, options.max_width, self.names, self.work.counted)
         *names, whole = shortened_pairs([printable(row.name) for row in rows], room)
-        grid = _grid(self.work.title, heads)
+        lines = _numbers_grid(self.work.title, heads)
         for name, texts in zip(names, cells, strict=False):
-            grid.add_row(Text(f"  {name}"), *texts)
-        grid.add_row(Text(whole, style="bold"), *cells[-1])
-        yield grid
-        yield Text()
+            lines.add_row(Text(f"  {name}"), *texts)
+        lines.add_row(Text(whole, style="bold"), *cells[-1])
+        yield lines
+        yield line()
 
 
 class WorkRows(Struct, frozen=True):
@@ -187,13 +201,13 @@ class WorkRows(Struct, frozen=True):
         heads, cells, room = _numbers(self.rows, unit, options.max_width, self.names)
         has_bars = room - BAR - GAP >= LEAST_WORK
         column, names = work_names(self.rows, room - (BAR + GAP if has_bars else 0))
-        grid = _grid(_heading(self.title, column, max(map(len, names))), heads)
+        lines = _numbers_grid(_heading(self.title, column, max(map(len, names))), heads)
         if has_bars:
-            grid.add_column("", width=BAR, no_wrap=True)
+            lines.add_column("", width=BAR, no_wrap=True)
         change_bars = bars((row.delta_us for row in self.rows), BAR)
         for name, row, texts in zip(names, self.rows, cells, strict=True):
-            grid.add_row(Text(f"  {printable(name)}"), *texts, *([change_bars.draw(row.delta_us)] if has_bars else []))
-        yield grid
+            lines.add_row(Text(f"  {printable(name)}"), *texts, *([change_bars.draw(row.delta_us)] if has_bars else []))
+        yield lines
 
 
 def _numbers(
@@ -213,12 +227,8 @@ def _numbers(
     return heads, cells, width - INDENT - number_width
 
 
-def _grid(title: str, heads: Sequence[str]) -> RichTable:
-    grid = RichTable(box=None, padding=(0, 0, 0, GAP), pad_edge=False, header_style="bold")
-    grid.add_column(title, no_wrap=True)
-    for head in heads:
-        grid.add_column(head, justify="left" if head == SIGNIFICANCE else "right", no_wrap=True)
-    return grid
+def _numbers_grid(title: str, heads: Sequence[str]) -> RichTable:
+    return grid([title, *heads], "l" + "".join("l" if head == SIGNIFICANCE else "r" for head in heads))
 
 
 def _heading(title: str, column: int, width: int) -> str:

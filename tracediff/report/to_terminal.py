@@ -28,7 +28,17 @@ from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
 from tracediff.present.setting import heading, side_names
-from tracediff.report.table_terminal import GAP, INDENT, SumsTable, WorkRows, screen_text, to_rich
+from tracediff.report.table_terminal import (
+    GAP,
+    INDENT,
+    SumsTable,
+    WorkRows,
+    grid,
+    line,
+    remarks,
+    screen_text,
+    to_rich,
+)
 
 BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
@@ -82,21 +92,21 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
     parts: list[RenderableType] = [
         Text.assemble((printable(heading(comparison)), "bold"), (printable(f" · {answer.setting}"), "dim")),
-        Text(printable(answer.verdict), style=style),
-        *(Text(printable(sentence)) for sentence in answer.below),
-        Text(),
+        line(answer.verdict, style),
+        *map(line, answer.below),
+        line(),
     ]
     if (screen.view or screen.tables) and not comparison.was_refused:
         return Group(*parts, *_work(comparison, screen))
     in_full = screen.verbose or comparison.was_refused
     if in_full:
-        parts += _cautions(comparison)
+        parts += remarks(sections.doubt(comparison), sections.caution_lines(comparison))
     if not comparison.was_refused:
         parts.append(WhyTable(comparison, None if screen.verbose else screen.lines, screen.detailed))
         parts += [_step_table(comparison)] if screen.verbose else []
         parts += _work(comparison, screen)
     if in_full:
-        parts += _remarks("Health of the traces", sections.health_lines(comparison))
+        parts += remarks("Health of the traces", sections.health_lines(comparison))
     return Group(*parts)
 
 
@@ -129,10 +139,6 @@ def _shorter(screen: Screen) -> Iterator[Screen]:
     yield from (replace(least, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
 
 
-def _cautions(comparison: Comparison) -> list[RenderableType]:
-    return _remarks(sections.doubt(comparison), sections.caution_lines(comparison))
-
-
 class WhyTable(Struct, frozen=True):
     """Why the step changed, as wide as there is room."""
 
@@ -161,7 +167,7 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
         missing = sections.health_lines(comparison, [MISSING])
         return [
             *(to_rich(table) for table in comparison_tables(comparison, most)),
-            *_remarks("Health of the traces", missing),
+            *remarks("Health of the traces", missing),
         ]
     if screen.view:
         return [_view(comparison, screen.view, most, screen.modules)]
@@ -177,41 +183,40 @@ def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
     if not table.rows:
         return _no_rows(table)
     is_matched = any(row.operator for row in table.rows)
-    remarks = [_gpu_account(comparison)] if is_matched and comparison.gpu_time.groups else []
-    remarks += [line for line in (sections.common_line(comparison),) if line]
-    remarks += [f"{table.more:,} more rows (--top)"] if table.more else []
-    return Group(WorkRows(table.title, table.rows, side_names(comparison)), *_dim("; ".join(remarks)), Text())
+    notes = [
+        _gpu_account(comparison) if is_matched and comparison.gpu_time.groups else None,
+        sections.common_line(comparison),
+        f"{table.more:,} more rows (--top)" if table.more else None,
+    ]
+    rows = WorkRows(table.title, table.rows, side_names(comparison))
+    return Group(rows, *_dim("; ".join(filter(None, notes))), line())
 
 
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
     table = sections.work_by(comparison, view, top, modules)
     if not table.rows:
         return _no_rows(table)
-    remarks = [
+    notes = _dim(
         sections.matched_line(comparison),
         sections.tensor_core_line(comparison),
         f"{table.more:,} more (--top)" if table.more else None,
-    ]
-    notes = [note for remark in remarks for note in _dim(remark)]
-    return Group(WorkRows(table.title, table.rows, side_names(comparison)), *notes, Text())
+    )
+    return Group(WorkRows(table.title, table.rows, side_names(comparison)), *notes, line())
 
 
 def _no_rows(table: sections.Changes) -> RenderableType:
-    return Group(Text(f"{table.title}: {no_rows_shown(table.more, 'none')}", style="bold"), Text())
+    return Group(line(f"{table.title}: {no_rows_shown(table.more, 'none')}", "bold"), line())
 
 
-def _dim(text: str | None) -> list[RenderableType]:
-    return [Padding(Text(text, style="dim"), (0, 2))] if text else []
+def _dim(*texts: str | None) -> list[RenderableType]:
+    return [line(text, "dim", INDENT) for text in texts if text]
 
 
 def _step_table(comparison: Comparison) -> RenderableType:
     step, us = sections.step_sums(comparison), comparison.us
     unit, whole = step.unit, step.whole
-    table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False)
-    table.add_column(step.title, ratio=1, no_wrap=True, overflow="ellipsis")
     control, test = side_names(comparison)
-    for name in (f"{control} {unit.name}", test, "change"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = grid([step.title, f"{control} {unit.name}", test, "change"], "lrrr", expand=True)
     table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
     longest = max(whole.control_us, whole.test_us)
     change_bars = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * longest)
@@ -223,7 +228,7 @@ def _step_table(comparison: Comparison) -> RenderableType:
     note = f"GPU time launched outside the used steps: {change(*foreign)}" if any(foreign) else None
     # on a wide terminal numbers stay beside their names
     constrained = Constrain(table, max((len(row.name) for row in step.rows), default=0) + BESIDE_NAMES)
-    return Group(constrained, *_dim(note), Text())
+    return Group(constrained, *_dim(note), line())
 
 
 def _gpu_account(comparison: Comparison) -> str:
@@ -243,14 +248,6 @@ def _gpu_account(comparison: Comparison) -> str:
         return f"{total}, {'all with a counterpart' if gpu.matched else f'all {next(iter(figures))}'}"
     sums = " + ".join(f"({figure}) {name}" for name, figure in figures.items())
     return f"{total}; {unit.signed(comparison.us(gpu.delta))} = {sums}" if figures else total
-
-
-def _remarks(title: str, lines: list[str]) -> list[RenderableType]:
-    if not lines:
-        return []
-    body: list[RenderableType] = [Text(title, style="bold")]
-    body += [Padding(Text(printable(line)), (0, 2)) for line in lines]
-    return [*body, Text()]
 
 
 WIDE = 110
@@ -295,11 +292,10 @@ def explanation(
         short_reasons = room - max(map(len, [causes.total.because, *reasons])) - GAP
         label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels)), FOLDED)
         label_room = max(label_room, len(why))
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold", show_edge=False, expand=not is_wide)
-    table.add_column(why, width=label_room + INDENT if is_wide else None, ratio=None if is_wide else 1, overflow="fold")
-    for head in heads:
-        table.add_column(head, justify="right", no_wrap=True)
+    table = grid([why, *heads], "lrr", expand=not is_wide)
+    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     if is_wide:
+        table.columns[0].width = label_room + INDENT
         table.add_column("", overflow="fold")
     reason_room = room - label_room if is_wide else room - INDENT
     by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))
@@ -310,7 +306,7 @@ def explanation(
         _add(table, cells, Text(label), Text(text, style="dim"), is_wide=is_wide)
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
     table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
-    return [table, Text()]
+    return [table, line()]
 
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
