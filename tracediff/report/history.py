@@ -84,12 +84,9 @@ def show_bisected(bisected: Bisected, subjects: dict[str, str], console: Console
         return
     explanation = bisected.comparison.explanation
     causes = explanation.causes[:1] if explanation else []
-    parts = [line(f"first bad commit: {titles[0]}", "bold")]
-    parts += [
-        line(text, indent=INDENT)
-        for text in (f"against the commit before it: {bisected.why}", *map(cause_text, causes))
-    ]
-    print_screen(console, Group(*parts))
+    why = line(f"against the commit before it: {bisected.why}", indent=INDENT)
+    listed = [line(cause_text(cause), indent=INDENT) for cause in causes]
+    print_screen(console, Group(line(f"first bad commit: {titles[0]}", "bold"), why, *listed))
 
 
 def to_markdown(
