@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -11,10 +12,6 @@ from msgspec import Meta
 from tracediff.pair import SIDES, Pair
 from tracediff.report.escape import COMMAND
 from tracediff.write import encoded
-
-if TYPE_CHECKING:
-    from tracediff.analysis import Analysis
-    from tracediff.diff.comparison import Comparison
 
 
 class JsonObject(msgspec.Struct):
@@ -26,21 +23,19 @@ class JsonObject(msgspec.Struct):
 Kind = TypeVar("Kind", bound=JsonObject)
 
 
-def filled(kind: type[Kind], source: object, **values: Any) -> Kind:
-    """An object of ``kind``: fields that are not in ``values`` are the attributes of ``source`` of the same names."""
-    return kind(**{name: values[name] if name in values else getattr(source, name) for name in kind.__struct_fields__})
-
-
-def per_step(kind: type[Kind], source: object, scaled: Comparison | Analysis, **values: Any) -> Kind:
-    """As `filled`, of numerators over the scale of ``scaled``: a field NAME_us is the attribute NAME in µs per step, a
-    field that ends in count the attribute of its name per step.
+def filled(
+    kind: type[Kind], source: object, unit: str = "", in_unit: Callable[[Any], Any] | None = None, /, **values: Any
+) -> Kind:
+    """An object of ``kind``: fields that are not in ``values`` are the attributes of ``source`` of the same names, and
+    a field NAME_``unit`` the attribute NAME, by ``in_unit`` in that unit.
     """
 
     def value(name: str) -> Any:
-        if name.endswith("_us"):
-            return scaled.us(getattr(source, name[:-3]))
-        amount = getattr(source, name)
-        return scaled.number(amount) if name.endswith("count") else amount
+        attribute, _, ending = name.rpartition("_")
+        if not unit or ending != unit:
+            return getattr(source, name)
+        amount = getattr(source, attribute)
+        return in_unit(amount) if in_unit else amount
 
     return kind(**{name: values[name] if name in values else value(name) for name in kind.__struct_fields__})
 

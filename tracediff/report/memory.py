@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 from rich.console import Console, Group
@@ -28,7 +28,7 @@ from tracediff.memory.account import (
 from tracediff.pair import Pair
 from tracediff.present.memory import MemoryText
 from tracediff.report.escape import escaped
-from tracediff.report.json_text import JsonObject, Kind, filled, json_text, one_of
+from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.table_terminal import INDENT, line, print_screen, to_rich
 from tracediff.report.to_markdown import section_lines
 
@@ -198,23 +198,16 @@ def _both(device: DeviceDifference, view: str) -> list[MemoryHolder]:
 
 
 def _amounts(account: Account) -> MemoryAmounts:
-    return _in_bytes(
+    return filled(
         MemoryAmounts,
         account,
+        "bytes",
         above_start_bytes=account.peak - account.start,
         peak_event=account.peak_level,
         peak_us=account.times[account.peak_level] if account.times else None,
-        segments=[_in_bytes(MemorySegment, segment, type=segment.kind) for segment in account.segments],
+        segments=[filled(MemorySegment, segment, "bytes", type=segment.kind) for segment in account.segments],
         timeline=_layers(account),
     )
-
-
-def _in_bytes(kind: type[Kind], source: object, **values: Any) -> Kind:
-    """As `filled`; a field NAME_bytes is the attribute NAME."""
-    for name in kind.__struct_fields__:
-        if name.endswith("_bytes") and name not in values:
-            values[name] = getattr(source, name.removesuffix("_bytes"))
-    return filled(kind, source, **values)
 
 
 def _layers(account: Account) -> Layers:

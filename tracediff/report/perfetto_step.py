@@ -90,6 +90,15 @@ def us(ns: int) -> msgspec.Raw:
     return msgspec.Raw(f"{'-' if ns < 0 else ''}{whole}.{rest:03d}".encode())
 
 
+SPAN, MARK, AMOUNT = {"ph": "X"}, {"ph": "i", "s": "t"}, {"ph": "C"}
+"""Kinds of events, as they begin."""
+
+
+def placed_event(kind: Event, name: str, category: str, place: dict[str, int], start: int, **more: object) -> Event:
+    """An event of ``kind`` at ``start``, in ns, in the row ``place``; its name is bounded already."""
+    return {**kind, "name": name, "cat": category, **place, "ts": us(start), **more}
+
+
 def process_events(pid: int, name: str, labels: str = "") -> Iterator[Event]:
     """The name of a process, and its sort position, which is its number."""
     place = {"pid": pid, "tid": pid}
@@ -202,20 +211,19 @@ def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels
         keys, arguments, zip(*(c.tolist() for c in columns), strict=True), strict=True
     ):
         pid, tid = tracks[key]
-        place = {"pid": pid, "tid": tid, "ts": us(start)}
-        what = {"name": names[name], "cat": categories[category]}
+        place = {"pid": pid, "tid": tid}
+        what = names[name], categories[category], place, start
         if dur == MISSING:
-            yield {"ph": "i", "s": "t", **what, **place, "args": args}
+            yield placed_event(MARK, *what, args=args)
             continue
         if (start, end - start) != (ts - zero, dur):
             args |= {"recorded start (µs)": us(ts - zero), "recorded duration (µs)": us(dur)}
-        yield {"ph": "X", **what, **place, "dur": us(end - start), "args": args}
-        for number in begins.get(
-            row, ()
-        ):  # right behind the event that it begins at, or a child of the same start gets it
-            yield {"ph": "s", "id": number, "name": "launch", "cat": "launch", **place}
-        if row in ends:
-            yield {"ph": "f", "bp": "e", "id": ends[row], "name": "launch", "cat": "launch", **place}
+        yield placed_event(SPAN, *what, dur=us(end - start), args=args)
+        # right behind the event that an arrow begins at, or a child of the same start gets it
+        arrows = [{"ph": "s", "id": number} for number in begins.get(row, ())]
+        arrows += [{"ph": "f", "bp": "e", "id": ends[row]}] if row in ends else []
+        for arrow in arrows:
+            yield placed_event(arrow, "launch", "launch", place, start)
 
 
 def _tracks(

@@ -22,7 +22,7 @@ from tracediff.present.limits import limits_of
 from tracediff.present.setting import spans_us
 from tracediff.present.tables import row_object, sides_of
 from tracediff.report import json_types
-from tracediff.report.json_text import both, filled, json_text, per_step
+from tracediff.report.json_text import both, filled, json_text
 
 Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 
@@ -68,10 +68,11 @@ def plain(document: msgspec.Struct) -> dict[str, Any]:
 
 def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
     step, us, limits = comparison.step_time, comparison.us, limits_of(comparison)
-    return per_step(
+    return filled(
         json_types.DiffStepTime,
         step,
-        comparison,
+        "us",
+        us,
         **both("*_us", step.period.map(us)),
         states=STATES.json(comparison, step.states),
         foreign_gpu_us=json_types.BothSides(*step.foreign.map(us)),
@@ -83,10 +84,11 @@ def _step_time(comparison: Comparison) -> json_types.DiffStepTime:
 
 def _work_time(kind: type[Work], comparison: Comparison, work: WorkTime, **more: Any) -> Work:
     residual = work.delta - work.matched - work.placed - work.added - work.removed - work.unattributed.delta
-    return per_step(
+    return filled(
         kind,
         work,
-        comparison,
+        "us",
+        comparison.us,
         **both("*_us", work.time.map(comparison.us)),
         **both("count_*", work.count.map(comparison.number)),
         unattributed_us=comparison.us(work.unattributed.delta),

@@ -24,11 +24,15 @@ from tracediff.profile.events.step_states import state_label
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import KINDS
 from tracediff.report.perfetto_step import (
+    AMOUNT,
+    MARK,
+    SPAN,
     Event,
     Ids,
     StepEvents,
     bounded_text,
     encoded,
+    placed_event,
     process_events,
     step_events,
     thread_events,
@@ -137,29 +141,14 @@ def overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> It
 def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterator[Event]:
     """The period of a step, and in it the state of each instant; short ones are merged, as in the timeline."""
     period = us(timeline.end - timeline.start)
-    yield {
-        "ph": "X",
-        "name": f"step {timeline.step}",
-        "cat": "step",
-        **place,
-        "ts": us(0),
-        "dur": period,
-        "args": {"period (µs)": period},
-    }
+    yield placed_event(SPAN, f"step {timeline.step}", "step", place, 0, dur=period, args={"period (µs)": period})
     marks = timeline.marks
     columns = (marks.row.tolist(), marks.start.tolist(), marks.end.tolist(), marks.name, marks.count.tolist())
     for row, start, end, name, count in zip(*columns, strict=True):
         if row == STATE_ROW:
             args = {"merged states": count} if count > 1 else {}
-            yield {
-                "ph": "X",
-                "name": bounded_text(state_label(name, has_gpu)),
-                "cat": "state",
-                **place,
-                "ts": us(start),
-                "dur": us(end - start),
-                "args": args,
-            }
+            label = bounded_text(state_label(name, has_gpu))
+            yield placed_event(SPAN, label, "state", place, start, dur=us(end - start), args=args)
 
 
 def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
@@ -174,31 +163,16 @@ def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
     for number, (text, args) in enumerate(marks, 1):
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"why {number}")
-        yield {
-            "ph": "i",
-            "s": "t",
-            "name": bounded_text(text),
-            "cat": "explanation",
-            **place,
-            "ts": us(0),
-            "args": args,
-        }
+        yield placed_event(MARK, bounded_text(text), "explanation", place, 0, args=args)
 
 
 def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
     """A counter for each device."""
     for memory in timeline.memory:
-        name = f"{side}: allocated on {memory.device}" + ("" if memory.from_zero else " since the file's start")
+        since = "" if memory.from_zero else " since the file's start"
+        name = bounded_text(f"{side}: allocated on {memory.device}{since}")
         for time, allocated in zip(memory.time.tolist(), memory.allocated.tolist(), strict=True):
-            yield {
-                "ph": "C",
-                "name": bounded_text(name),
-                "cat": "memory",
-                "pid": pid,
-                "tid": pid,
-                "ts": us(time),
-                "args": {"bytes": allocated},
-            }
+            yield placed_event(AMOUNT, name, "memory", {"pid": pid, "tid": pid}, time, args={"bytes": allocated})
 
 
 def timeline_trace(comparison: Comparison) -> str | None:
@@ -232,13 +206,6 @@ def _marks(step: TypicalStep, title: str, ids: Ids) -> Iterator[Event]:
         if row in threads:
             longest = bounded_text(name[: bounds.PAGE_NAME])
             args = {"longest": longest, "together (µs)": us(busy)} if count > 1 else {}
-            yield {
-                "ph": "X",
-                "name": plural(count, "event") if count > 1 else longest,
-                "cat": state_label(KINDS[kind], False),
-                "pid": pid,
-                "tid": threads[row],
-                "ts": us(start),
-                "dur": us(end - start),
-                "args": args,
-            }
+            label, category = plural(count, "event") if count > 1 else longest, state_label(KINDS[kind], False)
+            place = {"pid": pid, "tid": threads[row]}
+            yield placed_event(SPAN, label, category, place, start, dur=us(end - start), args=args)
