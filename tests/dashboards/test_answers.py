@@ -6,7 +6,7 @@ import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
 from msgspec.structs import replace
 from tracediff_dashboards.app import Dashboard
-from tracediff_dashboards.pages.overview import _idle, _linked
+from tracediff_dashboards.pages.overview import _idle, _work_link
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.sets import Sets
@@ -165,10 +165,10 @@ def context(pair):
 
 def test_a_line_of_the_explanation_leads_to_its_row_else_to_its_family(pair):
     shown = context(pair)
-    assert "tab=ops&row=" in _linked(shown, ("gemm", "aten::mm"), "x").href
-    assert _linked(shown, ("gemm", "Layer"), "x").href == f"/changes{PAIR}&family=gemm"
-    assert not hasattr(_linked(shown, ("nothing", "Layer"), "x"), "href")
-    assert not hasattr(_linked(shown, (), "x"), "href")
+    assert "tab=ops&row=" in _work_link(shown, "groups", ("gemm", "aten::mm"))["href"]
+    assert _work_link(shown, "groups", ("gemm", "Layer"))["href"] == f"/changes{PAIR}&family=gemm"
+    assert not _work_link(shown, "groups", ("nothing", "Layer"))
+    assert not _work_link(shown, "groups", ())
 
 
 def test_what_the_host_does_while_the_gpu_is_idle_is_said_of_all_idle_time(pair):

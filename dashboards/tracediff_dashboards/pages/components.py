@@ -12,8 +12,6 @@ from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import time_unit
-from tracediff.pair import Pair
-from tracediff.present.explanation_lines import direction
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
 from tracediff.report.page.html import text
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
     from tracediff.aggregate.summary import Side
     from tracediff.diff.comparison import Comparison
-    from tracediff.present.sections import ReportRow, Sums
     from tracediff_dashboards.reading.comparisons import PageContext
 
 GRAPH: dcc.Graph.Config = {
@@ -139,29 +136,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None 
     return html.Div(
         html.Table([*([html.Caption(title)] if title else []), header, body], className=kind), className="scroll"
     )
-
-
-def sums(rows: Sums, sides: Pair[str], links: Sequence[Any] = ()) -> Any:
-    """A table of control, test and change per row, with a bar, and their sum; times per step.
-
-    Args:
-        sides: what their columns are called. links: shown for the names of rows, which then have counts.
-    """
-    largest = max((abs(row.delta_us) for row in rows.rows), default=0.0) or 1.0
-
-    def cells(row: ReportRow) -> list[str]:
-        return row.cells(rows.unit) if links else row.times(rows.unit)
-
-    lines = [
-        [label, *cells(row), bar(direction(row.delta_us), abs(row.delta_us) / largest)]
-        for row, label in zip(rows.rows, links or [name(row.name) for row in rows.rows], strict=True)
-    ]
-    head = ["name", *([rows.counted] if links else []), *sides, "change", ""]
-    lines.append([rows.whole.name, *cells(rows.whole), ""])
-    kind = "sums changes" if links else "sums"
-    return html.Div(table(head, lines, f"{rows.title}, {rows.unit.name} per step", kind), className="closing")
-
-
-def bar(direction: str, width: float, left: float = 0.0) -> Any:
-    """A bar that is ``width`` wide and begins at ``left``, both as parts of its cell."""
-    return html.Span(className=f"bar {direction}", style={"marginLeft": f"{left:.1%}", "width": f"{width:.1%}"})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from dash import dcc, html
@@ -11,15 +12,15 @@ from msgspec.structs import replace
 from tracediff import bounds, charts
 from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.views import UNKNOWN
-from tracediff.errors import printable
 from tracediff.formatting import plural
 from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import GPU_STATES, state_label
+from tracediff.report.page.html import answer, explanation
 from tracediff_dashboards.pages import components, rows
+from tracediff_dashboards.pages.markup import rendered
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.loading import IDLE
@@ -42,9 +43,11 @@ def page(context: PageContext) -> list[Any]:
         *_explanation(context),
         html.H2("Where the step went"),
         components.chart(comparison, "step_waterfall", context.theme),
-        components.sums(replace(sections.step_sums(comparison), title="Step time by state"), side_names(context.whole)),
-        html.P(
-            f"The states add up to the step: {sections.unexplained_ns(comparison)} ns unexplained.", className="facts"
+        *rendered(
+            "step_table.html.jinja",
+            step=sections.step_sums(comparison),
+            unexplained_ns=sections.unexplained_ns(comparison),
+            names=side_names(context.whole),
         ),
         html.H2("Changed work"),
         *_changes(context),
@@ -52,60 +55,30 @@ def page(context: PageContext) -> list[Any]:
 
 
 def _answer(context: PageContext) -> list[Any]:
-    comparison = context.comparison
-    c, t = comparison.control, comparison.test
-    whole = answer_of(context.whole, remedy="")
-    answer = [
-        html.H1([components.name(c.label), " → ", components.name(t.label)]),
-        html.P(printable(whole.verdict), className=f"verdict {context.whole.verdict.result}"),
-        *(html.P(printable(sentence)) for sentence in (*whole.below, whole.interval) if sentence),
-        html.P(printable(whole.setting), className="facts"),
-    ]
-    cautions = sections.caution_lines(comparison)
-    if cautions:
-        summary = html.Summary(
-            [
-                html.Strong(sections.doubt(comparison)),
-                f": {plural(len(cautions), 'difference')} that may make the comparison misleading",
-            ]
-        )
-        answer.append(
-            html.Details([summary, components.items(cautions)], className="caution", open=context.whole.was_refused)
-        )
-    return answer
+    whole = answer(context.whole)
+    counted = f"{plural(whole['counted'], 'difference')} that may make the comparison misleading"
+    whole |= {"answer": answer_of(context.whole, remedy=""), "counted": counted}
+    return rendered("answer.html.jinja", **whole, heading="h1", in_page=False)
 
 
 def _explanation(context: PageContext) -> list[Any]:
     """A table that adds up to the step's change."""
-    if context.comparison.explanation is None:
-        return []
-    sums = explanation_table(context.comparison.explanation, names=side_names(context.whole))
-    cells = [
-        [
-            html.Span(_linked(context, line.find, line.short or line.label), title=printable(line.label)),
-            line.times,
-            html.Span(line.step, className=line.direction),
-            components.bar(line.direction, line.bar[1], line.bar[0]),
-            printable(line.because),
-        ]
-        for line in (*sums.lines, sums.total)
-    ]
-    caption = f"Why the {context.comparison.explanation.period} changed"
-    table = html.Div(components.table([*sums.heads, "", ""], cells, caption, kind="sums why"), className="closing")
-    return [table]
+    why = explanation(context.whole)
+    return rendered("explanation.html.jinja", why=why, link=partial(_work_link, context)) if why else []
 
 
-def _linked(context: PageContext, words: Sequence[str], label: str) -> Any:
-    """``label`` as a link to the row that the last of ``words`` names, else to the work of the family that the first
-    names.
+def _work_link(context: PageContext, _table: str, words: tuple[str, ...]) -> dict[str, str]:
+    """Attributes of a link to the row that the last of ``words`` names, else to the work of the family that the first
+    names; none without either.
     """
     place = rows.row_named(context.comparison, words[-1]) if words else None
     if place is not None:
-        return _link(context, *place, components.name(label))
+        tab, row = place
+        return {"href": context.address("changes", tab=tab, row=row)}
     if not any(words[:1] == (family.name,) for family in context.whole.families):
-        return components.name(label)
+        return {}
     filters = replace(context.view.filters, family=words[:1])
-    return dcc.Link(components.name(label), href=context.address("changes", filters=filters))
+    return {"href": context.address("changes", filters=filters)}
 
 
 def _changes(context: PageContext) -> list[Any]:
@@ -114,9 +87,9 @@ def _changes(context: PageContext) -> list[Any]:
     if not work.rows:
         nothing = "The filters leave no matched work." if context.is_filtered else "Nothing changed."
         return [html.P(nothing, className="missing"), every]
-    links = [_linked(context, (row.operator.removesuffix(" kernels"),), row.name) for row in work.rows]
+    names = side_names(context.whole)
     return [
-        components.sums(work, side_names(context.whole), links),
+        *rendered("changes_table.html.jinja", changes=work, names=names, link=partial(_work_link, context)),
         every,
         html.P(sections.matched_line(context.comparison), className="facts"),
         components.chart(context.comparison, "families", context.theme),

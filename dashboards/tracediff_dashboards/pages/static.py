@@ -6,11 +6,11 @@ from typing import Any
 
 from dash import html
 
-from tracediff.errors import printable
 from tracediff.present import sections
 from tracediff.present.setting import side_names
 from tracediff.report.page.html import origin, versions
 from tracediff_dashboards.pages import components
+from tracediff_dashboards.pages.markup import rendered
 from tracediff_dashboards.reading.comparisons import PageContext
 
 
@@ -36,20 +36,10 @@ def memory(context: PageContext) -> list[Any]:
 def health(context: PageContext) -> list[Any]:
     """The components: preflight, health notes, and the sets."""
     whole = context.whole
-    reasons = [
-        [html.Code(r.code), printable(r.message), components.name(r.control), components.name(r.test)]
-        for r in whole.comparability.reasons
-    ]
-    notes, names = sections.health_lines(whole), side_names(whole)
-    facts = [[what, *map(components.name, sides)] for what, *sides in origin(whole, versions())]
-    return [
-        html.H1("Health"),
-        html.H2("Comparability"),
-        components.table(["code", "meaning", *names], reasons, kind="words")
-        if reasons
-        else html.P("The preflight found no difference that could make the comparison misleading."),
-        html.H2("Health of the traces"),
-        components.items(notes) if notes else html.P("Every event was read; nothing was repaired or left out."),
-        html.H2("Sets"),
-        components.table(["", *names], facts, kind="words"),
-    ]
+    return rendered(
+        "health.html.jinja",
+        reasons=whole.comparability.reasons,
+        health_lines=sections.health_lines(whole),
+        origin=origin(whole, versions()),
+        names=side_names(whole),
+    )

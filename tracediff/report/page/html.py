@@ -86,6 +86,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
         "unexplained_ns": sections.unexplained_ns(comparison),
         "changes": sections.changed_work(comparison, bounds.PAGE_CHANGES),
         "explanation": explanation(comparison),
+        "link": link,
         "changed_code": changed_code(comparison),
         "matched": sections.matched_line(comparison),
         "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, bounds.PAGE_ROWS))],
@@ -175,6 +176,7 @@ def answer(comparison: Comparison) -> dict[str, Any]:
         "result": comparison.verdict.result,
         "answer": answer_of(comparison),
         "cautions": sections.caution_lines(comparison),
+        "counted": len(comparison.comparability.reasons),
         "doubt": sections.doubt(comparison),
     }
 
@@ -237,7 +239,6 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "text": text,
-        "found_by": found_by,
         "direction": direction,
         "meaning": meaning,
     }
@@ -252,9 +253,11 @@ def text(value: str, longest: int = bounds.PAGE_NAME) -> str:
     return printable(value)
 
 
-def found_by(name: str) -> str:
-    """What a link to the row of ``name`` looks for."""
-    return printable(name[: bounds.REASON])
+def link(table: str, words: Sequence[str]) -> dict[str, str]:
+    """Attributes of a link to the rows of ``table`` that contain ``words``; none without either."""
+    if not (table and words):
+        return {}
+    return {"href": f"#{table}", "data-table": table, "data-find": printable(" ".join(words)[: bounds.REASON])}
 
 
 DRAW = 'drawFlame(document.getElementById("flame-graph"), JSON.parse(document.getElementById("data").textContent));'
@@ -268,6 +271,7 @@ def to_summary(comparison: Comparison) -> str:
         step=None if comparison.was_refused else sections.step_sums(comparison),
         unexplained_ns=sections.unexplained_ns(comparison),
         explanation=explanation(comparison),
+        link=lambda *_: {},
     )
 
 
