@@ -25,7 +25,7 @@ from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
 from tracediff.report.table_terminal import INDENT, line, print_screen, remarks, to_rich
-from tracediff.report.to_markdown import section_lines
+from tracediff.report.to_markdown import list_lines, section_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -198,16 +198,10 @@ def to_markdown(
     lines += [escaped(first.caution), ""] if first.caution else []
     for table in (*tables_of(analysis, top, names).values(), *more):
         lines += section_lines(table)
-    if analysis.findings:
-        lines += [
-            "### Findings",
-            "",
-            *(f"- **{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings),
-            "",
-        ]
-    notes = health_lines(analysis)
-    if notes:
-        lines += ["### Health of the traces", "", *(f"- {escaped(note)}" for note in notes), ""]
+    lines += list_lines(
+        "### Findings", [f"**{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings]
+    )
+    lines += list_lines("### Health of the traces", map(escaped, health_lines(analysis)))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -259,7 +253,6 @@ def to_html(analysis: Analysis, command: str | None = None, more: Sequence[Table
         "analysis.html.jinja",
         f"{analysis.side.label} · tracediff",
         page_charts(analysis, OF_SET),
-        {},
         flame=analysis_flame(analysis),
         head=head(analysis),
         states=tables.pop("states"),

@@ -39,7 +39,7 @@ from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.table_terminal import INDENT, grid, line, print_screen
 from tracediff.report.to_json import tables_of
-from tracediff.report.to_markdown import rows_table, step_lines, table_lines
+from tracediff.report.to_markdown import list_lines, rows_table, step_lines, table_lines
 
 STYLES = {
     "pass": "green",
@@ -101,8 +101,7 @@ def to_markdown(gate: Gate) -> str:
     ]
     failing = not_passed(gate)[: bounds.COMMENT_LIMITS]
     lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
-    cautions = sections.caution_lines(comparison)
-    lines += ["Compared with caution:", "", *(f"- {escaped(c)}" for c in cautions), ""] if cautions else []
+    lines += list_lines("Compared with caution:", map(escaped, sections.caution_lines(comparison)))
     if not comparison.was_refused:
         lines += [*_folded("Where the step went", step_lines(comparison)), *_changes(gate)]
     return "\n".join(lines).rstrip() + "\n"

@@ -248,15 +248,12 @@ def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command
     from tracediff.charts.figures.commits import commits
     from tracediff.report.page.figures import chart, charts_within
     from tracediff.report.page.html import page, versions
-    from tracediff.report.page.script_data import FlameGraph
 
     charts = charts_within(chart(f"commits-{k}", partial(commits, one.series)) for k, one in enumerate(explained))
     return page(
         "history.html.jinja",
         "history · tracediff",
         charts,
-        {},
-        flame=FlameGraph("", ""),
         series=[
             {
                 "key": f"commits-{k}",

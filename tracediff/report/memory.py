@@ -226,14 +226,11 @@ def to_html(text: MemoryText, accounts: Sequence[SnapshotAccount], command: str 
     from tracediff.charts.figures.memory import memory_layers
     from tracediff.report.page.figures import chart, charts_within
     from tracediff.report.page.html import page, versions
-    from tracediff.report.page.script_data import FlameGraph
 
     return page(
         "memory.html.jinja",
         f"{text.title} · tracediff",
         charts_within([chart("memory_layers", partial(memory_layers, accounts))]),
-        {},
-        flame=FlameGraph("", ""),
         text=text,
         command=command,
         origin=versions(),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import ne
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,7 +42,8 @@ class Fitted(Struct, frozen=True):
         table = whole = _with_values(self.table)
         room = options.max_width - INDENT
         while table.texts > 1 and not _fits(table, room):
-            table = _without_last_text(table)
+            last_name = table.texts - 1  # it says least
+            table = _of_columns(table, partial(ne, last_name))
         widths = _widths(table)
         numbers = widths[table.texts :]
         visible = len(numbers)
@@ -67,11 +70,13 @@ class Fitted(Struct, frozen=True):
 
 def _with_values(table: Table) -> Table:
     """``table`` without the columns in which no row has a value; its first name and first number stay."""
-    visible = [
-        k
-        for k in range(len(table.heads))
-        if k in (0, table.texts) or any(row[k] not in WITHOUT_VALUE for row in table.rows)
-    ]
+    first = 0, table.texts
+    return _of_columns(table, lambda k: k in first or any(row[k] not in WITHOUT_VALUE for row in table.rows))
+
+
+def _of_columns(table: Table, is_visible: Callable[[int], bool]) -> Table:
+    """``table`` with those of its columns, by number, that are visible."""
+    visible = list(filter(is_visible, range(len(table.heads))))
     return replace(
         table,
         heads=tuple(table.heads[k] for k in visible),
@@ -90,13 +95,6 @@ def _fits(table: Table, room: int) -> bool:
     widths = _widths(table)
     texts, numbers = widths[: table.texts], widths[table.texts :][: table.together]
     return sum(min(w, LEAST_NAME) + GAP for w in texts) + sum(n + GAP for n in numbers) <= room
-
-
-def _without_last_text(table: Table) -> Table:
-    """``table`` without the last of its names, which says least."""
-    last = table.texts - 1
-    rows = tuple((*row[:last], *row[last + 1 :]) for row in table.rows)
-    return replace(table, heads=(*table.heads[:last], *table.heads[last + 1 :]), texts=last, rows=rows)
 
 
 def _shared(natural_widths: list[int], room: int) -> list[int]:

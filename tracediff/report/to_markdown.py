@@ -41,7 +41,7 @@ def to_markdown(
     verdict = escaped(answer.verdict)
     lines = [f"## {title}", "", verdict if comparison.verdict.other_work else f"**{verdict}**", ""]
     lines += [text for sentence in (*answer.below, answer.setting) for text in (escaped(sentence), "")]
-    lines += _remarks(sections.doubt(comparison), sections.caution_lines(comparison))
+    lines += list_lines(f"### {sections.doubt(comparison)}", map(escaped, sections.caution_lines(comparison)))
     if not comparison.was_refused:
         lines += _explanation(comparison)
         lines += ["### Where the step went", "", *step_lines(comparison), ""]
@@ -55,7 +55,7 @@ def to_markdown(
         lines += [line for table in comparison_tables(comparison, top) for line in section_lines(table)]
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
-    lines += _remarks("Health of the traces", sections.health_lines(comparison))
+    lines += list_lines("### Health of the traces", map(escaped, sections.health_lines(comparison)))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -81,8 +81,10 @@ def _explanation(comparison: Comparison) -> list[str]:
     return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
 
 
-def _remarks(title: str, remarks: list[str]) -> list[str]:
-    return [f"### {title}", "", *(f"- {escaped(r)}" for r in remarks), ""] if remarks else []
+def list_lines(heading: str, items: Iterable[str]) -> list[str]:
+    """``items``, which are Markdown, as a list below ``heading``; nothing where there are none."""
+    lines = [f"- {item}" for item in items]
+    return [heading, "", *lines, ""] if lines else []
 
 
 BAR = 16

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 
 from msgspec import Struct
@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.constrain import Constrain
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from tracediff import bounds
@@ -303,7 +302,9 @@ def explanation(
     short = labels if most is None else shortened_pairs(labels, label_room)
     for k, (label, reason, cells) in enumerate(zip(short, reasons, figures, strict=True)):
         text = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
-        _add(table, cells, Text(label), Text(text, style="dim"), is_wide=is_wide)
+        because = Text(text, style="dim")
+        reason_cells, reason_lines = ([because], []) if is_wide else ([], [_indented(because)] if text else [])
+        table.add_row(_indented(Group(Text(label), *reason_lines)), *cells, *reason_cells)
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
     table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
     return [table, line()]
@@ -325,12 +326,5 @@ def _fitting(reason: str, room: int) -> str:
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
-def _add(table: Table, figures: Sequence[str], label: Text, reason: Text, *, is_wide: bool) -> None:
-    indented = Padding(label, (0, 0, 0, INDENT))
-    if is_wide:
-        table.add_row(indented, *figures, reason)
-    elif reason:
-        indented_reason = Padding(reason, (0, 0, 0, INDENT))
-        table.add_row(Padding(Group(label, indented_reason), (0, 0, 0, INDENT)), *figures)
-    else:
-        table.add_row(indented, *figures)
+def _indented(content: RenderableType) -> Padding:
+    return Padding(content, (0, 0, 0, INDENT))

@@ -62,7 +62,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
         f"{comparison.control.label} → {comparison.test.label} · tracediff",
         charts,
-        tables(comparison, room),
+        data=tables(comparison, room),
         flame=flame,
         trace=trace,
         **answer(comparison),
@@ -93,13 +93,16 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+NO_FLAME_GRAPH = FlameGraph("")
+
+
 def page(
     template: str,
     title: str,
     charts: PageCharts,
-    data: dict[str, Any],
     *,
-    flame: FlameGraph,
+    data: dict[str, Any] | None = None,
+    flame: FlameGraph = NO_FLAME_GRAPH,
     trace: str | None = None,
     **context: Any,
 ) -> str:
@@ -118,7 +121,7 @@ def page(
         version=VERSION,
         hashes=[sha256(plotly), sha256(script)],
         style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
-        data=packed(encoded({"charts": charts.data, "flame": flame.data, **data})),
+        data=packed(encoded({"charts": charts.data, "flame": flame.data, **(data or {})})),
         trace=trace and packed(trace),
         plotly=Markup(plotly),
         script=Markup(script),
