@@ -119,9 +119,8 @@ def _intervals(samples: list[tuple[str, list[float], list[float]]], band: float)
         parts.append(_text(middle + change * scale, 11, label, 'text-anchor="middle" class="muted"'))
     for k, (label, control, test) in enumerate(samples):
         found, y = estimate(control, test), 24 + row * k + (14 if label else 0)
-        assert found.low is not None
-        assert found.high is not None
-        low, high = math.expm1(found.low), math.expm1(found.high)
+        assert found.interval is not None
+        low, high = map(math.expm1, found.interval)
         result = (
             "slower" if low > 0 else "faster" if high < 0 else "same" if -band < low < high < band else "inconclusive"
         )

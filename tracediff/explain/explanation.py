@@ -40,6 +40,8 @@ from tracediff.profile.kernels.match_names import match_name
 
 NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
+STRETCHES = ("python", "annotated")
+"""Those that are code between operators; what compiles, or waits, ends where it ends."""
 
 
 def name_singles(leaves: Leaves, change: float) -> None:
@@ -356,8 +358,9 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> R
     """Where the longest stretch between operators is, if both sides have any and it is most of ``node`` in a step of
     the side that has more.
     """
-    side, mine = int(node.total[1] > node.total[0]), set(node.leaves)
-    gaps = [gap for (_, leaf), gap in leaves.longest[side].items() if leaf in mine and gap.following]
+    side = int(node.total[1] > node.total[0])
+    code = {leaf for leaf in node.leaves if leaves.kinds[leaf] in STRETCHES}
+    gaps = [gap for (_, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
     longest = max(gaps, key=lambda gap: gap.ns, default=None)
     if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
         return None

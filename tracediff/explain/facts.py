@@ -404,13 +404,13 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if _does_as_much(leaves):
         part = percent(float(_measured(leaves, WORDS)[0].sum()))
-        return [Fact(AS_MUCH, f"as much work of what both sides do (known for {part} of the time)")]
+        return [Fact(AS_MUCH, f"as much work in all that both sides do (amounts known for {part} of the time)")]
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    what = f"operators not comparable, amounts known for {part} of the time"
+    what = f"operators do not compare, amounts known for {part} of the time"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
 
 

@@ -259,17 +259,17 @@ def what_happened(
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)
     rate = amount.ratio / longer
-    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" ({percent(amount.known_part)} known)"
+    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
     if is_same:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
         as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
         return f"{as_much}{known_note}{pace if changed else ''}"
-    per_unit = f"{_pace(1 / rate, f', {times(1 / rate)} × as long')} per unit{strides}"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
+    pace = f" in {times(longer)} × the time{strides}" if has_pace else ""
     how_much = about if amount.unit == WORK else multiple
-    return f"{how_much(amount.ratio, amount.unit)}{known_note}{per_unit if has_pace else ''}"
+    return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
