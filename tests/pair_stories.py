@@ -196,7 +196,7 @@ STORIES = (
             (
                 "the gap before delta_r2 is next, with its part",
                 lambda t: (
-                    "292 ms before delta_r2; in bs512" in told_of(t.causes[1])
+                    "stretches in bs512: 292 ms, before delta_r2" in told_of(t.causes[1])
                     and abs(t.causes[1].delta_us - 292_300) < 6_000
                 ),
             ),

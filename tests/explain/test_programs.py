@@ -40,7 +40,7 @@ def modules_of(tmp_path, *sides):
 )
 def test_the_modules_that_differ_are_named_unless_all_do(tmp_path, widths, place):
     text = modules_of(tmp_path, model([64] * 12), model(widths))
-    assert text == (place and f"modules: other operators or sizes only in {place}")
+    assert text == (place and f"modules with other operators or sizes: only {place}")
 
 
 def test_modules_of_one_side_do_not_differ(tmp_path):

@@ -115,7 +115,8 @@ class Reason(Struct, frozen=True):
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
-            return f"{words}: {_joined(control - test) or NO_FLAGS} → {_joined(test - control) or NO_FLAGS}"
+            sides = (control - test, "on the control side"), (test - control, "on the test side")
+            return f"{words}: {'; '.join(f'{_joined(flags)} {where}' for flags, where in sides if flags)}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 

@@ -342,8 +342,8 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
     share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = f"both do as many FLOPs{in_parts(trees)}; " if as_many else ""
-        return [Fact(REWRITTEN, f"other operators: {share}; {as_much}{examples}", *values)]
+        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}" if as_many else "other operators"
+        return [Fact(REWRITTEN, f"{as_much}: {share}; {examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
     return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
 
@@ -355,8 +355,9 @@ def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
         agree = f"mostly the same program: {both} of {every} outermost operator calls agree"
         return Fact(SAME_PROGRAM, "; ".join(filter(None, (agree, other_counts(outer, trees)))))
     calls = [sum(operator_calls(tree)) for tree in trees]
-    inside = f", of {counts(*calls)} calls in all" if calls[0] != calls[1] else ""
-    return Fact(SAME_PROGRAM, f"the same program: all outermost operator calls agree{inside}")
+    same = "all outermost operator calls agree"
+    inside = f"{same}; with those within them there are {counts(*calls)}"
+    return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: {same}")
 
 
 def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -372,7 +373,7 @@ def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> l
 def _changed_modules(trees: tuple[CallTree, CallTree]) -> list[Fact]:
     """changed-modules: what alone differs of the modules, if it is a part of the model."""
     place = changed_modules(trees)
-    return [Fact(CHANGED_MODULES, f"modules: other operators or sizes only in {place}")] if place else []
+    return [Fact(CHANGED_MODULES, f"modules with other operators or sizes: only {place}")] if place else []
 
 
 def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:

@@ -71,8 +71,8 @@ def of_single(single: Single, side: str, unit: Unit, *, on_both: bool) -> Reason
     """
     longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
     if single.longest.following:
-        before = f"one stretch of {longest} before {call_role(single.longest.following)}"
-        return Reason("dominant", f"{before}; in {side}, of {events}")
+        before = f"{longest}, before {call_role(single.longest.following)}"
+        return Reason("dominant", f"longest of {events} stretches in {side}: {before}")
     if single.events > 1:
         return Reason("dominant", f"one of {events} in {side} takes {longest}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")

@@ -27,7 +27,7 @@ from tracediff.present.explanation_lines import (
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
-from tracediff.present.setting import facts, spread
+from tracediff.present.setting import facts, overlap, spans_us, spread
 from tracediff.profile.kernels.match_names import is_generated
 
 if TYPE_CHECKING:  # source imports git
@@ -124,11 +124,15 @@ def _code(comparison: Comparison) -> str:
 
 
 def _has_changed(comparison: Comparison) -> bool:
-    """Whether the step is longer or shorter, and not tested to be within the spread of the runs."""
+    """Whether the step is longer or shorter by a test; without one, whether it changed and its steps leave no doubt: no
+    step of a side takes as long as one of the other, or of enough steps, the medians differ.
+    """
     verdict = comparison.verdict
-    if verdict.result in ("faster", "slower"):
-        return True
-    return verdict.ci95_us is None and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
+    if verdict.ci95_us is not None or verdict.result in ("faster", "slower"):
+        return verdict.result in ("faster", "slower")
+    within, spans = verdict.within_runs_us, spans_us(comparison)
+    is_in_doubt = within[0] <= 0 <= within[1] if within else spans is not None and overlap(spans)
+    return not is_in_doubt and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
 
 
 def _is_of_mean(verdict: Verdict) -> bool:

@@ -123,7 +123,7 @@ def _head(explanation: Explanation, unit: Unit) -> str:
     """``Why``, of which step and rank, and what the effect is, where it is not all of a line's change."""
     step = "" if explanation.profiled else f"{explanation.period} without the profiler"
     overlaps = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
-    effect = f"effect: what the {explanation.period.split()[-1]} waits for" if overlaps else ""
+    effect = "effect: on the critical path" if overlaps else ""
     remarks = ", ".join(filter(None, (step, "slowest rank" if explanation.ranks > 1 else "", effect)))
     return f"Why ({remarks})" if remarks else "Why"
 

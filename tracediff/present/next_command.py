@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from itertools import chain
 
-from tracediff import bounds
+from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
@@ -13,7 +13,7 @@ from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
-from tracediff.present.answer import by_chance
+from tracediff.present.answer import by_chance, is_tested
 from tracediff.present.explanation_lines import visible_causes
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -30,7 +30,7 @@ LATE_RANKS = "--table stragglers"
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
-MORE_RUNS = "record more runs per side"
+MORE_RUNS, ENOUGH_RUNS = "record more runs per side", f"record {thresholds.TESTED_RUNS} or more runs per side"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -49,7 +49,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if BACKLOG in codes:
         return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
-        return MORE_RUNS
+        return MORE_RUNS if is_tested(comparison) else ENOUGH_RUNS
     first = next(iter(visible_causes(explanation)), None)
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]

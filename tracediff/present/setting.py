@@ -57,9 +57,13 @@ def spread(comparison: Comparison) -> str:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
+    return f"steps {'overlap' if overlap(spans) else 'disjoint'}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+
+
+def overlap(spans: Pair[tuple[float, float]]) -> bool:
+    """Whether the steps of a side take as long as some of the other."""
     (low, high), (least, most) = spans
-    how = "disjoint" if high < least or most < low else "overlap"
-    return f"steps {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    return least <= high and low <= most
 
 
 def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
