@@ -57,7 +57,8 @@ def spread(comparison: Comparison) -> str:
         unit = common or time_unit([least, most])
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
-    return f"steps {'overlap' if overlap(spans) else 'disjoint'}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    how = "overlap" if overlap(spans) else "disjoint"
+    return f"steps {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
 def overlap(spans: Pair[tuple[float, float]]) -> bool:
