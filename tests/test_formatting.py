@@ -37,7 +37,7 @@ from tracediff.present.answer import headline
 from tracediff.present.sections import step_sums
 from tracediff.report.page.script_data import tables
 from tracediff.report.to_markdown import to_markdown
-from tracediff.report.to_terminal import render
+from tracediff.report.to_terminal import Screen, render
 
 READ = {
     1: "1 ns",
@@ -76,7 +76,7 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     plain, unit = READ[ns].split(" ")
     assert headline(comparison).split(": ")[1].startswith(f"{plain} → {plain} {unit}")
     console = Console(width=100, file=StringIO())
-    console.print(render(comparison))
+    console.print(render(comparison, Screen(top=0)))
     screen = console.file.getvalue()
     assert f"control/trace {unit} " in screen
     assert re.search(rf"^all operators +1 +{plain} +{plain} ", screen, re.MULTILINE)

@@ -100,7 +100,8 @@ fused          ^triton_ ^fused_ FusionGroup TensorExprGroup (?:loop|input|output
 The communication rule is for operators: `tracediff.runtimes` recognises communication kernels, so that family and state
 agree.
 """
-RULES: tuple[tuple[str, str], ...] = tuple(re.findall(r"^(\w+) +(.*(?:\n .*)*)", PATTERNS, re.MULTILINE))
+RULE = late(r"^(\w+) +(.*(?:\n .*)*)", re.MULTILINE)
+RULES: tuple[tuple[str, str], ...] = tuple(RULE.findall(PATTERNS))
 """(family, patterns) in order."""
 
 AUTOGRAD_NODE = late(r"^(?P<op>[A-Z]\w*?)Backward\d*$")

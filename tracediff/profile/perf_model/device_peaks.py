@@ -132,12 +132,13 @@ def _device(row: str) -> DevicePeaks:
 
 
 DEVICES = tuple(_device(row) for row in DATASHEETS.splitlines() if row and not row.startswith("#"))
+_RECORDED = tuple((device, re.compile(device.pattern)) for device in DEVICES)
 
 
 @lru_cache(maxsize=256)
 def device_named(name: str) -> DevicePeaks | None:
     """The device that a trace calls ``name``; None for one that is not in the table."""
-    return next((device for device in DEVICES if re.fullmatch(device.pattern, name.strip())), None)
+    return next((device for device, pattern in _RECORDED if pattern.fullmatch(name.strip())), None)
 
 
 def device_of(names: tuple[str, ...]) -> DevicePeaks | None:
