@@ -14,11 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
+from tracediff.aggregate.assemble import of_ranks
 from tracediff.aggregate.averages import call_tree, step_averages
 from tracediff.aggregate.leaves import set_leaves
 from tracediff.aggregate.samples import family_samples, op_samples
 from tracediff.aggregate.summary import SetSummary, summarise
-from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime, match_work
@@ -217,10 +218,10 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         verdict = of_no_steady_state(verdict)
     others = [fact for fact in explanation.facts if fact.times_are_for]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
-    late_starts = [fact for fact in others if fact.code == LATE_START and fact is not other]
-    times_are_for = [fact.times_are_for for fact in (other, *late_starts) if fact is not None]
-    if any(reason.code == "gpu" for reason in comparison.comparability.reasons):
-        times_are_for = [" and ".join(("on another GPU", *times_are_for[:1])), *times_are_for[1:]]
+    late_starts = [fact.times_are_for for fact in others if fact.code == LATE_START]
+    settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
+    settings += [other.times_are_for] if other is not None and other.code != LATE_START else []
+    times_are_for = [text for text in (" and ".join(settings), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:
         return verdict
@@ -246,8 +247,7 @@ def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceS
 def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
     if ranks >= set(traces.ranks):
         return traces
-    runs = [Run(run.name, {r: files for r, files in run.ranks.items() if r in ranks}) for run in traces.runs]
-    return replace(traces, runs=[run for run in runs if run.ranks])
+    return replace(traces, runs=of_ranks(traces.runs, frozenset(ranks)))
 
 
 def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Compared:

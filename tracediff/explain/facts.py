@@ -391,10 +391,10 @@ def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
 def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
     """same-calls: both sides call the same operators with the same shapes, to the last call."""
     sides: tuple[Counter[tuple[str, str | None]], Counter[tuple[str, str | None]]] = (Counter(), Counter())
-    for calls, tree, other in zip(sides, trees, reversed(trees), strict=True):
+    for calls, tree in zip(sides, trees, strict=True):
         for call in tree.calls:
             if call.kind == "op":
-                calls[call.label, call.shapes] += call.count * other.denominator
+                calls[call.label, call.shapes] += call.count
     if sides[0] != sides[1]:
         return []
     shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""

@@ -166,7 +166,7 @@ def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
     """The modules that alone call other operators, or the same with other shapes: ``LM.Block[6] (of 12 Block)``, or
     ``4 of 12 Block in LM``. Empty where most of the model does, or none, and where a side has no modules.
     """
-    sides = [_calls_of_modules(tree, other) for tree, other in zip(trees, reversed(trees), strict=True)]
+    sides = [_calls_of_modules(tree) for tree in trees]
     paths = sides[0].keys() | sides[1].keys()
     changed = [path for path in paths if sides[0].get(path) != sides[1].get(path)]
     if not all(sides) or not changed:
@@ -182,8 +182,8 @@ def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
     return " in ".join(filter(None, (f"{len(inside)} of {len(alike)} {_class_of(min(inside))}", ".".join(place))))
 
 
-def _calls_of_modules(tree: CallTree, other: CallTree) -> dict[ModulePath, Counter[tuple[str, str | None]]]:
-    """Module → (operator, shapes) → its own calls per step, times both denominators."""
+def _calls_of_modules(tree: CallTree) -> dict[ModulePath, Counter[tuple[str, str | None]]]:
+    """Module → (operator, shapes) → its own calls, on the scale of the tree."""
     modules: list[ModulePath] = []
     calls: dict[ModulePath, Counter[tuple[str, str | None]]] = {}
     for call in tree.calls:  # parents before children
@@ -191,7 +191,7 @@ def _calls_of_modules(tree: CallTree, other: CallTree) -> dict[ModulePath, Count
         modules.append((*around, call.label) if call.kind == "module" else around)
         if modules[-1]:
             own = calls.setdefault(modules[-1], Counter())
-            own[call.label, call.shapes] += call.count * other.denominator if call.kind == "op" else 0
+            own[call.label, call.shapes] += call.count if call.kind == "op" else 0
     return calls
 
 

@@ -44,7 +44,8 @@ class NodeWork(Struct, frozen=True):
     """The work below one node.
 
     Attributes:
-        groups: with members on any side. trees: of both sides. as_much: whether it is known to be as much work.
+        groups: with members on any side. trees: of both sides, on one scale.
+        as_much: whether it is known to be as much work.
         others: where one side has none of it, work of that name that it has elsewhere.
     """
 
@@ -123,8 +124,7 @@ def _fusion(work: NodeWork) -> Reason | None:
     fused = [g for g in work.groups if g.level == "fusion"]
     if work.part(fused) < thresholds.MOSTLY:
         return None
-    scale = _scale(work)
-    kernels = total(g.count for g in fused).map(lambda n: n / scale)
+    kernels = total(g.count for g in fused).map(lambda n: n / work.trees.control.denominator)
     if not kernels.delta:
         return None
     word = "fused" if kernels.delta < 0 else "no longer fused"
@@ -256,7 +256,7 @@ def _counts(work: NodeWork) -> Reason | None:
         return None
     has_calls = all(g.ops for g in work.groups)
     both = (g.counts if has_calls else g.count for g in work.groups)
-    number = total(both).map(lambda n: n / _scale(work))
+    number = total(both).map(lambda n: n / work.trees.control.denominator)
     if not number.delta or not all(number):
         return None
     return Reason("count", counts_of(*number, "calls" if has_calls else _noun(work.groups)))
@@ -294,16 +294,6 @@ def _noun(groups: Sequence[Group]) -> str:
     """What is counted of ``groups``."""
     categories = {member.category for group in groups for side in group.members for member in side}
     return "kernels" if categories == {KERNEL} else "events" if categories & {*DEVICE_CATEGORIES} else "operators"
-
-
-def _scale(work: NodeWork) -> int:
-    """What counts of groups are numerators over: that of their items over that of their tree's."""
-    for group in work.groups:
-        for tree, items in zip(work.trees, group.items, strict=True):
-            for item in items:
-                if item.work.count:
-                    return item.count // item.work.count * tree.denominator
-    return 1
 
 
 RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (

@@ -12,7 +12,6 @@ from statistics import median
 
 from msgspec import Struct
 from msgspec.structs import replace
-from msgspec.structs import replace as replaced
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.samples import family_samples
@@ -133,7 +132,7 @@ def pooled(sets: Sequence[TraceSet], label: str) -> TraceSet:
     manifest = sets[-1].manifest
     if manifest:
         facts = [fact for traces in sets if traces.manifest for fact in traces.manifest.runs]
-        manifest = replaced(manifest, runs=facts)
+        manifest = replace(manifest, runs=facts)
     notes = tuple(dict.fromkeys(note for traces in sets for note in traces.notes))
     return replace(sets[-1], label=label, runs=runs, manifest=manifest, notes=notes)
 

@@ -190,7 +190,7 @@ def _happened(cause: Cause) -> str:
 
 def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
     """The leading causes, what happened to the first, and how many more there are; and the exposure."""
-    lead = leading(causes)
+    lead = causes[: leading([cause.delta_us for cause in causes])]
     parts = list(lead)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)

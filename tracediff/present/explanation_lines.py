@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -88,7 +87,8 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     """
     unit = unit_of(explanation)
     causes = visible_causes(explanation)
-    lead = {id(cause) for sign in (1, -1) for cause in leading([c for c in causes if sign * c.delta_us > 0])}
+    ways = ([cause for cause in causes if sign * cause.delta_us > 0] for sign in (1, -1))
+    lead = {id(cause) for way in ways for cause in way[: leading([cause.delta_us for cause in way])]}
     causes.sort(key=lambda cause: (id(cause) not in lead, -abs(cause.delta_us)))
     listed = {id(cause) for cause in causes[:most]}
     small = [cause for cause in explanation.causes if id(cause) not in listed]
@@ -175,23 +175,10 @@ def is_visible(us: float, unit: Unit) -> bool:
     return bool(unit.signed(us).strip("+−0.,"))
 
 
-class OfStep(Protocol):
-    """What accounts for part of the step's change."""
-
-    @property
-    def delta_us(self) -> float:
-        """That part."""
-
-
-Part = TypeVar("Part", bound=OfStep)
-
-
-def leading(causes: Sequence[Part]) -> Sequence[Part]:
-    """Those of ``causes``, all of one direction, that a sentence names: the first until they are most of them all."""
-    whole, lead = sum(abs(cause.delta_us) for cause in causes), causes[:1]
-    while len(lead) < bounds.CAUSES_NAMED and sum(abs(c.delta_us) for c in lead) < thresholds.NAMED_CAUSES * whole:
-        lead = causes[: len(lead) + 1]
-    return lead
+def leading(deltas_us: Sequence[float]) -> int:
+    """How many causes of these parts of the change a sentence names: the first ones until they are most of them all."""
+    sizes, most = [abs(us) for us in deltas_us], bounds.CAUSES_NAMED
+    return next((n for n in range(1, most) if sum(sizes[:n]) >= thresholds.NAMED_CAUSES * sum(sizes)), most)
 
 
 def visible_causes(explanation: Explanation) -> list[Cause]:

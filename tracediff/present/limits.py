@@ -67,16 +67,16 @@ def limits_sentence(comparison: Comparison) -> str:
         return f"{busy} without the profiler"
     parts = {"host": _once(control.host, test.host), "GPU": _once(control.gpu, test.gpu)}
     order = dict.fromkeys((control.by, *(() if control.by == test.by else parts)))
-    return f"Critical path{_of_rank(comparison)}: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
+    path = f"Critical path{_of_rank(comparison, explanation)}"
+    return f"{path}: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
 
 
-def _of_rank(comparison: Comparison) -> str:
+def _of_rank(comparison: Comparison, explanation: Explanation) -> str:
     """Of several ranks, which one's path and GPU work are stated."""
-    control, test = comparison.control, comparison.test
-    if max(len(control.ranks), len(test.ranks)) < 2:
+    ranks = {comparison.control.slowest_rank, comparison.test.slowest_rank}
+    if explanation.ranks < 2:
         return ""
-    is_one = control.slowest_rank is not None and control.slowest_rank == test.slowest_rank
-    return f" of rank {test.slowest_rank}" if is_one else " of the slowest rank"
+    return f" of rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else " of the slowest rank"
 
 
 def _gpu_work(comparison: Comparison, explanation: Explanation) -> list[float]:

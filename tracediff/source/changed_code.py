@@ -77,7 +77,7 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
     python = [file for file in changed if file.path.endswith(".py")]
     places = places_of(explanation.leaves, comparison.work.groups, comparison.trees)
     program = _Program(revisions, places, python)
-    work = program.work(places, (comparison.trees[0].denominator, comparison.trees[1].denominator))
+    work = program.work(places)
     changed_work = {keys: own for keys, own in work.items() if own.has_changed}
     touching, untouched = program.touching(work, changed_work)
     whole, of_changed = (sum(abs(own.change) for own in some.values()) for some in (work, changed_work))
@@ -140,9 +140,7 @@ class _Program:
         key = self.key(definition, side) if definition else None
         return self.loading if key in self.inside else (key,) if key else None
 
-    def work(
-        self, places: tuple[Mapping[str, Place], Mapping[str, Place]], denominators: tuple[int, int]
-    ) -> dict[Keys, _Work]:
+    def work(self, places: tuple[Mapping[str, Place], Mapping[str, Place]]) -> dict[Keys, _Work]:
         """Definitions → their work."""
         sides: list[dict[Keys, list[Place]]] = [defaultdict(list), defaultdict(list)]
         for side, lines in enumerate(places):
@@ -157,7 +155,7 @@ class _Program:
         out: dict[Keys, _Work] = {}
         for k, key in enumerate(keys):
             path = [sum(p.path for p in side.get(key, [])) for side in sides]
-            calls = [_calls(side.get(key, []), d) for side, d in zip(sides, reversed(denominators), strict=True)]
+            calls = [_calls(side.get(key, [])) for side in sides]
             is_other = calls[0] != calls[1] or not all(side[k].any() for side in runs)
             differs = tested is not None and tested.verdict[k] in ("slower", "faster")
             out[key] = _Work(path[1] - path[0], is_other, is_other or differs)
@@ -236,11 +234,11 @@ def _runs(places: Mapping[str, Place]) -> int:
     return max((len(place.runs) for place in places.values()), default=0)
 
 
-def _calls(places: Iterable[Place], factor: int) -> dict[object, int]:
+def _calls(places: Iterable[Place]) -> dict[object, int]:
     out: dict[object, int] = defaultdict(int)
     for place in places:
         for operation, count in place.operations.items():
-            out[operation] += count * factor
+            out[operation] += count
     return {operation: count for operation, count in out.items() if count}
 
 
