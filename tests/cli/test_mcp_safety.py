@@ -166,18 +166,22 @@ def slow(tmp_path_factory):
 @pytest.mark.slow
 def test_a_question_that_takes_too_long_or_is_cancelled_leaves_no_process(slow):
     before = set(processes_below(os.getpid()))
+
+    async def ended():  # a killed process takes a moment to end, longer under load
+        with anyio.fail_after(20):
+            while set(processes_below(os.getpid())) - before:
+                await anyio.sleep(0.05)
+
     text, is_error, _ = answer(slow, "compare", timeout_s=0.6, control="a", test="b")
     assert is_error
     assert text == "compare: took longer than 0.01 minutes; choose ranks, or restart with --timeout"
-    assert set(processes_below(os.getpid())) <= before
+    anyio.run(ended)
 
     async def cancelled(client):
         with anyio.move_on_after(0.6) as scope:
             await client.call_tool("compare", {"control": "a", "test": "b"})
         assert scope.cancelled_caught
-        with anyio.fail_after(20):
-            while set(processes_below(os.getpid())) - before:
-                await anyio.sleep(0.05)
+        await ended()
         return (await client.list_tools()).tools
 
     assert asking(slow, cancelled)
