@@ -15,6 +15,7 @@ from traces import FOLDER, PAIRS_FOLDER
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
+from tracediff.pair import SIDES
 from tracediff.present.answer import headline
 from tracediff.present.explanation_lines import exposure_of, unit_of
 
@@ -196,7 +197,7 @@ STORIES = (
             (
                 "the gap before delta_r2 is next, with its part",
                 lambda t: (
-                    "stretches in bs512: 292 ms, before delta_r2" in told_of(t.causes[1])
+                    "in bs512 takes 292 ms, before delta_r2" in told_of(t.causes[1])
                     and abs(t.causes[1].delta_us - 292_300) < 6_000
                 ),
             ),
@@ -275,7 +276,7 @@ STORIES = (
                 "it states which ranks are compared",
                 lambda t: (
                     "ranks recorded 0, 1 → 0; only 0 compared"
-                    in {reason.short for reason in t.comparison.comparability.reasons}
+                    in {reason.in_short(SIDES) for reason in t.comparison.comparability.reasons}
                 ),
             ),
             (
@@ -386,7 +387,7 @@ STORIES = (
                 "only one side replays graphs",
                 lambda t: "only tinylm_cudagraph replays graphs" in t.fact_texts,
             ),
-            ("the GPU hides what the host does", lambda t: "host time 7,418 → 2,030 µs" in t.fact_texts),
+            ("the GPU hides what the host does", lambda t: "host time 7.42 → 2.03 ms" in t.fact_texts),
         ),
         never=(
             OTHER_PROGRAM,

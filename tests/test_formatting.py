@@ -5,6 +5,8 @@ from io import StringIO
 
 import pytest
 from build_trace import annotation, document, op, step, write
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 from tracediff_dashboards.pages import changes
 from tracediff_dashboards.pages.markup import rendered
@@ -15,8 +17,10 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.formatting import (
     PERCENT,
+    Unit,
     byte_unit,
     change,
+    closing,
     common_unit,
     count,
     counts_of,
@@ -98,6 +102,17 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     assert column["headerName"].endswith(f"({unit})")
     decimals = len(plain.partition(".")[2])
     assert column["valueFormatter"]["function"] == f"number(params.value, {decimals})"
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=8), st.sampled_from((0, 1, 2)))
+def test_what_adds_up_does_so_as_it_is_shown(amounts, decimals):
+    unit = Unit("ms", 1e3, decimals)
+    rounded = closing(unit, amounts, sum(amounts))
+    digits = [round(amount / unit.digit) for amount in rounded]
+    assert sum(digits) == round(sum(amounts) / unit.digit)
+    assert rounded == pytest.approx(amounts, abs=1.001 * unit.digit)
+    assert [unit.plain(amount) for amount in rounded] == [unit.plain(n * unit.digit) for n in digits]
+    assert all(digit == 0 for digit, amount in zip(digits, amounts, strict=True) if amount == 0)
 
 
 def test_one_unit_for_all_numbers_of_a_table():

@@ -10,7 +10,7 @@ amount a unit of its own where a common one would leave fewer than two digits.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import ceil, floor, log10
 from typing import NamedTuple
 
@@ -60,6 +60,15 @@ class Unit(NamedTuple):
         """``132.8 ms``."""
         return f"{self.plain(amount)} {self.name}"
 
+    def rounded(self, amount: float) -> float:
+        """``amount`` as far as it is shown."""
+        return round(amount / self.digit) * self.digit
+
+    @property
+    def digit(self) -> float:
+        """What one more in the last decimal is, in µs, bytes or FLOPs."""
+        return self.size / 10.0**self.decimals
+
 
 PERCENT = Unit("%", 0.01, 1)
 """The unit of a column of shares or changes."""
@@ -86,7 +95,32 @@ def with_digits(unit: Unit, changes: Iterable[float]) -> Unit:
     """
     largest = max(map(abs, changes), default=0.0) / unit.size
     enough = ceil(log10(LEAST_DIGITS / largest)) if largest else 0
-    return unit._replace(decimals=max(unit.decimals, min(enough, round(log10(unit.size)) + 3)))
+    return unit._replace(decimals=max(unit.decimals, min(enough, _most_decimals(unit))))
+
+
+def _most_decimals(unit: Unit) -> int:
+    """Those of a nanosecond, which has none."""
+    return round(log10(unit.size)) + 3
+
+
+def closing(unit: Unit, amounts: Sequence[float], whole: float) -> list[float]:
+    """``amounts``, which add up to ``whole``, rounded so that they do so as ``unit`` shows them: those that rounding
+    would change most are rounded the other way.
+    """
+    exact = [amount / unit.digit for amount in amounts]
+    digits = [*map(round, exact)]
+    missing = round(whole / unit.digit) - sum(digits)
+    sign = 1 if missing > 0 else -1
+    by_error = sorted(range(len(exact)), key=lambda k: sign * (digits[k] - exact[k]))
+    for k in by_error[: abs(missing)]:
+        digits[k] += sign
+    return [n * unit.digit for n in digits]
+
+
+def with_decimals_of(unit: Unit, largest: float) -> Unit:
+    """``unit`` with the decimals that an amount as ``largest`` has in it."""
+    decimals = min(_decimals(DECIMALS, largest / unit.size), _most_decimals(unit))
+    return unit._replace(decimals=max(unit.decimals, decimals))
 
 
 def _unit(units: tuple[tuple[str, float, int], ...], amounts: Iterable[float]) -> Unit:

@@ -160,9 +160,9 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
     comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
     assert answer_of(comparison).because.startswith("Because of gemm: sgemm (+600 µs)")
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
-        "in late the others wait for rank 1: it works 910.0 µs per step, rank 0 310.0 µs, without communication"
+        "in late rank 0 waits for rank 1, which works 910.0 µs per step, rank 0 310.0 µs, without communication"
     ]
-    assert "ranks 0–1 (step time: rank 1, the slowest; tables: mean of ranks)" in answer_of(comparison).setting
+    assert "ranks 0–1 (step and why: rank 1; tables: mean of ranks)" in answer_of(comparison).setting
     assert next_command(comparison, "tracediff compare a b") == "tracediff explain a b --rank 1 'gemm kernels'"
 
 
@@ -189,11 +189,11 @@ def test_waiting_for_a_collective_of_the_host_is_no_work_of_the_rank(tmp_path):
             gloo_rank(tmp_path / name, rank, prepared_us, period_us=late_us + 300)
     comparison = compare_sets(load(tmp_path / "even"), load(tmp_path / "late"))
     labels = {cause.label: round(cause.delta_us) for cause in comparison.explanation.causes}
-    assert labels == {"host code between operators": 500}
+    assert labels == {"host time outside operators": 500}
     (finding,) = [f for f in analyze_set(load(tmp_path / "even")).findings if f.code == "exposed-communication"]
     assert finding.title == "waiting for collectives of the host: 260.0 µs per step"
     assert [fact.text for fact in comparison.explanation.facts if fact.code == "late-rank"] == [
-        "in late the others wait for rank 1: it works 640.0 µs per step, rank 0 140.0 µs, without communication"
+        "in late rank 0 waits for rank 1, which works 640.0 µs per step, rank 0 140.0 µs, without communication"
     ]
 
 

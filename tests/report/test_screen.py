@@ -32,10 +32,12 @@ def test_one_screen_with_the_explanation_on_top(control, test):
     assert max(map(len, lines[:-1])) <= 80
     assert lines[-1].startswith("Next: tracediff ")
     heads = [
-        line for line in lines if re.match(r"(Because of|Work that changed|Largest changes|Why|GPU work by|Next)", line)
+        line
+        for line in lines
+        if re.match(r"(Because of|Mainly because of|Work that changed|Largest changes|Why|GPU work by|Next)", line)
     ]
     assert [head.split()[0].rstrip(":") for head in heads[-3:]] == ["Why", "GPU", "Next"]
-    assert heads[0].startswith(("Because of", "Work that changed", "Largest changes"))
+    assert heads[0].startswith(("Because of", "Mainly because of", "Work that changed", "Largest changes"))
     rows = lines[lines.index(heads[-2]) + 1 : -3]
     assert len({row.split("  ")[1] for row in rows}) == len(rows)  # no two rows look alike
 

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from tracediff.ingest.torch_log import TorchLog
 
 
+MEDIAN = "median rank"
+
+
 class LateRank(NamedTuple):
     """A rank, and what it does itself in a step; what others are called, and what they do; in µs."""
 
@@ -46,6 +49,11 @@ class LateRank(NamedTuple):
     own_us: float
     usual: str
     usual_us: float
+
+    @property
+    def waiting(self) -> str:
+        """``the others wait``; of two ranks which one does."""
+        return f"{self.usual} waits" if self.usual != MEDIAN else "the others wait"
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -101,7 +109,7 @@ class Side(Struct, frozen=True, kw_only=True):
             return None
         own = {rank: own_time(states) for rank, states in self.rank_states.items()}
         rank = max(own, key=lambda rank: own[rank])
-        usual = "median rank" if len(own) > 2 else f"rank {min(own, key=lambda rank: own[rank])}"
+        usual = MEDIAN if len(own) > 2 else f"rank {min(own, key=lambda rank: own[rank])}"
         late = LateRank(rank, own[rank], usual, median_low(own.values()))
         return late if late.own_us - late.usual_us >= thresholds.STRAGGLING * max(periods.values()) else None
 

@@ -13,6 +13,7 @@ from tracediff.aggregate.traceset import TraceSet, alike
 from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.unread import shortened, unread_devices
+from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
@@ -46,10 +47,11 @@ COMPILING = late(
 )
 """Phases of compilation that torch.compile records as scopes; the compiled function's own frames are none of them."""
 NO_FLAGS = "none"
+SAME_SET = "same-set"
 SHORT = {
     "unread-device": "device events not read",
     "gpu-not-recorded": "GPU activity was not recorded",
-    "same-set": "both sides read the same file",
+    SAME_SET: "both sides read the same file",
     "operators": "other program (operators differ)",
     "gpu": "GPU",
     "gpu-count": "GPUs per file",
@@ -106,17 +108,16 @@ class Reason(Struct, frozen=True):
         """Whether the sides do not do the same work on the same hardware."""
         return self.code in (*DOUBTFUL, "operators", "results")
 
-    @property
-    def short(self) -> str:
-        """A few words that say what differs, with the values where these are short."""
+    def in_short(self, sides: Pair[str]) -> str:
+        """A few words that say what differs, with the values where these are short; ``sides`` are the names of both."""
         if self.code == "missing-work":
             missing = "missing" if self.test == "none" else "partly missing"
-            return f"{self.control.split('(')[0]} is {missing} on the test side"
+            return f"{self.control.split('(')[0]} is {missing} in {sides.test}"
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))
-            sides = (control - test, "on the control side"), (test - control, "on the test side")
-            return f"{words}: {'; '.join(f'{_joined(flags)} {where}' for flags, where in sides if flags)}"
+            only = zip((control - test, test - control), sides, strict=True)
+            return f"{words}: {'; '.join(f'{_joined(flags)} in {side}' for flags, side in only if flags)}"
         values = f" {self.control} → {self.test}" if self.code in WITH_VALUES else ""
         return words + (values if len(values) <= bounds.SHORT_VALUES else "")
 
@@ -142,7 +143,7 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
     reasons = []
     files = [{p.origin.file for p in side.profiles} for side in (control, test)]
     if files[0] & files[1]:
-        reasons.append(Reason("same-set", "both sides read the same file", control.label, test.label))
+        reasons.append(Reason(SAME_SET, "both sides read the same file", control.label, test.label))
     reasons += [*_differences(control, test), *_other_ranks(control, test)]
     other = different_results(control.manifest, test.manifest)
     if other and not any(reason.code == "workload" for reason in reasons):

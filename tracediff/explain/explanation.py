@@ -18,7 +18,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import calls_of, measure, node_amount
-from tracediff.explain.facts import OTHER_KERNELS, Fact, facts_of
+from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact, facts_of
 from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     CODE,
@@ -85,7 +85,8 @@ def _dominant(
         if kind in NEVER or (is_call and leaves.count[0, leaf] != leaves.count[1, leaf]):
             continue
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
-        if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * leaves.path[side, leaf]:
+        of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
+        if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
             continue
         name_ns, count = names[kind, leaves.names[side][leaf]]
         if kind == "python" or is_call:  # others of its name are other code, or have other shapes
@@ -157,7 +158,7 @@ class Explanation:
         root: the whole tree. leaves: what it is built from.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
-        ranks: of how many ranks it explains the slowest.
+        ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
     """
 
     facts: tuple[Fact, ...]
@@ -171,6 +172,7 @@ class Explanation:
     profiled: bool = True
     exposed: str = ""
     ranks: int = 1
+    of_rank: str = ""
 
     @property
     def rest_us(self) -> float:
@@ -219,17 +221,23 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
-    rests = Rests(_without_event(lines.shown, leaves), _by_operator(compared.groups), _families(compared.groups))
+    facts = facts_of(
+        profiled,
+        compared.trees,
+        compared.sides,
+        compared.groups,
+        same_vendor=compared.same_vendor,
+        scale=lines.scale,
+        exposure=sum(lines.exposure.values()),
+    )
+    rests = Rests(
+        _without_event(lines.shown, leaves),
+        _by_operator(compared.groups),
+        _families(compared.groups),
+        states_amounts=any(fact.code == WORK_DIFFERS for fact in facts),
+    )
     return Explanation(
-        facts=facts_of(
-            profiled,
-            compared.trees,
-            compared.sides,
-            compared.groups,
-            same_vendor=compared.same_vendor,
-            scale=lines.scale,
-            exposure=sum(lines.exposure.values()),
-        ),
+        facts=facts,
         causes=tuple(
             _cause(line, leaves, compared, significance, rests)
             for line, significance in zip(lines.shown, tested, strict=True)
@@ -243,7 +251,16 @@ def explain(compared: Compared) -> Explanation:
         period="whole file" if all(side.whole_file for side in compared.sides) else "step",
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in compared.sides),
+        of_rank=_of_rank(compared.sides),
     )
+
+
+def _of_rank(sides: Pair[Side]) -> str:
+    """Of several ranks, the one whose steps are explained."""
+    ranks = {side.slowest_rank for side in sides}
+    if max(len(side.ranks) for side in sides) < 2:
+        return ""
+    return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "the slowest rank"
 
 
 def _without_event(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
@@ -263,11 +280,13 @@ class Rests(Struct, frozen=True):
     Attributes:
         without_event: chains of the lines that lack an event which is a larger line. operators: of each side, operator
             → the time of what it does, in all lines. families: operator → the families of its kernels.
+        states_amounts: whether a fact says how much more work of all that is.
     """
 
     without_event: set[Chain]
     operators: Pair[Counter[str]]
     families: dict[str, set[str]]
+    states_amounts: bool
 
     def named(self, label: str, line: Line, groups: Sequence[Group]) -> str:
         """``label``, of the work of ``groups``, with a word where that is not all that it is called after."""
@@ -324,7 +343,12 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
     label, reasons = _named(line, groups, reasons_of(work))
     codes = {reason.code for reason in reasons}
     what = what_happened(
-        line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_paired="unmatched" not in codes
+        line,
+        amount,
+        calls_of(node, leaves),
+        is_recorded=is_recorded,
+        is_paired="unmatched" not in codes,
+        is_stated=rests.states_amounts and not line.trail,
     )
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more

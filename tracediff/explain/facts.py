@@ -25,6 +25,7 @@ from tracediff.explain.programs import (
     common,
     in_parts,
     listed,
+    loads_data,
     one_sided_operators,
     operator_calls,
     operators,
@@ -35,7 +36,20 @@ from tracediff.explain.programs import (
 )
 from tracediff.explain.reasons import PLACES, replaced_kernels
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import ARROW, about, change, count, counts, multiple, percent, plural, time, times
+from tracediff.formatting import (
+    ARROW,
+    about,
+    change,
+    count,
+    counts,
+    multiple,
+    percent,
+    plural,
+    time,
+    time_unit,
+    times,
+    with_decimals_of,
+)
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
@@ -125,13 +139,13 @@ def facts_of(
         *_late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
         *by_sizes,
+        *_hidden_host(leaves),
         *(_changed_modules(trees) if same_vendor else ()),
         *([] if is_other or not same_vendor else _other_kernels(groups)),
         *_other_ranks(leaves, sides),
         *_late_rank(sides),
         *of_compilers,
         *_new_wait(leaves, sides, exposure),
-        *_hidden_host(leaves),
     )
 
 
@@ -178,7 +192,7 @@ def _late_rank(sides: tuple[Side, Side]) -> list[Fact]:
     return [
         Fact(
             LATE_RANK,
-            f"in {label} the others wait for rank {late.rank}: it works {time(late.own_us)} per step, {late.usual} "
+            f"in {label} {late.waiting} for rank {late.rank}, which works {time(late.own_us)} per step, {late.usual} "
             f"{time(late.usual_us)}, without communication",
         )
         for label, late in late_ranks
@@ -194,9 +208,10 @@ def _hidden_host(leaves: Leaves) -> list[Fact]:
     least = thresholds.WORTH_A_LINE
     if changed < least * leaves.path.sum(axis=1).max() or waited >= least * changed:
         return []
-    control, test = time(before / 1000), time(after / 1000)
-    text = f"host time {change(before / 1000, after / 1000)}: the difference is off the critical path"
-    return [Fact(HIDDEN_HOST, text, control, test)]
+    unit = with_decimals_of(time_unit(leaves.path.sum(axis=1) / 1000), max(before, after) / 1000)  # that of the step
+    took = unit.plain(before / 1000), unit.plain(after / 1000)
+    text = f"host time {ARROW.join(took)} {unit.name}: the difference is off the critical path"
+    return [Fact(HIDDEN_HOST, text, *took)]
 
 
 def _new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list[Fact]:
@@ -351,11 +366,12 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
 def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> Fact:
     """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
     both, every = map(count, agreeing(outer))
+    agree = f"outermost operator calls{' outside data loading' if any(map(loads_data, trees)) else ''} agree"
     if both != every:
-        agree = f"mostly the same program: {both} of {every} outermost operator calls agree"
-        return Fact(SAME_PROGRAM, "; ".join(filter(None, (agree, other_counts(outer, trees)))))
+        mostly = f"mostly the same program: {both} of {every} {agree}"
+        return Fact(SAME_PROGRAM, "; ".join(filter(None, (mostly, other_counts(outer, trees)))))
     calls = [sum(operator_calls(tree)) for tree in trees]
-    same = "all outermost operator calls agree"
+    same = f"all {agree}"
     inside = f"{same}; with those within them there are {counts(*calls)}"
     return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: {same}")
 
@@ -405,13 +421,13 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if _does_as_much(leaves):
         part = percent(float(_measured(leaves, WORDS)[0].sum()))
-        return [Fact(AS_MUCH, f"as much work in all that both sides do (amounts known for {part} of the time)")]
+        return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
     is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    what = f"operators do not compare, amounts known for {part} of the time"
+    what = f"operators cannot be compared, sizes known for {part} of the time"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
 
 

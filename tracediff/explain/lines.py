@@ -224,11 +224,17 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
 
 
 def what_happened(
-    line: Line, amount: Amount | None, calls: Floats, *, is_recorded: bool = True, is_paired: bool = True
+    line: Line,
+    amount: Amount | None,
+    calls: Floats,
+    *,
+    is_recorded: bool = True,
+    is_paired: bool = True,
+    is_stated: bool = False,
 ) -> str:
     """What of its amount or time changed, in a few words; empty where its time says all. ``calls``: how often it is
     called. ``is_recorded``: whether a side that has none of it would have it recorded. ``is_paired``: whether a unit of
-    it is the same work on both sides.
+    it is the same work on both sides. ``is_stated``: whether a fact says how much more work it is.
     """
     node = line.node
     control, test = node.total
@@ -266,6 +272,8 @@ def what_happened(
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
         as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
         return f"{as_much}{known_note}{pace if changed else ''}"
+    if is_stated:
+        return f"{times(longer)} × the time"
     has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
     pace = f" in {times(longer)} × the time{strides}" if has_pace else ""
     how_much = about if amount.unit == WORK else multiple
@@ -294,7 +302,7 @@ def _pace(longer: float, slower: str) -> str:
 UNKNOWN = "amount of work unknown"
 CONV = "conv"
 """The family of convolutions."""
-CODE = "host code between operators"
+CODE = "host time outside operators"
 UNRECORDED = "not recorded on the other side"
 
 

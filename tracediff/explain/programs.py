@@ -8,7 +8,7 @@ from itertools import takewhile
 from math import log
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around
 from tracediff.explain.reasons import PLACES
@@ -59,10 +59,19 @@ def _asides(tree: CallTree) -> list[bool]:
     """Of each call, whether a DataLoader makes it, or compilation."""
     aside: list[bool] = []
     for call in tree.calls:
-        loads = call.kind == "phase" and call.name == PHASES[OTHER]
         compiles = call.kind == "annotation" and COMPILER in call.name
-        aside.append(loads or compiles or (call.parent >= 0 and aside[call.parent]))
+        aside.append(_loads(call) or compiles or (call.parent >= 0 and aside[call.parent]))
     return aside
+
+
+def _loads(call: Call) -> bool:
+    return call.kind == "phase" and call.name == PHASES[OTHER]
+
+
+def loads_data(tree: CallTree) -> bool:
+    """Whether a DataLoader calls operators within the steps."""
+    inside = (call.kind == "op" and call.parent >= 0 for call in tree.calls)
+    return any(is_op and _loads(tree.calls[call.parent]) for is_op, call in zip(inside, tree.calls, strict=True))
 
 
 def in_parts(trees: tuple[CallTree, CallTree]) -> str:

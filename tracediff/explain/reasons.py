@@ -73,11 +73,11 @@ def of_single(single: Single, side: str, unit: Unit, *, on_both: bool) -> Reason
     longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
     if single.longest.following:
         before = f"{longest}, before {call_role(single.longest.following)}"
-        return Reason("dominant", f"longest of {events} stretches in {side}: {before}")
+        return Reason("dominant", f"one stretch of {events} in {side} takes {before}")
     if single.events > 1:
         return Reason("dominant", f"one of {events} in {side} takes {longest}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
-    others = f"the {counted(single.others)} others of its name{there} take {_in_unit(single.others_ns, unit)} together"
+    others = f"{counted(single.others)} others of its name{there}: {_in_unit(single.others_ns, unit)}"
     return Reason("single", f"one event {where}; {others}")
 
 

@@ -15,8 +15,10 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import HOST, OPERATORS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
+from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
+    effect_us,
     exposure_of,
     is_visible,
     leading,
@@ -100,19 +102,19 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         [part for part in exposure if sign * way * part.delta_us > max([least, *(abs(c.delta_us) for c in causes)])]
         for way, causes in ((1, along), (-1, against))
     )
-    lead = "Because of" if sure else "Largest changes:"
+    lead = BECAUSE if sure else "largest changes:"
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead, along = "Work that changed:", sorted(other_work, key=lambda part: -abs(part.delta_us))
+        lead, along = "work that changed most:", sorted(other_work, key=lambda part: -abs(part.delta_us))
         against = exposed_along = exposed_against = []
     if not along and not exposed_along:
         return "", "", ""
     if _is_of_mean(comparison.verdict):
-        lead = f"The mean is {'longer' if sign > 0 else 'shorter'} because of"
+        lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
-        lead = f"In profiled steps: {lead[0].lower()}{lead[1:]}"
-    because = f"{lead} {_list(along, exposed_along, unit)}"
-    offset = f"offset by {_list(against, exposed_against, unit)}" if against or exposed_against else ""
+        lead = f"in profiled steps: {lead}"
+    because = sentence(_list(lead, along, exposed_along, unit))
+    offset = _list(OFFSET, against, exposed_against, unit) if against or exposed_against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
 
@@ -165,7 +167,7 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
     for label, cause in zip(labels, causes, strict=True):
         is_other = _is_other_work(cause)
         is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
-        parts.append(_Part(label, cause.delta_us, _happened(cause), is_other, is_unclear))
+        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear))
     label, exposed, us = exposure_of(explanation, unit)
     return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
 
@@ -188,16 +190,19 @@ def _happened(cause: Cause) -> str:
     return ", ".join(filter(None, (what, reason)))
 
 
-def _list(causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
-    """The leading causes, what happened to the first, and how many more there are; and the exposure."""
-    lead = causes[: leading([cause.delta_us for cause in causes])]
-    parts = list(lead)
+BECAUSE, OFFSET = "{}because of", "offset {}by"
+MAINLY = "mainly "
+"""In these, where not all causes are named."""
+
+
+def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
+    """After ``lead``, the leading causes, what happened to the first, and the exposure."""
+    parts = list(causes[: leading([cause.delta_us for cause in causes])])
+    lead = lead.format(MAINLY if len(parts) < len(causes) else "")
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
     texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
-    if more := len(causes) - len(lead):
-        texts.append(f"{more} more")
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
 def _with_time(part: _Part, unit: Unit, what: str) -> str:
@@ -210,7 +215,8 @@ def _unlike(comparison: Comparison) -> tuple[str, ...]:
     explanation = comparison.explanation
     stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
     reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
-    lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.short}" for reason in reasons)
+    labels = Pair(comparison.control.label, comparison.test.label)
+    lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.in_short(labels)}" for reason in reasons)
     return (*stated, *dict.fromkeys(lines))
 
 

@@ -94,18 +94,15 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     small = [cause for cause in explanation.causes if id(cause) not in listed]
     label, what, exposure_us = exposure_of(explanation, unit)
     label = label if most is None or len(listed) < most else ""
+    lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
+    lines += [_of_rest(label, what, exposure_us, unit)] if label else []
+    control, test = (float(ns) / 1000 for ns in explanation.root.path)
+    change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
+    rest = change - sum(unit.rounded(line.delta_us) for line in lines)
     moved = [*explanation.rests_us, *(cause.delta_us for cause in small), 0.0 if label else exposure_us]
     name = f"{len(small)} smaller and the rest" if small else "the rest"
-    further = [(label, what, exposure_us)] if label else []
-    further.append((f"{name}{_longer_and_shorter(moved, explanation.scale_us, unit)}", "", sum(moved)))
-    lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
-    lines += [
-        ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
-        for label, what, us in further
-        if is_visible(us, unit)
-    ]
-    control, test = (float(ns) / 1000 for ns in explanation.root.path)
-    change = explanation.change_us
+    lines.append(_of_rest(f"{name}{_longer_and_shorter(moved, rest, explanation.scale_us, unit)}", "", rest, unit))
+    lines = [line for line in lines if is_visible(line.delta_us, unit)]
     total = ExplanationLine(
         label=explanation.period,
         times=_times(unit, control, test),
@@ -124,7 +121,7 @@ def _head(explanation: Explanation, unit: Unit) -> str:
     step = "" if explanation.profiled else f"{explanation.period} without the profiler"
     overlaps = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
     effect = "effect: on the critical path" if overlaps else ""
-    remarks = ", ".join(filter(None, (step, "slowest rank" if explanation.ranks > 1 else "", effect)))
+    remarks = ", ".join(filter(None, (step, explanation.of_rank, effect)))
     return f"Why ({remarks})" if remarks else "Why"
 
 
@@ -140,12 +137,17 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
 
 
-def _longer_and_shorter(moved: Sequence[float], scale_us: float, unit: Unit) -> str:
-    """`` (longer +1.2, shorter −0.9)``, if both are worth a line; else empty."""
+def _of_rest(label: str, what: str, us: float, unit: Unit) -> ExplanationLine:
+    return ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
+
+
+def _longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
+    """`` (longer +1.2, shorter −0.9)``, which add up to ``rest``, if both are worth a line; else empty."""
     longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
     if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:
         return ""
-    return f" (longer {unit.signed(longer)}, shorter {unit.signed(shorter)})"
+    longer = unit.rounded(longer)
+    return f" (longer {unit.signed(longer)}, shorter {unit.signed(rest - longer)})"
 
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
@@ -168,6 +170,16 @@ def unit_of(explanation: Explanation) -> Unit:
 
 def _unit_of_step(explanation: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in explanation.root.path])
+
+
+def effect_us(cause: Cause, unit: Unit) -> float:
+    """The part of the step's change that a cause accounts for, as it is read: of one that is all of its own change, the
+    difference of its times as they are shown.
+    """
+    own_us = cause.test_us - cause.control_us
+    is_all = not is_visible(own_us - cause.delta_us, unit)
+    difference = unit.rounded(cause.test_us) - unit.rounded(cause.control_us)
+    return difference if is_all and difference * cause.delta_us > 0 else cause.delta_us
 
 
 def is_visible(us: float, unit: Unit) -> bool:
@@ -208,8 +220,8 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
         label=cause.label,
         because=because(cause),
         times=_times(unit, cause.control_us, cause.test_us),
-        step=unit.signed(cause.delta_us),
-        delta_us=cause.delta_us,
+        step=unit.signed(effect_us(cause, unit)),
+        delta_us=effect_us(cause, unit),
         table=table,
         find=find,
     )

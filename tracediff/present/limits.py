@@ -9,7 +9,7 @@ from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.formatting import ARROW, percent, percents, with_digits
+from tracediff.formatting import ARROW, percent, percents, with_decimals_of, with_digits
 from tracediff.pair import Pair
 from tracediff.present.explanation_lines import unit_of
 from tracediff.profile.events.step_states import BUSY_STATES
@@ -59,7 +59,7 @@ def limits_sentence(comparison: Comparison) -> str:
     control, test = limits
     gpu_ns = _gpu_work(comparison, explanation)
     times_us = [ns / 1000 for ns in gpu_ns]
-    unit = with_digits(unit_of(explanation), times_us)
+    unit = with_digits(with_decimals_of(unit_of(explanation), max(times_us)), times_us)
     work = f"{ARROW.join(dict.fromkeys(map(unit.plain, times_us)))} {unit.name}"
     streams = " (streams overlap)" if _overlaps(explanation, gpu_ns, limits) else ""
     busy = f"GPU work {work}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
@@ -67,20 +67,12 @@ def limits_sentence(comparison: Comparison) -> str:
         return f"{busy} without the profiler"
     parts = {"host": _once(control.host, test.host), "GPU": _once(control.gpu, test.gpu)}
     order = dict.fromkeys((control.by, *(() if control.by == test.by else parts)))
-    path = f"Critical path{_of_rank(comparison, explanation)}"
-    return f"{path}: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
-
-
-def _of_rank(comparison: Comparison, explanation: Explanation) -> str:
-    """Of several ranks, which one's path and GPU work are stated."""
-    ranks = {comparison.control.slowest_rank, comparison.test.slowest_rank}
-    if explanation.ranks < 2:
-        return ""
-    return f" of rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else " of the slowest rank"
+    of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
+    return f"Critical path{of_rank}: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
 
 
 def _gpu_work(comparison: Comparison, explanation: Explanation) -> list[float]:
-    """GPU work of both sides in ns per step: of several ranks that of the slowest, as all else of the sentence."""
+    """GPU work of both sides in ns per step: of several ranks that of the one whose steps are explained."""
     if explanation.ranks > 1 and explanation.profiled and GPU in explanation.root.children:
         return [float(ns) for ns in explanation.root.children[GPU].total]
     return [1000 * comparison.us(ns) for ns in comparison.gpu_time.time]

@@ -7,6 +7,7 @@ from itertools import chain
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.preflight import SAME_SET
 from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
@@ -30,6 +31,7 @@ LATE_RANKS = "--table stragglers"
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
+OTHER_SETS = "compare two different recordings"
 MORE_RUNS, ENOUGH_RUNS = "record more runs per side", f"record {thresholds.TESTED_RUNS} or more runs per side"
 
 
@@ -41,6 +43,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     explanation = comparison.explanation
     if explanation is None:
         return None
+    if any(reason.code == SAME_SET for reason in comparison.comparability.reasons):
+        return OTHER_SETS
     codes = {fact.code for fact in explanation.facts}
     if (comparison.control.whole_file or comparison.test.whole_file) and codes & {NOT_STEADY, FIRST_CALLS}:
         return WITH_STEPS
@@ -59,7 +63,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     several = explanation.ranks > 1 and communicates
     if several and waits:
         return f"{command} {LATE_RANKS}"
+    table = LATE_RANKS if several else "--table critical"
     if late := comparison.test.late_rank or comparison.control.late_rank:
+        table = "--table critical"
         command = f"{command} --rank {late.rank}"
     explain = command.replace(" compare ", " explain ", 1)
     if first is not None and (first.chain[0] == HOST or not changed):
@@ -67,7 +73,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
-        return f"{command} {PARTS.get(''.join(first.chain[1:2]), LATE_RANKS if several else '--table critical')}"
+        return f"{command} {PARTS.get(''.join(first.chain[1:2]), table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 

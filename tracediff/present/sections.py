@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.accounts import State
@@ -16,7 +17,18 @@ from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.views import Modules, Sum, WorkChange, kernels_of, summed, summed_by
-from tracediff.formatting import Unit, counts, part, percents, plural, signed_percent, time_unit, with_digits
+from tracediff.formatting import (
+    Unit,
+    closing,
+    counts,
+    part,
+    percents,
+    plural,
+    signed_percent,
+    time_unit,
+    with_decimals_of,
+    with_digits,
+)
 from tracediff.pair import total
 from tracediff.present.columns import numbers
 from tracediff.profile.events.step_states import state_label
@@ -57,13 +69,31 @@ class ReportRow(Struct, frozen=True, kw_only=True):
 
 
 class Sums(Struct, frozen=True, kw_only=True):
-    """A table of rows that add up to `whole`, in one unit; ``counted`` is what their counts are of."""
+    """A table of rows that add up to `whole`, in one unit; ``counted`` is what their counts are of. Times are rounded
+    to what is shown, so that columns add up and changes are differences as they are read.
+    """
 
     title: str
     rows: list[ReportRow]
     whole: ReportRow
     unit: Unit
     counted: str = "count"
+
+
+def _sums(title: str, rows: Sequence[ReportRow], whole: ReportRow, unit: Unit, counted: str = "count") -> Sums:
+    control = closing(unit, [row.control_us for row in rows], whole.control_us)
+    test = closing(unit, [row.test_us for row in rows], whole.test_us)
+    return Sums(
+        title=title,
+        rows=[_with_times(row, *times) for row, *times in zip(rows, control, test, strict=True)],
+        whole=_with_times(whole, unit.rounded(whole.control_us), unit.rounded(whole.test_us)),
+        unit=unit,
+        counted=counted,
+    )
+
+
+def _with_times(row: ReportRow, control_us: float, test_us: float) -> ReportRow:
+    return replace(row, control_us=control_us, test_us=test_us, delta_us=test_us - control_us)
 
 
 SORTS: dict[str, Callable[[Op | WorkChange], float]] = {
@@ -88,7 +118,7 @@ def step_sums(comparison: Comparison) -> Sums:
     )
     rows = _step_rows(comparison)
     unit = with_digits(time_unit([whole.control_us, whole.test_us]), (row.delta_us for row in rows))
-    return Sums(title="Where the step went", rows=rows, whole=whole, unit=unit)
+    return _sums("Where the step went", rows, whole, unit)
 
 
 def unexplained_ns(comparison: Comparison) -> str:
@@ -191,12 +221,14 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     ranks = comparison.explanation.ranks if comparison.explanation is not None else 1
     of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
     grouping = "operator" if not of_families else "family" if of_families == len(rows) else "operator or family"
-    return Sums(
-        title=f"GPU work by {grouping}{of_ranks}" if has_gpu else f"Operators (self time){of_ranks}",
-        rows=[*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
-        whole=_together(comparison, "all GPU work" if has_gpu else "all operators", sums),
-        unit=with_digits(time_unit(steps), changes),
-        counted="events" if has_gpu else "calls",
+    whole = _together(comparison, "all GPU work" if has_gpu else "all operators", sums)
+    unit = with_decimals_of(time_unit(steps), max(whole.control_us, whole.test_us))
+    return _sums(
+        f"GPU work by {grouping}{of_ranks}" if has_gpu else f"Operators (self time){of_ranks}",
+        [*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
+        whole,
+        with_digits(unit, changes),
+        "events" if has_gpu else "calls",
     )
 
 

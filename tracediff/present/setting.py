@@ -45,8 +45,8 @@ def _common_start(names: Pair[str]) -> int:
 
 
 def spread(comparison: Comparison) -> str:
-    """``steps disjoint: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they overlap;
-    empty where no side has several.
+    """``step times disjoint: 33.1–35.9 → 30.2–31.0 ms``: the shortest and the longest used steps, and whether they
+    overlap; empty where no side has several.
     """
     spans = spans_us(comparison)
     if spans is None or all(least == most for least, most in spans):
@@ -58,7 +58,7 @@ def spread(comparison: Comparison) -> str:
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
     how = "overlap" if overlap(spans) else "disjoint"
-    return f"steps {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    return f"step times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
 def overlap(spans: Pair[tuple[float, float]]) -> bool:
@@ -112,13 +112,13 @@ def not_recorded(side: Side) -> str:
 
 
 def ranks_of(*sides: Side) -> str:
-    """``ranks 0–7 (step time: rank 0 → rank 3, the slowest; tables: mean of ranks)`` of sides with the same ranks."""
+    """``ranks 0–7 (step and why: rank 0 → rank 3; tables: mean of ranks)`` of sides with the same ranks."""
     listed = ranges(sides[0].ranks)
     if len(sides[0].ranks) == 1:
         return f"rank {listed}"
     slowest = ["any rank" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
-    which = "the slowest" if {*slowest} == {"any rank"} else f"{_same(slowest[0], slowest[-1])}, the slowest"
-    return f"ranks {listed} (step time: {which}; tables: mean of ranks)"
+    which = "the slowest of each step" if {*slowest} == {"any rank"} else _same(slowest[0], slowest[-1])
+    return f"ranks {listed} (step and why: {which}; tables: mean of ranks)"
 
 
 def steps_used(side: Side) -> str:

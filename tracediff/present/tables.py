@@ -9,7 +9,9 @@ from msgspec import Struct
 from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
+from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import Table
+from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
@@ -119,12 +121,13 @@ def report_table(
     rows: Sequence[tuple[tuple[str, ...], Sides]],
     gpus: Sequence[tuple[str, ...]],
     top: int | None = None,
+    names: Pair[str] = SIDES,
 ) -> Table:
     """The report table of one set's table, or of both sides': first column as control, test and change, others as
     ``control → test``.
 
     Args:
-        rows: (key, values of the sides), in order. gpus: names of the devices of each side.
+        rows: (key, values of the sides), in order. gpus: names of the devices of each side. names: of the sides.
     """
     formats = [
         column_format(column, (values[k] for _, sides in rows for values in sides))
@@ -132,7 +135,8 @@ def report_table(
     ]
     first, has_both = formats[0], len(gpus) > 1
     heads = [form.head(column.title) for form, column in zip(formats, schema.columns, strict=True)]
-    heads[:1] = [first.head(f"control {schema.columns[0].title}"), "test", "change"] if has_both else heads[:1]
+    both = [first.head(f"{names.control} {schema.columns[0].title}"), names.test, "change"]
+    heads[:1] = both if has_both else heads[:1]
     together = 4 if has_both else 2
     lines = []
     for key, sides in rows[:top]:
@@ -157,8 +161,9 @@ def report_table(
 def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Table]:
     """The tables of a comparison that both sets were loaded with (`--table`)."""
     gpus = comparison.control.gpu, comparison.test.gpu
+    names = side_names(comparison)
     return [
-        report_table(table.schema, [(row.key, sides_of(comparison, row)) for row in table.rows], gpus, top)
+        report_table(table.schema, [(row.key, sides_of(comparison, row)) for row in table.rows], gpus, top, names)
         for table in comparison.tables
     ]
 

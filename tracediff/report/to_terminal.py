@@ -321,8 +321,9 @@ def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, .
 
 def _fitting(reason: str, room: int) -> str:
     """The first parts of ``reason`` that fit a line; the first one always, cut if it must be."""
-    while len(reason) > room and "; " in reason:
-        reason = reason.rpartition("; ")[0]
+    for separator in ("; ", ", "):
+        while len(reason) > room and separator in reason:
+            reason = reason.rpartition(separator)[0]
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
