@@ -90,6 +90,12 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return self.median_test_us / self.median_control_us if self.median_control_us else self.ratio
 
     @property
+    def is_of_medians(self) -> bool:
+        """Whether it is stated by the medians, as the means contradict them."""
+        mean, median = self.ratio, self.ratio_of_medians
+        return mean is not None and median is not None and contradicting(mean - 1, median - 1)
+
+    @property
     def sentence(self) -> str:
         """The result in words: how the step differs, for which other work, and whether that is significant."""
         return self.reason_of_other_work + "; ".join(part for part in (self.difference, self.conclusion) if part)

@@ -32,7 +32,6 @@ from tracediff.diff.verdict import (
     Judging,
     Verdict,
     believing,
-    contradicting,
     judge,
     judge_unprofiled,
     of_no_steady_state,
@@ -233,7 +232,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     ratio, basis = verdict.ratio, WHOLE_FILE if whole_files else STEP
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, "without the profiler"
-    elif contradicting(ratio - 1, by_median - 1):
+    elif verdict.is_of_medians:
         ratio, basis = by_median, f"{basis} by the median"
     other_work = other.text if other is not None else ""
     return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))

@@ -196,7 +196,9 @@ def label_of(line: Line) -> str:
             PYTHON: CODE,
         }.get(label, label)
     if trail[1] == PYTHON:
-        return f"host code in {label}" if label.endswith(ANNOTATION) else {NOT_RECORDED: CODE}.get(label, label)
+        if label.endswith(ANNOTATION):
+            return f"host code in {label}"
+        return CODE if label == NOT_RECORDED else label if " in " in label else f"Python in {label}"
     if trail[1] == OPERATORS:
         has_place = len(trail) > 2 and trail[2] not in label
         return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
@@ -255,7 +257,7 @@ def what_happened(
             # what is only there is larger than the rest
             return f"larger ones {'added' if test > control else 'removed'}"
         if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
-            return "more of it" if test > control else "less of it"
+            return f"{'more' if test > control else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
         return "done more often" if test > control else "done less often"
     is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
     if amount is None or effect == "time" or (amount.unit == "events" and is_same):

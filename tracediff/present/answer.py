@@ -296,12 +296,15 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     unprofiled = comparison.unprofiled
     if unprofiled is not None and unprofiled.believed:
         return f"{verdict.difference}: median {change(*unprofiled.us)}; {verdict.conclusion}"
-    pairs = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
-    figures, medians = map(change, *zip(*pairs, strict=True))
-    if figures != medians:
-        unit = common_unit(time_unit, [us for pair in pairs for us in pair])
-        mean, median = (f"{unit.plain(a)} → {unit.plain(b)}" if unit else change(a, b) for a, b in pairs)
-        figures = f"mean {mean}{f' {unit.name}' if unit else ''} (median {median})"
+    mean, median = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
+    figures = change(*mean)
+    if figures != change(*median):
+        unit = common_unit(time_unit, [*mean, *median])
+        both = [("mean", mean), ("median", median)][:: -1 if verdict.is_of_medians else 1]  # first what it states
+        first, second = (
+            f"{name} {unit.plain(a)} → {unit.plain(b)}" if unit else f"{name} {change(a, b)}" for name, (a, b) in both
+        )
+        figures = f"{first}{f' {unit.name}' if unit else ''} ({second})"
     parts = verdict.conclusion, "" if verdict.ci95_us else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 

@@ -22,7 +22,7 @@ from tracediff.explain.leaves import (
     UNPAIRED,
 )
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
-from tracediff.formatting import ARROW, Unit, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
@@ -132,7 +132,8 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     parts, scale_us = explanation.exposure_us, explanation.scale_us
     label, total = exposure_label(parts, scale_us), sum(parts.values())
     if all(exposed_and_hidden(parts, scale_us)):  # its total is what is left of both
-        both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in parts.items())
+        changes = zip(parts, closing(unit, [*parts.values()], total), strict=True)
+        both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in changes)
         return label, ", ".join(both), total
     return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
 
