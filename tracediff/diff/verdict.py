@@ -247,8 +247,10 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     """Whether the difference is significant, in words."""
     if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
-    low, high = map(math.expm1, difference.interval)
-    interval = f"95 % interval {_signed(low)} to {_signed(high)}"
+    low, high = difference.interval
+    interval = f"95 % interval {_signed(math.expm1(low))} to {_signed(math.expm1(high))}"
+    if difference.effect > math.log(2):  # as the change itself
+        interval = f"95 % interval {number(math.exp(low))} to {number(math.exp(high))} times"
     basis = _run_counts(runs)
     if difference.method == "assumed":
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"

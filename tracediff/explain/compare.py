@@ -46,6 +46,7 @@ from tracediff.explain.facts import (
     LATE_START,
     NOT_STEADY,
     OTHER_PROGRAM,
+    RECOMPUTED,
     REWRITTEN,
     UNKNOWN_WORK,
     WORK_DIFFERS,
@@ -224,6 +225,8 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     settings += [other.times_are_for] if other is not None and other.code != LATE_START else []
     if any(fact.code in (NOT_STEADY, FIRST_CALLS) for fact in explanation.facts):
         settings.append("not in steady state")
+    if recomputed := [fact.test for fact in explanation.facts if fact.code == RECOMPUTED]:
+        settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
     times_are_for = [text for text in (" and ".join(settings), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:

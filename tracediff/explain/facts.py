@@ -380,8 +380,8 @@ def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> l
     """recomputed: only one side runs operators of the forward pass again in the backward pass."""
     again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
     return [
-        Fact(RECOMPUTED, f"only {side.label} {again}: {listed(names)}")
-        for side, names in zip(sides, recomputed(trees), strict=True)
+        Fact(RECOMPUTED, f"only {side.label} {again}: {listed(names)}", *has)
+        for side, names, has in zip(sides, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
         if names
     ]
 
@@ -427,7 +427,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
     part = percent(float(measured_ns / whole.sum()))
-    what = f"operators cannot be compared, sizes known for {part} of the time"
+    what = f"operators cannot be compared, sizes known for {part} of its time"
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
 
 

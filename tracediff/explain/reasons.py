@@ -83,7 +83,8 @@ def of_single(single: Single, side: str, unit: Unit, *, on_both: bool) -> Reason
 
 def of_gap(longest: Longest, side: str, unit: Unit) -> Reason:
     """Where the longest stretch between operators is, in the ``unit`` of the step."""
-    return Reason("gap", f"in {side} up to {_in_unit(longest.ns, unit)} before {call_role(longest.following)}")
+    longest_us = _in_unit(longest.ns, unit)
+    return Reason("gap", f"in {side} up to {longest_us} in one stretch, before {call_role(longest.following)}")
 
 
 def _in_unit(ns: float, unit: Unit) -> str:

@@ -113,7 +113,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"in profiled steps: {lead}"
-    because = sentence(_list(lead, along, exposed_along, unit))
+    because = sentence(_list(lead, along, exposed_along, unit, abs(explanation.change_us)))
     offset = _list(OFFSET, against, exposed_against, unit) if against or exposed_against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
@@ -191,14 +191,18 @@ def _happened(cause: Cause) -> str:
 
 
 BECAUSE, OFFSET = "{}because of", "offset {}by"
-MAINLY = "mainly "
-"""In these, where not all causes are named."""
+MAINLY, PARTLY = "mainly ", "partly "
+"""In these, where not all causes are named, by whether those named are most of all that has their direction."""
 
 
-def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit) -> str:
-    """After ``lead``, the leading causes, what happened to the first, and the exposure."""
+def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit, whole_us: float = 0.0) -> str:
+    """After ``lead``, the leading causes, what happened to the first, and the exposure; ``whole_us`` is the change that
+    they are causes of.
+    """
     parts = list(causes[: leading([cause.delta_us for cause in causes])])
-    lead = lead.format(MAINLY if len(parts) < len(causes) else "")
+    named, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
+    is_most = named >= thresholds.MOSTLY * max(whole, whole_us)
+    lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
     texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]

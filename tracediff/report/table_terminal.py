@@ -20,6 +20,7 @@ from tracediff.environment import LARGEST_SIZE
 from tracediff.errors import printable
 from tracediff.formatting import Unit, time_unit
 from tracediff.pair import SIDES, Pair
+from tracediff.patterns import late
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
 from tracediff.present.sections import ReportRow, Sums
 from tracediff.report.escape import log_line
@@ -118,7 +119,25 @@ def to_rich(table: Table) -> RenderableType:
 
 def line(text: str = "", style: str = "", indent: int = 0) -> RenderableType:
     """``text``, in which names out of traces may be, ``indent`` columns from either side; without text a blank line."""
-    return Padding(Text(printable(text), style=style), (0, indent))
+    return Padding(Sentence(printable(text), style), (0, indent))
+
+
+UNBROKEN = late(r"(?<=\d) (?=(?:s|ms|µs|ns|B|[kMG]B)\b|[%×]|→ \d)|(?<=\d →) (?=\d)|(?<=\d [%×]) (?=→ \d)")
+"""Blanks within an amount."""
+KEPT = "\ue000"
+"""In their place while lines are broken; no text has it that `printable` let through."""
+
+
+class Sentence(Struct, frozen=True):
+    """A text whose lines end beside amounts, not within them."""
+
+    text: str
+    style: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Its lines, for rich."""
+        for part in Text(UNBROKEN.sub(KEPT, self.text)).wrap(console, options.max_width) or [Text()]:
+            yield Text(part.plain.replace(KEPT, " ").rstrip(), self.style)
 
 
 def remarks(title: str, texts: Iterable[str], style: str = "") -> list[RenderableType]:
