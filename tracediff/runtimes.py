@@ -58,7 +58,7 @@ class Runtime(Struct, frozen=True):
         prefix: of its own categories.
         processes: names of processes below which it files its events, without a category.
         calls: categories of its API calls on the host. call_prefix: what the names of its calls begin with.
-        kernels, copies, memsets: its categories of device work, each read as the one of `DEVICE_CATEGORIES`.
+        device_work: its categories of device work that have names of their own → the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
         launches: calls that launch a kernel. graph_launches: calls that replay a graph.
         allocations, releases: calls that get memory from the driver, and give it back.
@@ -86,9 +86,7 @@ class Runtime(Struct, frozen=True):
     processes: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     call_prefix: str = ""
-    kernels: tuple[str, ...] = ()
-    copies: tuple[str, ...] = ()
-    memsets: tuple[str, ...] = ()
+    device_work: dict[str, str] = {}
     syncs: str = ""
     counters: str = ""
     launches: str = ""
@@ -136,9 +134,6 @@ CUDA = Runtime(
     prefix="cuda_",
     calls=("cuda_runtime", "cuda_driver"),
     call_prefix=r"cu(?:da)?(?=[A-Z])",
-    kernels=(KERNEL,),
-    copies=(MEMCPY,),
-    memsets=(MEMSET,),
     syncs="cuda_sync",
     counters="cuda_profiler_range",
     launches=r"cu(?:da)?Launch",
@@ -170,9 +165,6 @@ HIP = Runtime(
     device_types=(6,),
     calls=CUDA.calls,  # Kineto files HIP's events under CUDA's categories
     call_prefix=r"hip(?=[A-Z])",
-    kernels=(KERNEL,),
-    copies=(MEMCPY,),
-    memsets=(MEMSET,),
     launches=r"hip\w*Launch",
     graph_launches=r"hipGraphLaunch",
     allocations=r"hipMalloc(?:Managed)?$|hipMemCreate",
@@ -198,9 +190,6 @@ XPU = Runtime(  # by the specification of Kineto's XPU plugin: no published trac
     device_types=(12,),
     prefix="xpu_",
     calls=("xpu_runtime", "xpu_driver"),
-    kernels=(KERNEL,),
-    copies=(MEMCPY,),
-    memsets=(MEMSET,),
     launches=r"(?:ur|pi)EnqueueKernelLaunch|zeCommandListAppendLaunch",
     synchronising=r"ze\w*Synchronize|(?:ur|pi)(?:QueueFinish|EventWait|EventsWait)",
     copy_calls=r"(?:ur|pi)Enqueue(?:USM|Mem)\w*Copy|(?:ur|pi)EnqueueUSMMemcpy|zeCommandListAppendMemoryCopy",
@@ -301,13 +290,7 @@ TRANSLATED_ARGUMENTS = frozenset(_distinct("translated"))
 """Arguments from which events of a category of their own get one of Kineto's."""
 OF_OWN_CATEGORIES = PLACES | TRANSLATED_ARGUMENTS
 """Arguments that such events keep, whatever else is asked for."""
-RENAMED_CATEGORIES = {
-    theirs: ours
-    for r in RUNTIMES
-    for ours, categories in zip(DEVICE_CATEGORIES, (r.kernels, r.copies, r.memsets), strict=True)
-    for theirs in categories
-    if theirs != ours
-}
+RENAMED_CATEGORIES = {theirs: ours for r in RUNTIMES for theirs, ours in r.device_work.items()}
 """A vendor's category of device work → the one of `DEVICE_CATEGORIES`."""
 
 STREAM_WAITS = _distinct("stream_wait")
