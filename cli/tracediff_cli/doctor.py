@@ -56,7 +56,7 @@ class InstalledPart(Struct, frozen=True):
 
     Attributes:
         name: of the part. version: what there is, in words; None if it is missing.
-        purpose: what it is for. remedy: how to get it, empty where nothing is missing.
+        purpose: what it is for. remedy: how to get it.
     """
 
     name: str
@@ -67,11 +67,12 @@ class InstalledPart(Struct, frozen=True):
 
 def installed_parts() -> list[InstalledPart]:
     """Every part, in the order in which they are shown. Imports torch if it is installed."""
+    browser = "install Chromium or Chrome (Debian: apt-get install chromium), or set BROWSER_PATH"
     return [
         InstalledPart("tracediff", f"{VERSION}, Python {sys.version.split()[0]}", "all commands"),
         _native(),
         *(_extra(name, *extra) for name, extra in EXTRAS.items()),
-        _browser(),
+        InstalledPart("browser", _program("BROWSER_PATH", BROWSERS), "charts as PNG, SVG or PDF", browser),
         *_of_torch(),
     ]
 
@@ -84,30 +85,24 @@ def _version(package: str) -> str | None:
 
 
 def _native() -> InstalledPart:
-    purpose = "reading traces three times as fast"
-    if is_used():
-        return InstalledPart("native reader", _version("torch-tracediff-native") or "in use", purpose)
+    installed = (_version("torch-tracediff-native") or "in use") if is_used() else None
+    remedy = "in a checkout: pip install ./native (needs a C compiler)"
     if os.environ.get(SWITCH, "").lower() in OFF:
-        return InstalledPart("native reader", None, purpose, f"it is turned off: unset {SWITCH}")
-    return InstalledPart("native reader", None, purpose, "in a checkout: pip install ./native (needs a C compiler)")
+        remedy = f"it is turned off: unset {SWITCH}"
+    return InstalledPart("native reader", installed, "reading traces three times as fast", remedy)
 
 
 def _extra(name: str, packages: tuple[str, ...], purpose: str) -> InstalledPart:
     versions = {package: _version(package) for package in packages}
-    if all(versions.values()):
-        return InstalledPart(name, ", ".join(f"{package} {version}" for package, version in versions.items()), purpose)
-    return InstalledPart(name, None, purpose, f"pip install 'torch-tracediff[{name}]'")
+    listed = ", ".join(f"{package} {version}" for package, version in versions.items())
+    installed = listed if all(versions.values()) else None
+    return InstalledPart(name, installed, purpose, f"pip install 'torch-tracediff[{name}]'")
 
 
-def _browser() -> InstalledPart:
-    path = os.environ.get("BROWSER_PATH") or _program(BROWSERS)
-    remedy = "" if path else "install Chromium or Chrome (Debian: apt-get install chromium), or set BROWSER_PATH"
-    return InstalledPart("browser", os.path.basename(path) if path else None, "charts as PNG, SVG or PDF", remedy)
-
-
-def _program(names: tuple[str, ...]) -> str | None:
-    """The path of the first program of these names."""
-    return next(filter(None, map(shutil.which, names)), None)
+def _program(variable: str, names: tuple[str, ...]) -> str | None:
+    """The name of the program that the environment variable names, else of the first of ``names`` that is there."""
+    paths = (os.environ.get(variable), *map(shutil.which, names))
+    return next((os.path.basename(path) for path in paths if path), None)
 
 
 def _of_torch() -> list[InstalledPart]:
@@ -118,16 +113,9 @@ def _of_torch() -> list[InstalledPart]:
     import torch
 
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
-    compiler = os.environ.get("CXX") or _program(COMPILERS)
+    compiler = "install g++ (Debian: apt-get install g++), or set CXX"
     return [
         InstalledPart("torch", torch.__version__, purpose),
-        InstalledPart(
-            "GPU", gpu, "tracediff collect --device cuda", "" if gpu else "torch finds no CUDA or ROCm device"
-        ),
-        InstalledPart(
-            "C++ compiler",
-            os.path.basename(compiler) if compiler else None,
-            "torch.compile on the CPU",
-            "" if compiler else "install g++ (Debian: apt-get install g++), or set CXX",
-        ),
+        InstalledPart("GPU", gpu, "tracediff collect --device cuda", "torch finds no CUDA or ROCm device"),
+        InstalledPart("C++ compiler", _program("CXX", COMPILERS), "torch.compile on the CPU", compiler),
     ]
