@@ -146,7 +146,7 @@ def test_a_commit_between_good_and_bad_is_inconclusive(plant):
 def test_suspects_are_tried_first_and_mislead_nothing(monkeypatch, tmp_path, first_bad, suspects, most):
     commits = [f"{k:040x}" for k in range(40)]
     monkeypatch.setattr(Bisection, "_site", lambda _, commit: nullcontext(Site(commit, tmp_path)))
-    bisection = Bisection(Repository(tmp_path), None, None, lambda _: None)
+    bisection = Bisection(Repository(tmp_path), None, None)
     tried = []
 
     def decide(site):

@@ -43,21 +43,6 @@ from tracediff.process.temporary import is_left, temporary_folder
 from tracediff.source.changed_code import changed_between
 
 
-@contextmanager
-def worktree(repository: Repository, commit: str, parent: Path) -> Iterator[Path]:
-    """A new worktree of ``commit`` in the temporary folder ``parent``, removed at the end.
-
-    Raises:
-        TracediffError: git cannot make it.
-    """
-    place = parent / commit
-    try:
-        repository.run("worktree", "add", "--quiet", "--detach", str(place), commit)
-        yield place
-    finally:
-        _remove(repository, place)
-
-
 def remove_left_worktrees(repository: Repository) -> None:
     """Remove the worktrees of killed processes, below whichever temporary folder they are."""
     for line in (repository.ask("worktree", "list", "--porcelain") or "").splitlines():
@@ -133,9 +118,6 @@ def _variant(out: Path) -> Path:
     return inside[0] if len(inside) == 1 else out
 
 
-OnLine = Callable[[str], None]
-
-
 class Bisected(Struct, frozen=True):
     """The result of a bisection.
 
@@ -179,15 +161,14 @@ def bisect(
     bad: str,
     arguments: Sequence[str],
     repository: Repository,
-    criterion: Criterion | None = None,
-    on_line: OnLine | None = None,
+    criterion: Criterion,
 ) -> Bisected:
-    """Find the first commit after ``good``, up to ``bad``, whose step is slower.
+    """Find the first commit after ``good``, up to ``bad``, whose step is slower. What each decision rests on is a line
+    on standard error.
 
     Args:
         series: has an entry of ``good``, which names what ``arguments``, the command that records a set into ``{out}``,
             have to record. Its times are not used.
-        on_line: called with what each decision rests on; None to write it to standard error.
 
     Raises:
         TracediffError: a commit is unknown, has no entry, or is not after the other one; the command has no ``{out}``,
@@ -206,8 +187,7 @@ def bisect(
     with temporary_folder() as folder:
         remove_left_worktrees(repository)
         recorder = CommitRecorder(arguments, folder, repository.run("rev-parse", "--show-prefix").strip())
-        bisection = Bisection(repository, recorder, criterion or Criterion(), on_line or _write)
-        return bisection.run(points[first], [first, *after])
+        return Bisection(repository, recorder, criterion).run(points[first], [first, *after])
 
 
 def _commit(repository: Repository, option: str, name: str) -> str:
@@ -229,7 +209,6 @@ class Bisection(Struct, frozen=True):
     repository: Repository
     recorder: CommitRecorder
     criterion: Criterion
-    on_line: OnLine
 
     def run(self, good: Point, commits: Sequence[str]) -> Bisected:
         """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
@@ -238,7 +217,7 @@ class Bisection(Struct, frozen=True):
             ends = sides(rounds)
             self._check_program(good, ends[0])
             decide = "counts decide" if start.counts_decide else "step times decide"
-            self.on_line(f"{_short(commits[0])} (good) to {_short(commits[-1])} (bad): {start.sentence}: {decide}")
+            _write(f"{_short(commits[0])} (good) to {_short(commits[-1])} (bad): {start.sentence}: {decide}")
             if reason := _no_difference(start):
                 return Bisected(tuple(commits[1:]), reason)
             suspects = self._suspects(commits, start)
@@ -254,7 +233,7 @@ class Bisection(Struct, frozen=True):
         changed_code = changed_between(start.comparison, self.repository, (commits[0], commits[-1]))
         places = [place for place in changed_code.touching if place.commit] if changed_code else []
         for place in places[: bounds.SUSPECTS]:
-            self.on_line(f"{place.commit} is tried early: it changed {place.name} in {place.file}")
+            _write(f"{place.commit} is tried early: it changed {place.name} in {place.file}")
         return [k for place in places for k, commit in enumerate(commits) if commit.startswith(place.commit)]
 
     def _search(
@@ -275,7 +254,7 @@ class Bisection(Struct, frozen=True):
             except NotRecordedError as error:
                 decision = Decision(SKIPPED, str(error))
             short = _short(commits[k])
-            self.on_line(f"{short} {decision.result}: {decision.why}  {subjects.get(commits[k], '')}".rstrip())
+            _write(f"{short} {decision.result}: {decision.why}  {subjects.get(commits[k], '')}".rstrip())
             if decision.result == INCONCLUSIVE:
                 return low, high, f"{short}: {decision.why}"
             if decision.result == SKIPPED:
@@ -338,12 +317,21 @@ class Bisection(Struct, frozen=True):
         if entry.stopping:
             reason = f"does not record what the entry of --good is of ({entry.codes})"
             raise TracediffError("CMD", reason, "name its series by --configuration, or accept it by --allow")
-        self.on_line(f"{_short(good.commit)} now against its entry: {change_text(entry.comparison)}; not used")
+        _write(f"{_short(good.commit)} now against its entry: {change_text(entry.comparison)}; not used")
 
     @contextmanager
     def _site(self, commit: str) -> Iterator[Site]:
-        with worktree(self.repository, commit, self.recorder.folder) as folder:
-            yield Site(commit, folder)
+        """``commit`` in a new worktree, removed at the end.
+
+        Raises:
+            TracediffError: git cannot make it.
+        """
+        place = self.recorder.folder / commit
+        try:
+            self.repository.run("worktree", "add", "--quiet", "--detach", str(place), commit)
+            yield Site(commit, place)
+        finally:
+            _remove(self.repository, place)
 
 
 def _no_difference(start: Difference) -> str:
