@@ -108,7 +108,7 @@ def test_an_interrupted_collection_keeps_what_is_complete_and_says_how_to_see_it
         return 1, "no"
 
     monkeypatch.setattr(collection, "_watched", watched)
-    collection.runs["eager"] = [{"run": 0}]
+    collection.runs["eager"] = {0: {}}
     monkeypatch.setattr(collect_command, "request_of", lambda _: collection)
     with pytest.raises(KeyboardInterrupt):
         collect_command.main([])

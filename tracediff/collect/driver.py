@@ -29,7 +29,7 @@ from tracediff.write import make_folder, write_text
 
 MANIFEST = "tracediff.manifest/1"
 COLLECTION = "tracediff.collection/1"
-OF_VARIANT = ("environment", "modules", "provenance", "items", "lost_format", "fx_nodes")
+OF_VARIANT = ("modules", "provenance", "items", "lost_format", "fx_nodes")
 """What a worker returns that is the same in all runs of a variant: once in its manifest."""
 OF_RUN = ("threads", "seed", "wait", "warmup", "active", "timed", "detail", "annotate")
 """Options of the worker that its measurements depend on."""
@@ -42,6 +42,7 @@ TIMED_OUT, REFUSED = -1000, 2
 """Codes of a worker that was killed because it took too long, and of one that refused in a line."""
 TIMEOUT_S = 20 * 60
 """A run that takes longer by default does not end."""
+Runs = dict[int, dict[str, Any]]
 EPHEMERAL, FREE = 32_768, range(20_000, 30_000)
 """Ports from which systems take those of connections, where the next may be in use; and ports that few programs use."""
 
@@ -56,7 +57,7 @@ class Collection:
         settings: options of the worker (workload or target, size, device, steps, detail, …).
         repeats: runs of each variant. attempts: most attempts of a disturbed run. timeout_s: most seconds of a run.
         failed: variant → which run failed and why; it has no further runs.
-        runs: variant → the measurements of its whole runs, in order.
+        runs: variant → run → its measurements, of whole runs in order.
         rank, world_size: of this process, from the environment of torchrun.
     """
 
@@ -67,7 +68,7 @@ class Collection:
     attempts: int = ATTEMPTS
     timeout_s: float = TIMEOUT_S
     failed: dict[str, str] = field(default_factory=dict)
-    runs: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    runs: dict[str, Runs] = field(default_factory=dict)
     rank: int = field(default_factory=lambda: number_of("RANK", 0))
     world_size: int = field(default_factory=lambda: number_of("WORLD_SIZE", 1))
     _caches: Path = Path()
@@ -101,7 +102,7 @@ class Collection:
             self._times.upcoming = [v.text for _, v in runs[k + 1 :] if v.text not in self.failed]
             measured = self._run(variant, run, order)
             if measured is not None:
-                self.runs.setdefault(variant.text, []).append(measured)
+                self.runs.setdefault(variant.text, {})[run] = measured
                 self._write_manifest(variant)
         self._repeat_disturbed_runs(order)
         for variant in self.variants:
@@ -145,9 +146,10 @@ class Collection:
 
     def _remove_unfinished(self, variant: Variant, run: int) -> None:
         """Remove what an interrupted run left, and the variant's folder with its only one."""
-        if all(measured["run"] != run for measured in self.runs.get(variant.text, [])):
+        runs = self.runs.get(variant.text, {})
+        if run not in runs:
             folder = self.out / variant.folder
-            shutil.rmtree(folder / f"run{run}" if self.runs.get(variant.text) else folder, ignore_errors=True)
+            shutil.rmtree(folder / f"run{run}" if runs else folder, ignore_errors=True)
 
     def _watched(
         self, command: list[str], env: dict[str, str], variant: Variant, run: int, phase_file: Path
@@ -224,12 +226,12 @@ class Collection:
 
     def _fail(self, variant: Variant, run: int, reason: str) -> None:
         """Note why a run failed, and remove what it left; an earlier attempt of it is kept whole."""
-        measurements = self.runs.get(variant.text, [])
-        if any(measured["run"] == run for measured in measurements):
+        runs = self.runs.get(variant.text, {})
+        if run in runs:
             self._log(f"{variant.text}, run {run}: kept as it was, because collecting it again failed: {reason}")
             return
         self._log(f"{variant.text}, run {run} failed: {reason}")
-        self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and measurements else reason
+        self.failed[variant.text] = f"run {run}: {reason}" if self.repeats > 1 and runs else reason
         self._remove_unfinished(variant, run)
 
     def _repeat_disturbed_runs(self, order: int) -> None:
@@ -238,33 +240,30 @@ class Collection:
             return
         for attempt in range(2, self.attempts + 1):
             for run, variant in self._interleaved():
-                runs = self.runs.get(variant.text, [])
-                place = next((i for i, measured in enumerate(runs) if measured["run"] == run), None)
-                if place is None or (lost_share := self._lost_share(runs, place)) <= thresholds.CONTENDED:
+                runs = self.runs.get(variant.text, {})
+                if run not in runs or (lost_share := self._lost_share(runs, run)) <= thresholds.CONTENDED:
                     continue
                 order += 1
                 cause = "other processes took" if self._on_cpu else "heat or its supply slowed the GPU down for"
                 self._log(f"{variant.text}, run {run}: repeated, because {cause} {lost_share:.0%} of its time")
-                runs[place] = self._run(variant, run, order, attempt) or runs[place]
+                runs[run] = self._run(variant, run, order, attempt) or runs[run]
                 self._write_manifest(variant)  # the trace is another one now
         for runs in self.runs.values():
-            for place, measured in enumerate(runs):
-                measured["contended"] = self._lost_share(runs, place) > thresholds.CONTENDED
+            for run, measured in runs.items():
+                measured["contended"] = self._lost_share(runs, run) > thresholds.CONTENDED
 
     @property
     def _on_cpu(self) -> bool:
         return bool(self.settings["device"] == "cpu")
 
-    def _lost_share(self, runs: list[dict[str, Any]], place: int) -> float:
+    def _lost_share(self, runs: Runs, run: int) -> float:
         """The part of a run that is lost: to other processes, or on a GPU to throttling."""
-        return (
-            _lost_time(runs, place) if self._on_cpu else float((runs[place].get("clocks") or {}).get("throttled", 0.0))
-        )
+        return _lost_time(runs, run) if self._on_cpu else float((runs[run].get("clocks") or {}).get("throttled", 0.0))
 
     def _write_manifest(self, variant: Variant) -> None:
         if self.rank:
             return
-        runs = self.runs[variant.text]
+        runs = list(self.runs[variant.text].values())
         settings = self.settings
         manifest = {
             "schema": MANIFEST,
@@ -277,18 +276,14 @@ class Collection:
             "settings": {k: settings[k] for k in ("device", *OF_RUN)},
             "environment": runs[-1]["environment"],
             "interleaved": len(self.variants) > 1 and self._is_in_order(),
-            "modules": next((r["modules"] for r in runs if r["modules"]), {}),
-            "provenance": next((r["provenance"] for r in runs if r["provenance"]), []),
-            "items": runs[-1]["items"],
-            "lost_format": runs[-1]["lost_format"],
-            "fx_nodes": runs[-1]["fx_nodes"],
-            "runs": [{k: v for k, v in r.items() if k not in OF_VARIANT} for r in runs],
+            **{name: next((r[name] for r in runs if r[name]), runs[-1][name]) for name in OF_VARIANT},
+            "runs": [{k: v for k, v in r.items() if k not in (*OF_VARIANT, "environment")} for r in runs],
         }
         write_json(self.out / variant.folder / "manifest.json", manifest)
 
     def _is_in_order(self) -> bool:
         """Whether no run was collected again: a repeated one is no longer beside those of its round."""
-        return all(measured["attempts"] == 1 for runs in self.runs.values() for measured in runs)
+        return all(measured["attempts"] == 1 for runs in self.runs.values() for measured in runs.values())
 
     def _write_collection(self) -> None:
         if self.rank:
@@ -316,17 +311,17 @@ def _port(order: int) -> int:
     return port if port < EPHEMERAL else FREE[port % len(FREE)]
 
 
-def _lost_time(runs: list[dict[str, Any]], i: int) -> float:
-    """The part of run ``i`` in which it waited for a processor, in the pass in which it is larger. Where the system
+def _lost_time(runs: Runs, run: int) -> float:
+    """The part of ``run`` in which it waited for a processor, in the pass in which it is larger. Where the system
     does not report it, the part by which its occupancy is below the median of ``runs``.
     """
-    waits = [runs[i][key] for key in ("waiting", "profiled_waiting")]
+    waits = [runs[run][key] for key in ("waiting", "profiled_waiting")]
     if None not in waits:
         return float(max(waits))
     fractions = []
     for key in ("occupancy", "profiled_occupancy"):  # each has its own median: the profiler's work is single-threaded
-        median = statistics.median(r[key] for r in runs)
-        fractions.append(1 - runs[i][key] / median if median else 0.0)
+        median = statistics.median(measured[key] for measured in runs.values())
+        fractions.append(1 - runs[run][key] / median if median else 0.0)
     return max(fractions)
 
 
