@@ -291,13 +291,8 @@ def _empty_steps(recorded: Sequence[Any]) -> list[str]:
     events = [(e.start_ns(), e.name()) for e in recorded if e.duration_ns() >= 0 and _is_on_host(e)]
     steps = sorted((start, name) for start, name in events if name.startswith("ProfilerStep"))
     starts = [start for start, _ in steps]
-    event_counts = [0] * len(steps)
-    for start, name in events:
-        if not name.startswith("ProfilerStep"):
-            position = bisect_right(starts, start) - 1
-            if position >= 0:
-                event_counts[position] += 1
-    return [name for (_, name), count in zip(steps, event_counts, strict=True) if not count]
+    busy = {bisect_right(starts, start) for start, name in events if not name.startswith("ProfilerStep")}
+    return [name for number, (_, name) in enumerate(steps, 1) if number not in busy]
 
 
 def import_torch(subject: str) -> Any:
