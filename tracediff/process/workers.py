@@ -52,6 +52,7 @@ class Processes(Generic[Item, Result]):
         """Of ``items``, each of so many bytes, with each of which ``attempt`` is made; its errors are results."""
         self.items, self.attempt = items, attempt
         self._workers: dict[Connection, BaseProcess] = {}
+        self._doing: dict[Connection, int] = {}
         self._context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._bytes_read = self._context.RawArray("q", len(items))  # each entry has one writer: it needs no lock
         self._meter = Meter(sizes, self._bytes_read, progress)
@@ -64,21 +65,20 @@ class Processes(Generic[Item, Result]):
         Raises:
             Exception: any that ``attempt`` raised.
         """
-        doing: dict[Connection, int] = {}
         try:
             for _ in range(jobs):
-                self._begin(doing)
-            while doing:
-                ready = wait(list(doing), INTERVAL_S)
-                for pipe in [pipe for pipe in doing if pipe in ready]:
-                    yield from self._take(pipe, doing)
+                self._begin()
+            while self._doing:
+                ready = wait(list(self._doing), INTERVAL_S)
+                for pipe in [pipe for pipe in self._doing if pipe in ready]:
+                    yield from self._take(pipe)
                 if not ready:
                     self._meter.report()
         finally:
             for pipe in list(self._workers):
                 self._end(pipe)
 
-    def _begin(self, doing: dict[Connection, int]) -> None:
+    def _begin(self) -> None:
         """Start a process, and give it the next item."""
         with signals_held():
             ours, theirs = self._context.Pipe()
@@ -87,17 +87,17 @@ class Processes(Generic[Item, Result]):
             worker.start()
             theirs.close()
             self._workers[ours] = worker
-        self._give(ours, doing)
+        self._give(ours)
 
-    def _give(self, pipe: Connection, doing: dict[Connection, int]) -> None:
+    def _give(self, pipe: Connection) -> None:
         if self._left:
-            doing[pipe] = k = self._left.pop()
+            self._doing[pipe] = k = self._left.pop()
             with suppress(OSError):  # it was killed, which the end of the pipe shows
                 pipe.send(k)
 
-    def _take(self, pipe: Connection, doing: dict[Connection, int]) -> Iterator[tuple[int, Result | TracediffError]]:
+    def _take(self, pipe: Connection) -> Iterator[tuple[int, Result | TracediffError]]:
         """The result of the item that the worker at ``pipe`` was doing; nothing if it is tried again."""
-        k = doing.pop(pipe)
+        k = self._doing.pop(pipe)
         try:
             result = pipe.recv()
         except (EOFError, OSError):
@@ -106,14 +106,14 @@ class Processes(Generic[Item, Result]):
             if self._tries[k] < bounds.TRIES:
                 self._left.append(k)
                 self._bytes_read[k] = 0
-                self._begin(doing)
+                self._begin()
                 return
             result = killed(self.items[k])
-            self._begin(doing)
+            self._begin()
         else:
             if isinstance(result, Exception) and not isinstance(result, TracediffError):
                 raise result
-            self._give(pipe, doing)
+            self._give(pipe)
         self._meter.finish(k)
         yield k, result
 
