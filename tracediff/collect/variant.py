@@ -19,6 +19,10 @@ OPTIONS = {"mode": str, "backend": str, "dynamic": bool, "fullgraph": bool, "dis
 BACKEND_OPTION = "options."
 """Prefix of an option of the backend, as in ``compile:options.epilogue_fusion=false``."""
 
+SCALE = 2.0**10
+"""Of the loss with ``fp16``, at first; torch's 2**16 makes the first gradients infinite, and steps that the optimizer
+omits are less work.
+"""
 UNSAFE = re.compile(r"[^\w@=.+-]")
 """Characters that the name of a folder does not have."""
 PART = re.compile(r"^(?P<name>[\w-]+)(?::(?P<options>[\w=,.-]+))?$")
@@ -74,12 +78,32 @@ class Variant:
         context: AbstractContextManager[Any] = torch.autocast(device.partition(":")[0], dtype=dtype)
         return context
 
-    def update(self, optimizer: Any, device: str) -> Update:
-        """A function that, given the loss, computes the gradients and steps ``optimizer``: with ``fp16`` through a
-        GradScaler, with ``compiled_optimizer`` compiled.
+    def update(self, optimizer: Any, device: str) -> Callable[[Any], None]:
+        """A function that, given the loss, computes the gradients and steps ``optimizer``: with ``compiled_optimizer``
+        compiled, with ``fp16`` through a GradScaler, so that small gradients are not rounded to 0.
         """
+        import torch
+
         self.optimizers.append(optimizer)
-        return update_of(optimizer, device, self.has("fp16"), self.has("compiled_optimizer"))
+        if self.has("compiled_optimizer"):
+            optimizer.step = torch.compile(optimizer.step)
+
+        if not self.has("fp16"):
+
+            def update(loss: Any) -> None:
+                loss.backward()
+                optimizer.step()
+
+            return update
+
+        scaler = torch.amp.GradScaler(device.partition(":")[0], init_scale=SCALE)
+
+        def scaled_update(loss: Any) -> None:
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+
+        return scaled_update
 
     def __call__(self, model: Any, *example: Any) -> Any:
         """``model`` (a module or function), transformed as this variant asks.
@@ -192,40 +216,3 @@ def task_of(returned: Any, subject: str) -> Task:
         f"make_step returned {type(returned).__name__}, which is not a step",
         "return a callable, or an object with step()",
     )
-
-
-Update = Callable[[Any], None]
-"""Given the loss, computes the gradients and steps the optimizer."""
-
-
-def update_of(optimizer: Any, device: str, is_scaled: bool, is_compiled: bool) -> Update:
-    """The update by ``optimizer``.
-
-    Args:
-        is_scaled: scale the loss, so that small gradients in float16 are not rounded to 0 (torch.amp.GradScaler).
-        is_compiled: compile the step of the optimizer.
-    """
-    import torch
-
-    if is_compiled:
-        optimizer.step = torch.compile(optimizer.step)
-    if not is_scaled:
-
-        def update(loss: Any) -> None:
-            loss.backward()
-            optimizer.step()
-
-        return update
-
-    scaler = torch.amp.GradScaler(device.partition(":")[0], init_scale=SCALE)
-
-    def scaled_update(loss: Any) -> None:
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-
-    return scaled_update
-
-
-SCALE = 2.0**10
-"""At first; torch's 2**16 makes the first gradients infinite, and steps that the optimizer omits are less work."""
