@@ -102,29 +102,28 @@ def collection_table(out: Path) -> CollectionTable:
     }
     if not facts.variants or (not manifests and not any(v.failed for v in facts.variants)):
         raise TracediffError(str(out), "the collection contains no variant", "run tracediff collect again")
-    first = next((manifests[v.variant] for v in facts.variants if v.variant in manifests), None)
-    base = facts.variants[0].variant
-    rows = []
+    first = next(iter(manifests.values()), None)
+    rows: list[VariantRow] = []
     for v in facts.variants:
         if v.variant in manifests:
-            row = _row(out / v.folder, manifests[v.variant], manifests.get(base), is_base=v.variant == base)
+            base = manifests.get(facts.variants[0].variant) if rows else None
+            row = _row(out / v.folder, manifests[v.variant], base)
             rows.append(replace(row, failed=row.failed or v.failed))
         else:
             rows.append(VariantRow(variant=v.variant, failed=v.failed or "no run of it is complete"))
     return CollectionTable(facts.name, facts.size, first.environment if first else {}, rows)
 
 
-def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool) -> VariantRow:
+def _row(folder: Path, manifest: Manifest, base: Manifest | None) -> VariantRow:
+    """The row of the variant in ``folder``, compared with ``base`` if that is another one."""
     runs = manifest.runs
     if not runs:
         return VariantRow(variant=manifest.variant, failed="its manifest lists no run")
-    steps = manifest.run_medians_us
+    step_us = manifest.unprofiled_us
     spreads = [_iqr([s.wall_us for s in r.unprofiled_steps]) for r in runs if r.unprofiled_steps]
     memory = [r.peak_memory_bytes.device or r.peak_memory_bytes.host for r in runs]
     compiled = [r.compile for r in runs if r.compile]
-    speedup, low, high = None, None, None
-    if not is_base and base is not None and (base_steps := base.run_medians_us) and steps:
-        speedup, low, high = _speedup(base_steps, steps)
+    speedup, low, high = _speedup(base, manifest) if base else (None, None, None)
     (traces,) = load_sets([folder], timelines=False)
     kernels, ops = _counts(traces)
     cold = next((run for run in runs if run.run == 1), None)
@@ -135,8 +134,8 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         build_s=cold.build_s if cold else None,
         first_step_s=cold.first_step_s if cold else None,
         warm_first_step_s=median(warm) if warm else None,
-        step_us=median(steps) if steps else None,
-        items_per_s=1e6 * manifest.items / median(steps) if manifest.items and steps else None,
+        step_us=step_us,
+        items_per_s=1e6 * manifest.items / step_us if manifest.items and step_us else None,
         lost_format=manifest.lost_format,
         fx_nodes=fx_nodes(traces, manifest.fx_nodes) if manifest.fx_nodes else [],
         iqr_us=mean(spreads) if spreads else None,
@@ -147,7 +146,7 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
         kernels=kernels,
         ops=ops,
         graph_breaks=len(compiled[0].graph_breaks) if compiled else None,
-        overhead=_overhead(traces, steps),
+        overhead=_overhead(traces, step_us),
         contended=sum(r.contended for r in runs),
         clocks_error=next((r.clocks_error for r in runs if r.clocks_error), None),
         not_finite=not_finite(manifest),
@@ -155,12 +154,12 @@ def _row(folder: Path, manifest: Manifest, base: Manifest | None, is_base: bool)
     )
 
 
-def _overhead(traces: TraceSet, unprofiled: list[float]) -> float | None:
+def _overhead(traces: TraceSet, unprofiled_us: float | None) -> float | None:
     """What the profiler adds to a step, as `compare` has it: the medians over runs of the median period of the used
     steps in the traces and of the median step without the profiler, as a quotient − 1.
     """
     periods = [median(s.period_ns for s in used_steps(traces, run)) / 1000 for run in traces.runs]
-    return median(periods) / median(unprofiled) - 1 if periods and unprofiled else None
+    return median(periods) / unprofiled_us - 1 if periods and unprofiled_us else None
 
 
 def _iqr(values: list[float]) -> float:
@@ -170,10 +169,12 @@ def _iqr(values: list[float]) -> float:
     return high - low
 
 
-def _speedup(base: list[float], steps: list[float]) -> tuple[float, float | None, float | None]:
+def _speedup(base: Manifest, manifest: Manifest) -> tuple[float | None, float | None, float | None]:
     """The quotient of the medians, and the 95 % interval of the verdict's test; without one where there is no test."""
-    difference = estimate([math.log(us) for us in base], [math.log(us) for us in steps])
-    speedup = median(base) / median(steps)
+    if not (base.unprofiled_us and manifest.unprofiled_us):
+        return None, None, None
+    difference = estimate(*([math.log(us) for us in side.run_medians_us] for side in (base, manifest)))
+    speedup = base.unprofiled_us / manifest.unprofiled_us
     if difference.interval is None:
         return speedup, None, None
     return speedup, math.exp(-difference.interval[1]), math.exp(-difference.interval[0])
