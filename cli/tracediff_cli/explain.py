@@ -18,7 +18,7 @@ from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
 from tracediff.progress import Meter, Progress
-from tracediff.report.table_terminal import print_screen
+from tracediff.report.table_terminal import grid, print_screen
 from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option, two_sets
 from tracediff_cli.options.judging import PairOptions, pair_options
 from tracediff_cli.progress import reading_progress
@@ -103,19 +103,12 @@ def _longest(
 
 
 def _table(events: list[EventRecord]) -> Table:
-    table = Table(box=None, expand=True, padding=(0, 1), pad_edge=False)
-    table.add_column("name", ratio=3, no_wrap=True, overflow="ellipsis")
     unit = time_unit(e.dur_ns / 1000 for e in events)
-    table.add_column(f"duration {unit.name}", justify="right", no_wrap=True)
-    table.add_column("start ms", justify="right", no_wrap=True)
-    table.add_column("stream or thread", no_wrap=True)
-    table.add_column("file", ratio=2, no_wrap=True, overflow="ellipsis")
+    heads = ("name", f"duration {unit.name}", "start ms", "stream or thread", "file")
+    table = grid(heads, "lrrll", expand=True)
+    table.padding = 0, 1
+    table.columns[0].ratio, table.columns[-1].ratio = 3, 2
     for e in events:
-        table.add_row(
-            Text(printable(e.name)),
-            unit.plain(e.dur_ns / 1000),
-            f"{e.at_ns / 1e6:,.3f}",
-            Text(printable(e.place)),
-            Text(printable(e.file.name)),
-        )
+        cells = (e.name, unit.plain(e.dur_ns / 1000), f"{e.at_ns / 1e6:,.3f}", e.place, e.file.name)
+        table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
