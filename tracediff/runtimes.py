@@ -66,7 +66,7 @@ class Runtime(Struct, frozen=True):
         captured_copies: calls that copy or set memory, in a graph, too.
         synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
         copy_calls: copy calls that may wait, since copies of pageable memory do.
-        stream_waits: calls by which a stream waits for an event. event_records: calls that record an event.
+        stream_waits: calls by which a stream waits for an event.
         copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: device events that
         set memory. awaited_copies: those copies whose call waits for them.
         stream_wait, stream_sync, event_sync, context_sync: names of the records in ``syncs``.
@@ -99,7 +99,6 @@ class Runtime(Struct, frozen=True):
     waiting_copies: str = ""
     copy_calls: str = ""
     stream_waits: str = ""
-    event_records: str = ""
     copy_events: str = ""
     memset_events: str = ""
     awaited_copies: str = ""
@@ -146,7 +145,6 @@ CUDA = Runtime(
     waiting_copies=r"cudaMemcpy$",
     copy_calls=r"cu(?:da)?Memcpy(?!.*Peer)",
     stream_waits=r"cu(?:da)?StreamWaitEvent",
-    event_records=r"cu(?:da)?EventRecord",
     copy_events=r"(?:Memcpy|Copy)\s*(?P<source>[HDPA])to(?P<target>[HDPA])",
     memset_events=r"Memset \([\w ]*\)$",
     awaited_copies=r".*Pageable",
@@ -175,7 +173,6 @@ HIP = Runtime(
     waiting_copies=r"hipMemcpy(?:WithStream)?$",
     copy_calls=r"hipMemcpy(?!.*Peer)",
     stream_waits=r"hipStreamWaitEvent",
-    event_records=r"hipEventRecord",
     copy_events=r"(?:Copy|hipMemcpy)?(?P<source>Host|Device)To(?P<target>Host|Device)",
     communication=("rccl", "msccl", "rocshmem", *OWN_COLLECTIVES),
     scopes=("rccl",),
@@ -207,7 +204,6 @@ MTIA = Runtime(
     synchronising=r"synchronize",
     copy_calls=r"enqueueCommand memcpy",
     stream_waits=r"enqueueCommand waitOnEvent",
-    event_records=r"recordEvent",
     copy_events=r"dma_request \((?P<source>HOST|DEVICE)_TO_(?P<target>HOST|DEVICE)",
     arguments=ArgumentNames(stream="stream_id"),
     device_events="mtia_ccp_events",
@@ -225,7 +221,6 @@ ASCEND = Runtime(
     waiting_copies=r"AscendCL@aclrtMemcpy$",
     copy_calls=r"AscendCL@aclrtMemcpy",
     stream_waits=r"AscendCL@aclrtStreamWaitEvent",
-    event_records=r"AscendCL@aclrtRecordEvent",
     communication=("hccl", "hcom_"),
     scopes=("hccl",),
     arguments=ArgumentNames(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
@@ -256,6 +251,10 @@ CPU = Runtime(name="CPU", device="host", device_types=(0,), scopes=("gloo", "mpi
 RUNTIMES = (CUDA, HIP, XPU, MTIA, ASCEND, TPU, MPS, CPU)
 
 
+NOTHING = "(?!)"
+"""A pattern that matches no name."""
+
+
 def _distinct(*fields: str) -> tuple[str, ...]:
     """What the runtimes have in ``fields``, in their order."""
     values = (getattr(r, field) for r in RUNTIMES for field in fields)
@@ -265,7 +264,7 @@ def _distinct(*fields: str) -> tuple[str, ...]:
 
 def _any_of(*fields: str) -> re.Pattern[str]:
     """One pattern for all in ``fields``; matches nothing if there is none."""
-    return late("|".join(f"(?:{pattern})" for pattern in _distinct(*fields)) or "(?!)")
+    return late("|".join(f"(?:{pattern})" for pattern in _distinct(*fields)) or NOTHING)
 
 
 def _is_matched(*fields: str) -> Callable[[str], bool]:
@@ -317,13 +316,15 @@ DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
 """torch's device type → name of such devices in tables."""
 
 _COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in RUNTIMES if r.copy_events)
-_CALLS = tuple((r, late(f"^{r.call_prefix}")) for r in RUNTIMES if r.call_prefix)
+_PREFIXES = {r.name: late(r.call_prefix) for r in RUNTIMES if r.call_prefix}
 _ROLES = {
-    r.name: tuple(
-        (role, late(f"^(?:{pattern or '(?!)'})"))
-        for role, pattern in (("GraphLaunch", r.graph_launches), ("LaunchKernel", r.launches), ("Memcpy", r.copy_calls))
-    )
+    r.name: {
+        "GraphLaunch": late(r.graph_launches or NOTHING),
+        "LaunchKernel": late(r.launches or NOTHING),
+        "Memcpy": late(r.copy_calls or NOTHING),
+    }
     for r in RUNTIMES
+    if r.call_prefix
 }
 _COMMUNICATION = _any_of("communication")
 """In names in lower case, in which Python searches faster than ignoring case."""
@@ -394,7 +395,7 @@ def copies_tensor(operator: str) -> bool:
 def counterparts(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
     """Call → what it does, the same for calls of either vendor; empty where the sides have a vendor in common."""
     sides = [{call: vendor for call in side if (vendor := _vendor(call))} for side in (control, test)]
-    vendors = [{vendor.name for vendor in side.values()} for side in sides]
+    vendors = [set(side.values()) for side in sides]
     if not all(vendors) or vendors[0] & vendors[1]:
         return {}
     return {call: _role(call, vendor) for side in sides for call, vendor in side.items()}
@@ -408,18 +409,18 @@ def call_role(call: str) -> str:
 
 def vendors_of(calls: Iterable[str]) -> frozenset[str]:
     """The vendors whose runtimes have ``calls``."""
-    return frozenset(vendor.name for call in set(calls) if (vendor := _vendor(call)))
+    return frozenset(filter(None, map(_vendor, set(calls))))
 
 
 @lru_cache(maxsize=NAMES_KEPT)
-def _vendor(call: str) -> Runtime | None:
-    return next((r for r, prefix in _CALLS if prefix.match(call)), None)
+def _vendor(call: str) -> str | None:
+    return next((vendor for vendor, prefix in _PREFIXES.items() if prefix.match(call)), None)
 
 
-def _role(call: str, vendor: Runtime) -> str:
+def _role(call: str, vendor: str) -> str:
     """What a call does: launches and copies have several names; others are named alike by all vendors."""
-    listed_role = next((role for role, pattern in _ROLES[vendor.name] if pattern.match(call)), None)
-    return listed_role or next(prefix for r, prefix in _CALLS if r is vendor).sub("", call, count=1)
+    listed_role = next((role for role, pattern in _ROLES[vendor].items() if pattern.match(call)), None)
+    return listed_role or _PREFIXES[vendor].sub("", call, count=1)
 
 
 def copy_direction(event: str) -> str | None:
