@@ -162,7 +162,7 @@ def test_a_function_takes_every_option_but_those_left_out(name):
 def test_a_tool_takes_every_option_but_those_left_out(tool):
     offered = {name_of(option) for option in tool._options.values()} & (READING | JUDGING)
     assert offered == (READING | JUDGING) - LEFT_OUT_OF_TOOLS[tool.name].keys()
-    needed = dict.fromkeys((*tool.sets, *tool.texts), "x")
+    needed = dict.fromkeys(tool.arguments, "x")
     given = [word for word in tool.words(needed)[1] if word not in ("--", tool.always)]
     assert given == [tool.command.name, *needed.values()]  # what is not given is left to the command's defaults
 

@@ -62,15 +62,11 @@ def _gpu(file: TraceFile) -> str:
     try:
         with open_trace(file) as unpacked:
             head = unpacked.peek(HEAD)
-        devices_match = DEVICES.search(head)
-        devices = (
-            json.JSONDecoder().raw_decode(head[devices_match.end() :].decode(errors="replace"))[0]
-            if devices_match
-            else None
-        )
+        begin = DEVICES.search(head)
+        if begin is None:
+            return UNKNOWN
+        devices, _ = json.JSONDecoder().raw_decode(head[begin.end() :].decode(errors="replace"))
     except (TracediffError, ValueError, RecursionError):
-        return UNKNOWN
-    if devices is None:
         return UNKNOWN
     names = [device.get("name") for device in devices if isinstance(device, dict)]
     return ", ".join(dict.fromkeys(name for name in names if isinstance(name, str))) or "none"

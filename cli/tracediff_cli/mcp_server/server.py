@@ -30,7 +30,7 @@ from tracediff.errors import TracediffError, check_choice
 from tracediff.set_folder import SetFolder
 from tracediff.version import VERSION
 from tracediff_cli.mcp_server.answers import Answers, CommandError, Question, pages
-from tracediff_cli.mcp_server.tools import Tool
+from tracediff_cli.mcp_server.tools import Tool, object_schema
 
 INSTRUCTIONS = (
     "tracediff compares two sets of PyTorch profiler traces and says why the step got faster or slower. Start with "
@@ -63,9 +63,13 @@ class ToolServer:
         cursor = {"cursor": {"type": "string", "description": "From the last line of the page before."}}
         return ListToolsResult(
             tools=[
-                _entry(LIST_SETS, "List the sets of traces in the folder: GPU, runs, ranks, files, size.", _object({})),
+                _entry(
+                    LIST_SETS,
+                    "List the sets of traces in the folder: GPU, runs, ranks, files, size.",
+                    object_schema({}, ()),
+                ),
                 *(_entry(tool.name, tool.description, tool.schema) for tool in self._tools.values()),
-                _entry(NEXT_PAGE, "The next page of an answer.", _object(cursor)),
+                _entry(NEXT_PAGE, "The next page of an answer.", object_schema(cursor, cursor)),
             ]
         )
 
@@ -137,15 +141,6 @@ def _fault(item: Received) -> ErrorData | None:
         is_empty = not str(faults[0]["input"]).strip()
         return ErrorData(code=PARSE_ERROR, message="" if is_empty else "not JSON; send one message per line")
     return ErrorData(code=INVALID_REQUEST, message="not a message of JSON-RPC 2.0; send jsonrpc, id, method and params")
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _entry(name: str, description: str, schema: dict[str, Any]) -> ToolEntry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -28,18 +28,10 @@ class Tool(Struct, frozen=True):
     always: str = ""
 
     @property
-    def sets(self) -> list[str]:
-        """Names of the arguments that are sets, in the command's order: ``control`` for CONTROL."""
-        return [str(p.metavar).lower() for p in self._arguments if isinstance(p.type, SetInput)]
-
-    @property
-    def texts(self) -> list[str]:
-        """Names of the other arguments: ``name`` for NAME."""
-        return [str(p.metavar).lower() for p in self._arguments if not isinstance(p.type, SetInput)]
-
-    @property
-    def _arguments(self) -> list[click.Argument]:
-        return [p for p in self.command.params if isinstance(p, click.Argument)]
+    def arguments(self) -> dict[str, bool]:
+        """Name of each argument that must be given, such as ``control`` for CONTROL → whether it is a set."""
+        arguments = (p for p in self.command.params if isinstance(p, click.Argument))
+        return {str(p.metavar).lower(): isinstance(p.type, SetInput) for p in arguments}
 
     @property
     def description(self) -> str:
@@ -50,15 +42,15 @@ class Tool(Struct, frozen=True):
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
-        sets = {name: {"type": "string", "description": "A set that list_sets names."} for name in self.sets}
-        options = {name: _schema(option) for name, option in self._options.items()}
-        texts = {name: {"type": "string", "description": "A name, or a part of it."} for name in self.texts}
-        return {
-            "type": "object",
-            "properties": sets | texts | options,
-            "required": self._required,
-            "additionalProperties": False,
+        arguments = {
+            name: {
+                "type": "string",
+                "description": "A set that list_sets names." if is_set else "A name, or a part of it.",
+            }
+            for name, is_set in self.arguments.items()
         }
+        options = {name: _schema(option) for name, option in self._options.items()}
+        return object_schema(arguments | options, arguments)
 
     def words(self, arguments: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         """(the sets, the command line) that ``arguments`` asks for.
@@ -67,14 +59,16 @@ class Tool(Struct, frozen=True):
             TracediffError: an argument is missing, unknown or of another type. Values are left to the command.
         """
         options = self._options
-        valid_names = [*self._required, *options]
+        required = self.arguments
+        valid_names = [*required, *options]
         for name in arguments:
             listed = f"arguments: {', '.join(valid_names)}"
             check_choice(name, valid_names, self.name, f"unknown argument {quoted(name)}", listed)
-        for name in self._required:
+        for name in required:
             if arguments.get(name) is None:
-                raise TracediffError(self.name, f"the argument {name} is missing", f"give {', '.join(self._required)}")
-        sets, texts = ([self._text(name, arguments[name]) for name in names] for names in (self.sets, self.texts))
+                raise TracediffError(self.name, f"the argument {name} is missing", f"give {', '.join(required)}")
+        sets = [self._text(name, arguments[name]) for name, is_set in required.items() if is_set]
+        texts = [self._text(name, arguments[name]) for name, is_set in required.items() if not is_set]
         words = [word for name, option in options.items() for word in self._option(name, option, arguments.get(name))]
         flags = [self.always] if self.always else []
         last = ["--", *texts] if texts else []
@@ -111,9 +105,15 @@ class Tool(Struct, frozen=True):
         by_name = {name: p for p in self.command.params if isinstance(p, click.Option) for name in p.opts}
         return {_name(name): by_name[name] for name in self.options}
 
-    @property
-    def _required(self) -> list[str]:
-        return [*self.sets, *self.texts]
+
+def object_schema(properties: dict[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    """The JSON Schema of an object with ``properties``, of which those called ``required`` must be given."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def _name(option: str) -> str:
