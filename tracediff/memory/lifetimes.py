@@ -179,8 +179,7 @@ class Use(NamedTuple):
     @classmethod
     def total(cls, uses: Iterable[Use]) -> Use:
         """The sum of ``uses``."""
-        columns = list(zip(*uses, strict=True))
-        return cls(*map(sum, columns)) if columns else NO_USE
+        return summed((cls, use) for use in uses).get(cls, NO_USE)
 
 
 NO_USE = Use(0, 0, 0, 0)
