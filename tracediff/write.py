@@ -12,10 +12,11 @@ from pathlib import Path
 from tracediff.errors import TracediffError
 from tracediff.process.temporary import temporary_file
 
+StrPath = str | os.PathLike[str]
 DESCRIPTORS = "/dev/fd"
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
+def write_text(path: StrPath, text: str) -> None:
     """Write ``text`` to ``path`` as UTF-8, as `write_bytes` does; � replaces what UTF-8 cannot hold, such as bytes of a
     file name that is not UTF-8.
 
@@ -29,7 +30,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         write_bytes(path, encoded(text))
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+def write_bytes(path: StrPath, data: bytes) -> None:
     """Write ``data`` to ``path``; ``-`` is standard output. Links are followed. A regular file is replaced once its new
     contents are complete and keeps its permissions; a device or pipe is written to.
 
@@ -59,7 +60,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
         raise TracediffError(str(path), reason, "check the folder, its permissions and its free space") from None
 
 
-def make_folder(path: str | os.PathLike[str]) -> Path:
+def make_folder(path: StrPath) -> Path:
     """Make the folder ``path`` if it does not exist, and those above it.
 
     Raises:
@@ -81,7 +82,7 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
+def _status(path: StrPath) -> os.stat_result | None:
     try:
         return os.stat(path)
     except FileNotFoundError:

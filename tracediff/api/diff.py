@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from io import StringIO
@@ -29,6 +28,7 @@ from tracediff.report.rows import to_folded
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
+from tracediff.write import StrPath
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,18 +204,18 @@ class Diff(Charted):
         """
         return Charts(self.comparison)
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""
         return written(to_json(self.comparison), path)
 
-    def to_folded(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_folded(self, path: StrPath | None = None) -> str:
         """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where
         given.
         """
         return written(to_folded(self.comparison), path)
 
     @speaks_python
-    def to_perfetto(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_perfetto(self, path: StrPath | None = None) -> str:
         """One trace of both sides' typical steps for Perfetto, each beginning at 0; also written to ``path`` where
         given, compressed for ``.gz``.
 
@@ -227,11 +227,11 @@ class Diff(Charted):
             merged.write(path)
         return merged.text
 
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: StrPath | None = None) -> str:
         """The answer as GitHub-flavoured Markdown; also written to ``path`` where given."""
         return written(to_markdown(self.comparison), path)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_html(self, path: StrPath | None = None) -> str:
         """The report: one page that works from disk, without a network; also written to ``path`` where given."""
         from tracediff.report.page.html import to_html
 

@@ -26,6 +26,7 @@ from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import table_names
 from tracediff.source.changed_code import with_changed_code
+from tracediff.write import StrPath
 
 
 @speaks_python
@@ -37,9 +38,9 @@ def load(
     skip_first: int | None = None,
     steps: int | tuple[int, int] | None = None,
     step_marker: str | None = None,
-    captures: Sequence[str | os.PathLike[str]] = (),
-    torch_trace: str | os.PathLike[str] | None = None,
-    families: str | os.PathLike[str] | None = None,
+    captures: Sequence[StrPath] = (),
+    torch_trace: StrPath | None = None,
+    families: StrPath | None = None,
     tables: Sequence[str] = (),
     jobs: int | None = None,
     executor: Any = None,
@@ -91,7 +92,7 @@ def _first_and_last(steps: Any) -> tuple[int, int]:
 
 
 @speaks_python
-def snapshot(traces: TraceSet | Where, path: str | os.PathLike[str], *, tables: Sequence[str] = ()) -> int:
+def snapshot(traces: TraceSet | Where, path: StrPath, *, tables: Sequence[str] = ()) -> int:
     """Write a compact baseline of a set to ``path``; returns its size in bytes.
 
     Args:
@@ -142,7 +143,7 @@ def compare(
     executor: Any = None,
     keep_going: bool = False,
     max_memory: int | None = None,
-    source: str | os.PathLike[str] | None = None,
+    source: StrPath | None = None,
     commits: tuple[str, str] | None = None,
 ) -> Diff:
     """Compare two sets of traces.

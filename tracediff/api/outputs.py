@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from functools import partial, update_wrapper
@@ -14,7 +13,7 @@ from tracediff.errors import TracediffError
 from tracediff.profile.tables import table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.rows import OutputTable
-from tracediff.write import write_text
+from tracediff.write import StrPath, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +103,7 @@ def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
     return schema
 
 
-def written(text: str, path: str | os.PathLike[str] | None) -> str:
+def written(text: str, path: StrPath | None) -> str:
     """``text``, also written to ``path`` if one is given."""
     if path is not None:
         write_text(path, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cached_property
 from html import escape
@@ -24,6 +23,7 @@ from tracediff.report.analysis_json import ProfileDocument, StateTime
 from tracediff.report.analysis_json import document as analysis_document
 from tracediff.report.analysis_json import to_json as analysis_json
 from tracediff.report.rows import output_table, rows_of, table
+from tracediff.write import StrPath
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,15 +64,15 @@ class Check:
         limits = rows_of(check.LimitResult, check.document(self._gate).limits)
         return frame_of(limits)[list(LIMIT_COLUMNS)]
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.check/1); also written to ``path`` if one is given."""
         return written(check.to_json(self._gate), path)
 
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: StrPath | None = None) -> str:
         """The check as Markdown for a comment; also written to ``path`` if one is given."""
         return written(check.to_markdown(self._gate), path)
 
-    def to_junit(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_junit(self, path: StrPath | None = None) -> str:
         """The check as JUnit XML; also written to ``path`` if one is given."""
         return written(check.to_junit(self._gate), path)
 
@@ -96,11 +96,11 @@ class Matrix:
         """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (NaN where untested)."""
         return frame_of(matrix.rows(self._cells))
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.matrix/1); also written to ``path`` if one is given."""
         return written(matrix.to_json(self._cells), path)
 
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: StrPath | None = None) -> str:
         """The matrix as Markdown; also written to ``path`` if one is given."""
         return written(matrix.to_markdown(self._cells), path)
 
@@ -168,15 +168,15 @@ class SetAnalysis(Charted):
         """What is worth looking at, the most important first: code, title, detail, evidence."""
         return self.analysis.findings
 
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.profile/1); also written to ``path`` where given."""
         return written(analysis_json(self.analysis), path)
 
-    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_markdown(self, path: StrPath | None = None) -> str:
         """The tables as GitHub-flavoured Markdown; also written to ``path`` where given."""
         return written(analysis_markdown(self.analysis), path)
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+    def to_html(self, path: StrPath | None = None) -> str:
         """One page that works from disk, without a network; also written to ``path`` where given."""
         from tracediff.report.analysis import to_html
 

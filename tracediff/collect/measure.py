@@ -24,6 +24,9 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+Samples = list[dict[str, Any]]
+"""Of each step what `StepTimer` measures."""
+
 
 def synchronise(device: str) -> None:
     """Wait until the GPU has finished; does nothing for the CPU."""
@@ -50,7 +53,7 @@ class StepTimer:
         self._marks.append((begin, self._mark()))
         return returned
 
-    def samples(self) -> list[dict[str, Any]]:
+    def samples(self) -> Samples:
         """Of each step: wall time and process time in µs, and how often the system preempted the process."""
         return [
             {
@@ -87,7 +90,7 @@ class _Mark(NamedTuple):
         return float(self.event.elapsed_time(end.event)) * 1000
 
 
-def timing_pass(step: Step, steps: int, device: str) -> list[dict[str, Any]]:
+def timing_pass(step: Step, steps: int, device: str) -> Samples:
     """Run ``steps`` steps and return their samples."""
     measured = StepTimer(device)
     for _ in range(steps):
@@ -99,7 +102,7 @@ def _switches() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource else 0
 
 
-def occupancy(samples: list[dict[str, Any]], threads: int) -> float:
+def occupancy(samples: Samples, threads: int) -> float:
     """Process time / (wall time × threads): lower than in other runs if other processes took CPU time."""
     wall = sum(s["wall_us"] for s in samples)
     return float(sum(s["cpu_us"] for s in samples) / (wall * threads)) if wall else 0.0
@@ -115,7 +118,7 @@ def waiting_ns() -> int | None:
         return None
 
 
-def waited(before: int | None, after: int | None, samples: list[dict[str, Any]], threads: int) -> float | None:
+def waited(before: int | None, after: int | None, samples: Samples, threads: int) -> float | None:
     """The part of the samples' time in which threads waited for a processor, by `waiting_ns` before and after them."""
     wall = sum(s["wall_us"] for s in samples)
     return None if before is None or after is None or not wall else max(after - before, 0) / (1000 * wall * threads)

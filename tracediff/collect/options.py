@@ -20,7 +20,7 @@ from tracediff.collect.workloads import NAMES, workload
 from tracediff.environment import number_of
 from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, speaks_python, whole_number
 from tracediff.process.temporary import temporary_file
-from tracediff.write import make_folder
+from tracediff.write import StrPath, make_folder
 
 EXAMPLES = """
 examples:
@@ -302,7 +302,7 @@ def listing() -> str:
 def collect(
     target: str | None = None,
     *,
-    out: str | os.PathLike[str],
+    out: StrPath,
     workload: str | None = None,
     variants: Sequence[str] = (),
     size: str = "small",

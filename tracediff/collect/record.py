@@ -25,7 +25,7 @@ from tracediff.environment import number_of
 from tracediff.errors import TracediffError, printable
 from tracediff.formatting import percent
 from tracediff.process.temporary import temporary_file
-from tracediff.write import make_folder
+from tracediff.write import StrPath, make_folder
 
 FLAGS = ("record_shapes", "with_stack", "with_modules", "profile_memory")
 """Options of torch.profiler that add to what it records, those that add more later."""
@@ -88,7 +88,7 @@ class Recorder:
 
 @contextmanager
 def record_steps(
-    out: str | os.PathLike[str],
+    out: StrPath,
     *,
     wait: int = 1,
     warmup: int = 2,
@@ -139,7 +139,7 @@ def record_steps(
         say(f"recorded {_recorded(recorder)}: {path}")
 
 
-def on_trace_ready(out: str | os.PathLike[str], *, rank: int | None = None) -> Callable[[Any], None]:
+def on_trace_ready(out: StrPath, *, rank: int | None = None) -> Callable[[Any], None]:
     """A handler for ``torch.profiler.profile(on_trace_ready=…)`` that writes a run of the set ``out``.
 
     Every cycle of the profiler's schedule is a file of its own,

@@ -19,6 +19,7 @@ from tracediff.collect.compile_log import CompileLog
 from tracediff.collect.compile_trace import CompileTrace
 from tracediff.collect.measure import (
     GpuWatch,
+    Samples,
     StepTimer,
     allow_tf32,
     computed,
@@ -43,6 +44,8 @@ from tracediff.collect.variant import Task, Variant, parse_variant
 from tracediff.collect.workloads import workload
 from tracediff.errors import TracediffError
 
+Spec = dict[str, Any]
+"""The settings of `Collection`, and variant, trace, rank and phase_file."""
 DETAIL = {"timing": FLAGS[:1], "structure": FLAGS[:3], "all": FLAGS}
 """``--detail`` → options of torch.profiler."""
 
@@ -53,11 +56,11 @@ SETTLING_S = 1.0
 """Further ones on a GPU, whose clocks rise with the load."""
 
 
-def run(spec: dict[str, Any]) -> dict[str, Any]:
+def run(spec: Spec) -> dict[str, Any]:
     """Run the steps that ``spec`` describes, write the trace to ``spec["trace"]`` and return the measurements.
 
     Args:
-        spec: the settings of `Collection`, and variant, trace, rank and phase_file.
+        spec: what to run.
 
     Raises:
         TracediffError: the device, variant or workload is not available. Exceptions of the step are not caught.
@@ -77,7 +80,7 @@ def run(spec: dict[str, Any]) -> dict[str, Any]:
         return _measured(spec, variant, compile_trace)
 
 
-def _measured(spec: dict[str, Any], variant: Variant, compile_trace: CompileTrace | None) -> dict[str, Any]:
+def _measured(spec: Spec, variant: Variant, compile_trace: CompileTrace | None) -> dict[str, Any]:
     """Run the steps of ``variant``, and keep ``compile_trace`` beside their trace; see `run`."""
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
@@ -140,13 +143,13 @@ def _use(device: str) -> None:
     use_device(device)
 
 
-def _require_gpu(spec: dict[str, Any]) -> None:
+def _require_gpu(spec: Spec) -> None:
     if not spec["device"].startswith("cuda"):
         reason, remedy = "tf32 has no effect on the CPU", "leave it out, or collect on a GPU"
         raise TracediffError(f"--variant {spec['variant']}", reason, remedy)
 
 
-def _first_steps(spec: dict[str, Any], task: Task, variant: Variant) -> tuple[float, dict[str, Any]]:
+def _first_steps(spec: Spec, task: Task, variant: Variant) -> tuple[float, dict[str, Any]]:
     """(seconds of the first step, what the first and the fourth step computed)."""
     state, start = random_state(), time.perf_counter()
     returned = task.step()
@@ -161,7 +164,7 @@ def _first_steps(spec: dict[str, Any], task: Task, variant: Variant) -> tuple[fl
     return first_step_s, results
 
 
-def _enter(phase: str, spec: dict[str, Any]) -> None:
+def _enter(phase: str, spec: Spec) -> None:
     """Tell the driver which of `run_progress.PHASES` begins."""
     Path(spec["phase_file"]).write_text(phase)
 
@@ -175,7 +178,7 @@ def _seed(seed: int) -> None:
         sys.modules["numpy"].random.seed(seed)
 
 
-def _task(spec: dict[str, Any], variant: Variant) -> Task:
+def _task(spec: Spec, variant: Variant) -> Task:
     if spec["workload"]:
         selected = workload(spec["workload"])
         task: Task = selected.make(variant, spec["device"], **selected.sizes[spec["size"]])
@@ -214,9 +217,7 @@ def _annotate(task: Task, how: str, variant: Variant) -> dict[str, str]:
     return nodes
 
 
-def _profiled(
-    spec: dict[str, Any], task: Task, compile_trace: CompileTrace | None
-) -> tuple[list[dict[str, Any]], float | None]:
+def _profiled(spec: Spec, task: Task, compile_trace: CompileTrace | None) -> tuple[Samples, float | None]:
     """Run the steps under the profiler; the samples of the recorded ones, and the part in which they waited for a
     processor.
     """
