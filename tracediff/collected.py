@@ -21,64 +21,56 @@ from tracediff.ingest.manifest import Manifest, read_collection, read_manifest
 Seconds = Annotated[
     float | None, Meta(description="in s, measured in the first run, which starts without a compile cache")
 ]
-WarmSeconds = Annotated[
-    float | None, Meta(description="in s, median over the later runs, which find what the first run compiled")
-]
 
 
 class VariantRow(Struct, frozen=True, kw_only=True):
     """One variant of a collection: medians over runs of each run's own figure; null where unknown."""
 
     variant: str
-    runs: Annotated[int, Meta(description="number of runs")] = 0
+    runs: int = 0
+    """number of runs"""
     build_s: Seconds = None
     first_step_s: Seconds = None
-    warm_first_step_s: WarmSeconds = None
-    step_us: Annotated[float | None, Meta(description="median over runs of the median unprofiled step, in µs")] = None
-    iqr_us: Annotated[
-        float | None, Meta(description="mean over runs of the interquartile range of a run's steps, in µs")
-    ] = None
-    items_per_s: Annotated[
-        float | None, Meta(description="examples per second, such as images, at the median step; null if unknown")
-    ] = None
-    speedup: Annotated[
-        float | None, Meta(description="step time of the first variant / step time; null for the first variant")
-    ] = None
-    speedup_low: Annotated[
-        float | None,
-        Meta(description="lower end of the 95 % confidence interval; null with fewer than two runs per side"),
-    ] = None
-    speedup_high: Annotated[float | None, Meta(description="upper end of the same interval")] = None
-    peak_bytes: Annotated[
-        int | None, Meta(description="largest peak memory of any run: on the GPU, or on the host if there is no GPU")
-    ] = None
-    kernels: Annotated[float | None, Meta(description="GPU kernels per step; null without a GPU")] = None
-    ops: Annotated[float | None, Meta(description="operator calls per step")] = None
-    graph_breaks: Annotated[int | None, Meta(description="graph breaks of the first run; null if not compiled")] = None
-    overhead: Annotated[float | None, Meta(description="profiled / unprofiled step time − 1")] = None
-    contended: Annotated[int, Meta(description="runs that other processes disturbed")] = 0
-    clocks_error: Annotated[
-        str | None,
-        Meta(description="why the GPU's clocks could not be read in a run; null if they were"),
-    ] = None
-    different: Annotated[
-        str | None,
-        Meta(
-            description="what the variant computed otherwise than the first one, by more than rounding explains; "
-            "null if it computed the same, or if that is unknown"
-        ),
-    ] = None
-    not_finite: Annotated[
-        str | None,
-        Meta(description="the step, first or fourth, whose result or gradients are not all numbers; null if they are"),
-    ] = None
-    lost_format: Annotated[
-        dict[str, int], Meta(description="operators that lose the channels_last memory format, and how often in a step")
-    ] = field(default_factory=dict)
-    fx_nodes: Annotated[
-        list[FxNode], Meta(description="with --annotate fx: the nodes of the graph, the longest first; else empty")
-    ] = field(default_factory=list)
-    failed: Annotated[str | None, Meta(description="which run failed and why; it and later ones are missing")] = None
+    warm_first_step_s: float | None = None
+    """in s, median over the later runs, which find what the first run compiled"""
+    step_us: float | None = None
+    """median over runs of the median unprofiled step, in µs"""
+    iqr_us: float | None = None
+    """mean over runs of the interquartile range of a run's steps, in µs"""
+    items_per_s: float | None = None
+    """examples per second, such as images, at the median step; null if unknown"""
+    speedup: float | None = None
+    """step time of the first variant / step time; null for the first variant"""
+    speedup_low: float | None = None
+    """lower end of the 95 % confidence interval; null with fewer than two runs per side"""
+    speedup_high: float | None = None
+    """upper end of the same interval"""
+    peak_bytes: int | None = None
+    """largest peak memory of any run: on the GPU, or on the host if there is no GPU"""
+    kernels: float | None = None
+    """GPU kernels per step; null without a GPU"""
+    ops: float | None = None
+    """operator calls per step"""
+    graph_breaks: int | None = None
+    """graph breaks of the first run; null if not compiled"""
+    overhead: float | None = None
+    """profiled / unprofiled step time − 1"""
+    contended: int = 0
+    """runs that other processes disturbed"""
+    clocks_error: str | None = None
+    """why the GPU's clocks could not be read in a run; null if they were"""
+    different: str | None = None
+    """what the variant computed otherwise than the first one, by more than rounding explains; null if it computed the
+    same, or if that is unknown
+    """
+    not_finite: str | None = None
+    """the step, first or fourth, whose result or gradients are not all numbers; null if they are"""
+    lost_format: dict[str, int] = field(default_factory=dict)
+    """operators that lose the channels_last memory format, and how often in a step"""
+    fx_nodes: list[FxNode] = field(default_factory=list)
+    """with --annotate fx: the nodes of the graph, the longest first; else empty"""
+    failed: str | None = None
+    """which run failed and why; it and later ones are missing"""
 
 
 class CollectionTable(Struct, frozen=True):
@@ -197,10 +189,14 @@ PREFIX = "fx:"
 class FxNode(Struct, frozen=True):
     """One node of an FX graph, per step."""
 
-    node: Annotated[str, Meta(description="its name in the graph")]
-    calls: Annotated[str, Meta(description="what it calls, such as call_module Linear")]
-    us: Annotated[float, Meta(description="wall time of its scope per step, in µs")]
-    share: Annotated[float, Meta(description="part of the time of all nodes")]
+    node: str
+    """its name in the graph"""
+    calls: str
+    """what it calls, such as call_module Linear"""
+    us: float
+    """wall time of its scope per step, in µs"""
+    share: float
+    """part of the time of all nodes"""
 
 
 def fx_nodes(traces: TraceSet, calls: dict[str, str]) -> list[FxNode]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tracediff.collected import FxNode, VariantRow
 from tracediff.diff.gate.limits import Waiver
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
@@ -30,6 +31,7 @@ from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import DiffDocument
 from tracediff.report.matrix import MatrixDocument
 from tracediff.report.memory import MemoryDocument
+from tracediff.source.changed_code import ChangedCode, Touching
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENTS = {
@@ -51,7 +53,7 @@ SIDES = {
 """Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
-SHARED: tuple[type, ...] = (Amount, First, Note, Waiver)
+SHARED: tuple[type, ...] = (Amount, ChangedCode, First, FxNode, Note, Touching, VariantRow, Waiver)
 """Objects of documents that are not made for them."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 
