@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -22,7 +22,8 @@ from msgspec import Struct
 from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Callable[..., Any]], Any]
+"""Of the function that is a command."""
 
 SETS, READING = "Trace selection", "How traces are read (most can be set in [tool.tracediff] of pyproject.toml)"
 INSTEAD = "Instead of the usual output"
@@ -193,17 +194,17 @@ def show_reading(context: click.Context, _option: click.Parameter, is_asked: boo
         context.exit()
 
 
-def option(*names: str, group: str = OUTPUT, **attributes: Any) -> Callable[[Command], Command]:
+def option(*names: str, group: str = OUTPUT, **attributes: Any) -> Decorator:
     """`click.option` in a group."""
     return click.option(*names, cls=GroupedOption, group=group, **attributes)
 
 
-def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*decorators: Decorator) -> Decorator:
     """``decorators`` as one, the first of them the outermost."""
     return lambda command: reduce(lambda decorated, decorate: decorate(decorated), reversed(decorators), command)
 
 
-def gathered(name: str, make: Callable[..., Any], *arguments: str) -> Callable[[Command], Command]:
+def gathered(name: str, make: Callable[..., Any], *arguments: str) -> Decorator:
     """Give a command ``name``, which ``make`` makes of its ``arguments``, in their place."""
 
     def decorate(command: Callable[..., Any]) -> Any:
@@ -232,7 +233,7 @@ class Documents(Struct, frozen=True):
         return "-" not in self.files.values()
 
 
-def documents(**texts: str) -> Callable[[Command], Command]:
+def documents(**texts: str) -> Decorator:
     """An option ``--KIND FILE`` with its help text for each kind; the command gets them as ``documents``."""
     options = (option(f"--{kind}", type=OutputFile(), metavar="FILE", help=text) for kind, text in texts.items())
     return together(*options, gathered("documents", lambda **files: Documents(files), *texts))
@@ -253,7 +254,7 @@ chart_folder = option(
 """The option ``--charts DIR``; the command gets the folder as ``chart_folder``."""
 
 
-def browser_option(*, default: bool, group: str = OUTPUT) -> Callable[[Command], Command]:
+def browser_option(*, default: bool, group: str = OUTPUT) -> Decorator:
     """The option ``--browser/--no-browser``; the command gets it as ``browser``."""
     text = f"Open the browser, or only print the address [default: {'--browser' if default else '--no-browser'}]."
     return option("--browser/--no-browser", group=group, default=default, help=text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from msgspec import Struct
 from tracediff import thresholds
 from tracediff.errors import quoted
 from tracediff.patterns import late
-from tracediff_cli.options.groups import JUDGING, SETS, Command, gathered, option, together
+from tracediff_cli.options.groups import JUDGING, SETS, Decorator, gathered, option, together
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class PairOptions(Struct, frozen=True):
         return compare_sets(control, test, self.force, self.judging)
 
 
-def pair_options(*, table_help: str | None, table_group: str = SETS) -> Callable[[Command], Command]:
+def pair_options(*, table_help: str | None, table_group: str = SETS) -> Decorator:
     """`load_options` and `judging_options` of a command of `two_sets`, which gets all of them as ``pair``."""
     return together(
         load_options(sides=SIDES, table_help=table_help, table_group=table_group),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from tracediff.errors import TracediffError, quoted, whole_number
 from tracediff_cli.options.groups import (
     READING,
     SETS,
-    Command,
+    Decorator,
     Input,
     Size,
     WholeNumber,
@@ -130,9 +130,7 @@ class LoadArguments(Struct, frozen=True):
             )
 
 
-def load_options(
-    *, table_help: str | None, table_group: str = SETS, sides: tuple[str, ...] = ()
-) -> Callable[[Command], Command]:
+def load_options(*, table_help: str | None, table_group: str = SETS, sides: tuple[str, ...] = ()) -> Decorator:
     """The options of every command that loads sets; the command gets them as ``loading``.
 
     Args:
@@ -147,7 +145,7 @@ def load_options(
         of_sets, reading = ({name: arguments.pop(name) for name in names} for names in (OF_SETS, AS_WRITTEN))
         return LoadArguments(sides, of_sets, reading, **arguments)
 
-    def of_set(name: str, value: str, text: str, group: str = SETS, **attributes: Any) -> Callable[[Command], Command]:
+    def of_set(name: str, value: str, text: str, group: str = SETS, **attributes: Any) -> Decorator:
         return option(name, group=group, multiple=True, metavar=f"{prefix}{value}", help=text, **attributes)
 
     return together(
