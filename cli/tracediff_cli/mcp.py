@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from types import FrameType
 from typing import NoReturn
@@ -11,6 +10,7 @@ from typing import NoReturn
 import click
 
 from tracediff.errors import TracediffError
+from tracediff.process.ending import handle_endings
 from tracediff_cli.analyze import analyze
 from tracediff_cli.compare import compare
 from tracediff_cli.explain import explain
@@ -80,9 +80,7 @@ def mcp(folder: str, lists: bool, timeout: int) -> int:
         ) from None
     if sys.stdin.isatty():
         click.echo("waiting for an agent on standard input (docs/agents.md); Ctrl-C ends this", err=True)
-    for ending in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(ending) != signal.SIG_IGN:
-            signal.signal(ending, _end)
+    handle_endings(_end)
     anyio.run(serve, sets, timeout * 60.0, TOOLS)
     return 0
 

@@ -22,7 +22,6 @@ NOT_LOADED = ("failed to map segment", "cannot allocate memory")
 UNWRITTEN = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Of errors that name no file: standard output does not take what is written to it."""
 OUT_OF_MEMORY = "error: out of memory; read fewer files at a time (--rank) or use fewer processes (--jobs 1)"
-ENDING = (signal.SIGINT, signal.SIGTERM)
 
 _received: list[int] = []
 """The signal that ends this process, once it has arrived."""
@@ -37,9 +36,7 @@ def end(command: Callable[[], int]) -> NoReturn:
     number, and with 141 if the reader of the output has closed it.
     """
     _open_closed_streams()
-    for ending in ENDING:
-        if signal.getsignal(ending) != signal.SIG_IGN:  # as nohup and background jobs have it
-            signal.signal(ending, _interrupt)
+    handle_endings(_interrupt)
     try:
         try:
             from tracediff.environment import drop_odd_sizes
@@ -49,7 +46,7 @@ def end(command: Callable[[], int]) -> NoReturn:
             code = command()
         finally:
             sys.stdout.flush()
-            _let_signals_kill()
+            handle_endings(signal.SIG_DFL)
     except BaseException as error:
         code, message = _judge(error)
         _tell(message, error if code == 2 else None)
@@ -77,14 +74,15 @@ def _tell(message: str, error: BaseException | None) -> None:
 def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # signal's signature
     """The first signal unwinds the process, so that it removes its files; the next one kills it."""
     _received.append(number)
-    _let_signals_kill()
+    handle_endings(signal.SIG_DFL)
     raise Interrupted
 
 
-def _let_signals_kill() -> None:
-    for ending in ENDING:
-        if signal.getsignal(ending) != signal.SIG_IGN:
-            signal.signal(ending, signal.SIG_DFL)
+def handle_endings(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Have ``handler`` handle the signals that end a process, but for those that this one ignores."""
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(ending) != signal.SIG_IGN:  # as nohup and background jobs have it
+            signal.signal(ending, handler)
 
 
 def _judge(error: BaseException) -> tuple[int, str]:
