@@ -31,7 +31,7 @@ Attempt = Callable[[Item, Callable[[int], None] | None], Result]
 """What is done with an item; it passes the number of bytes that it has read so far to the function."""
 
 OPTION = "--executor"
-ADDRESS = re.compile(r"dask(?:://(?P<host>[\w.-]+):(?P<port>\d{1,5}))?")
+ADDRESS = re.compile(r"dask(?:://([\w.-]+):(\d{1,5}))?")
 KILLED_BY = ("BrokenExecutor", "KilledWorker")
 """What an executor of the standard library, and Dask, raise where a worker did not survive."""
 KILLED = "each process that read it was killed"
@@ -219,14 +219,11 @@ def executor_of(name: str) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise TracediffError(OPTION, "Dask is not installed", "pip install 'torch-tracediff[scale]'") from None
-    file = None if address_match["host"] else dask.config.get("scheduler-file", None)
-    address = (
-        f"tcp://{address_match['host']}:{address_match['port']}"
-        if address_match["host"]
-        else dask.config.get("scheduler-address", None)
-    )
-    if address_match["host"]:
-        _check_answers(address_match["host"], int(address_match["port"]))
+    host, port = address_match.groups()
+    file = None if host else dask.config.get("scheduler-file", None)
+    address = f"tcp://{host}:{port}" if host else dask.config.get("scheduler-address", None)
+    if host:
+        _check_answers(host, int(port))
     if file and not os.path.isfile(file):
         raise TracediffError(OPTION, f"no scheduler file {quoted(file)}", "start the scheduler first, or unset it")
     own = {} if address or file else {"dashboard_address": None, "threads_per_worker": 1}
