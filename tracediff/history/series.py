@@ -110,12 +110,12 @@ def selected(series: Sequence[Series], machine: str | None, configuration: str |
     Raises:
         TracediffError: there is none.
     """
-    filters = {"--machine": (machine, "machine"), "--configuration": (configuration, "configuration")}
-    for option, (name, attribute) in filters.items():
+    filters = {"machine": machine, "configuration": configuration}
+    for attribute, name in filters.items():
         choices = dict.fromkeys(getattr(one, attribute) for one in series)
         if name is not None:
             listed = f"there are {'; '.join(choices)}"
-            check_choice(name, choices, option, f"the history has no {quoted(name)}", listed)
+            check_choice(name, choices, f"--{attribute}", f"the history has no {quoted(name)}", listed)
     matching = [one for one in series if machine in (None, one.machine) and configuration in (None, one.configuration)]
     if not matching:
         raise TracediffError("--machine", "has no entry of this configuration", "leave out one of both options")
