@@ -13,11 +13,11 @@ from tracediff_cli.options.groups import (
     Documents,
     GroupedCommand,
     OutputFile,
-    SetInput,
     WholeNumber,
     chart_folder,
     command_line,
     documents,
+    one_set,
     option,
 )
 from tracediff_cli.options.loading import LoadArguments, load_options
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("where", metavar="SET", type=SetInput())
+@one_set
 @load_options(
     table_group=INSTEAD,
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
@@ -113,7 +113,7 @@ def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Tab
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("where", metavar="SET", type=SetInput())
+@one_set
 @load_options(table_help='Include this table in the snapshot, such as launches (repeatable; "all" for every table).')
 @option(
     "-o",

@@ -13,10 +13,10 @@ from tracediff_cli.options.groups import (
     GroupedCommand,
     Input,
     OutputFolder,
-    SetInput,
     WholeNumber,
     command_line,
     documents,
+    one_set,
     option,
 )
 from tracediff_cli.options.loading import LoadArguments, load_options
@@ -42,7 +42,7 @@ def history() -> None:
 
 
 @history.command(cls=GroupedCommand, short_help="Add a set to a history.")
-@click.argument("where", metavar="SET", type=SetInput())
+@one_set
 @option(
     "-o",
     "--output",

@@ -239,6 +239,8 @@ def documents(**texts: str) -> Decorator:
     return together(*options, gathered("documents", lambda **files: Documents(files), *texts))
 
 
+one_set = click.argument("where", metavar="SET", type=SetInput())
+"""The argument SET; the command gets its path as ``where``."""
 two_sets = together(
     click.argument("control", metavar="CONTROL", type=SetInput()),
     click.argument("test", metavar="TEST", type=SetInput()),
