@@ -11,12 +11,12 @@ from tracediff.errors import TracediffError
 from tracediff_cli.options.groups import (
     INSTEAD,
     Documents,
-    GroupedCommand,
     OutputFile,
     WholeNumber,
     chart_folder,
     command_line,
     documents,
+    grouped_command,
     one_set,
     option,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tracediff.present.plain_text import Table
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @one_set
 @load_options(
     table_group=INSTEAD,
@@ -112,7 +112,7 @@ def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Tab
     return tables
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @one_set
 @load_options(table_help='Include this table in the snapshot, such as launches (repeatable; "all" for every table).')
 @option(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff_cli.compare import page
-from tracediff_cli.options.groups import Documents, GroupedCommand, Input, documents, option, two_sets
+from tracediff_cli.options.groups import Documents, Input, documents, grouped_command, option, two_sets
 from tracediff_cli.options.judging import PairOptions, Source, pair_options, source_options
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _config_here() -> str | None:
     return FILE if os.path.exists(FILE) else None
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @two_sets
 @option(
     "--max-regression",

@@ -13,11 +13,11 @@ from tracediff_cli.options.groups import (
     INSTEAD,
     SETS,
     Documents,
-    GroupedCommand,
     SetInput,
     WholeNumber,
     command_line,
     documents,
+    grouped_command,
     option,
     two_sets,
 )
@@ -35,7 +35,7 @@ FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--sour
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @two_sets
 @option(
     "--by",
@@ -182,7 +182,7 @@ def _images(comparison: Comparison, markdown_file: str, image_format: str) -> di
     return {name: (f"{folder.name}/{path.name}", title) for name, (path, title) in written.items()}
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @click.argument("control", metavar="CONTROL", type=SetInput())
 @click.argument("others", metavar="SET...", nargs=-1, required=True, type=SetInput())
 @load_options(table_help='Add this table to the JSON, such as launches (repeatable; "all" for every table).')

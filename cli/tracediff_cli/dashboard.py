@@ -15,7 +15,7 @@ import click
 
 from tracediff.errors import TracediffError
 from tracediff_cli.open import page_that_opens
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, browser_option, option
+from tracediff_cli.options.groups import WholeNumber, browser_option, grouped_command, option
 from tracediff_cli.options.judging import judging_options
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
@@ -29,7 +29,7 @@ SERVER = "Server and browser"
 TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @click.argument("wheres", metavar="CONTROL TEST | FOLDER", nargs=-1, required=True)
 @load_options(
     sides=SIDES,

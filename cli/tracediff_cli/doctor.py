@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from tracediff.ingest.json.native import OFF, SWITCH, is_used
 from tracediff.version import VERSION
-from tracediff_cli.options.groups import GroupedCommand
+from tracediff_cli.options.groups import grouped_command
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 def doctor() -> int:
     """Show what is installed, what each part is for, and how to get what is missing.
 

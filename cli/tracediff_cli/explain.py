@@ -19,12 +19,12 @@ from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
 from tracediff.progress import Meter, Progress
 from tracediff.report.table_terminal import grid, print_screen
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option, two_sets
+from tracediff_cli.options.groups import WholeNumber, grouped_command, option, two_sets
 from tracediff_cli.options.judging import PairOptions, pair_options
 from tracediff_cli.progress import reading_progress
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @two_sets
 @click.argument("name", metavar="NAME")
 @option(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tracediff_cli.options.groups import (
-    GroupedCommand,
     OutputFile,
     OutputFolder,
     chart_folder,
+    grouped_command,
     option,
     two_sets,
 )
@@ -25,7 +25,7 @@ DARK = "dark"
 """A theme among the formats."""
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @two_sets
 @pair_options(table_help='Add this table to --csv, such as launches (repeatable; "all" for every table).')
 @option(

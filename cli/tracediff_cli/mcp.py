@@ -16,7 +16,7 @@ from tracediff_cli.compare import compare
 from tracediff_cli.explain import explain
 from tracediff_cli.group import COMMANDS
 from tracediff_cli.mcp_server.tools import Tool
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, option
+from tracediff_cli.options.groups import WholeNumber, grouped_command, option
 
 PACKAGES = ("anyio", "cachetools", "mcp")
 LOADING = ("--rank", "--step", "--skip-first", "--step-marker", "--keep-going")
@@ -35,7 +35,7 @@ TOOLS = (
 )
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @click.argument("folder", metavar="FOLDER")
 @option("--list", "lists", is_flag=True, help="Print the sets that agents may read, and end.")
 @option(

@@ -6,17 +6,17 @@ import click
 
 from tracediff_cli.options.groups import (
     Documents,
-    GroupedCommand,
     Input,
     WholeNumber,
     chart_folder,
     command_line,
     documents,
+    grouped_command,
     option,
 )
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @click.argument("control", metavar="SNAPSHOT", type=Input())
 @click.argument("test", metavar="[SNAPSHOT]", required=False, type=Input())
 @option("--top", type=WholeNumber(0), default=10, metavar="N", help="Show N rows per table [default: 10].")

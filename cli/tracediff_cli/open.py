@@ -19,10 +19,10 @@ import click
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import open_file
 from tracediff.process.temporary import temporary_folder
-from tracediff_cli.options.groups import GroupedCommand, WholeNumber, browser_option, option
+from tracediff_cli.options.groups import WholeNumber, browser_option, grouped_command, option
 
 
-@click.command(cls=GroupedCommand)
+@grouped_command
 @click.argument("file", metavar="FILE")
 @option(
     "--port",

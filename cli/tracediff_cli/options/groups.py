@@ -178,6 +178,11 @@ class GroupedCommand(click.Command):
         return groups
 
 
+def grouped_command(function: Callable[..., Any]) -> GroupedCommand:
+    """``function`` as a command."""
+    return click.command(cls=GroupedCommand)(function)
+
+
 def write_sections(sections: dict[str, list[tuple[str, str]]], formatter: click.HelpFormatter) -> None:
     """Write ``sections`` of options."""
     for title, records in sections.items():
