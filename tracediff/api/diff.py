@@ -54,10 +54,12 @@ class Diff(Charted):
 
     Attributes:
         comparison: the exact integers behind every number.
+        charts: the plotly figures of `tracediff.charts`: ``diff.charts.step_waterfall().show()``; ``dir(diff.charts)``
+            lists them.
     """
 
     def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
+        self.comparison, self.charts = comparison, Charts(comparison)
 
     @cached_property
     def _document(self) -> DiffDocument:
@@ -196,13 +198,6 @@ class Diff(Charted):
         """
         explanation, written = self.comparison.explanation, self._document.explanation
         return Why(explanation, plain(written)) if explanation is not None and written is not None else None
-
-    @property
-    def charts(self) -> Charts:
-        """The plotly figures of `tracediff.charts`: ``diff.charts.step_waterfall().show()``; ``dir(diff.charts)`` lists
-        them.
-        """
-        return Charts(self.comparison)
 
     def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""

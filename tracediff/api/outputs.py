@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any
@@ -27,13 +26,14 @@ P_VALUES = ("p_value", "q_value", "p_adjusted")
 """Columns of p-values, as they are and corrected."""
 
 
-class Charted(ABC):
-    """A result whose charts can be embedded in a page or drawn as images."""
+class Charted:
+    """A result whose charts can be embedded in a page or drawn as images.
 
-    @property
-    @abstractmethod
-    def charts(self) -> Charts:
-        """The plotly figures of this result."""
+    Attributes:
+        charts: the plotly figures of this result.
+    """
+
+    charts: Charts
 
     def chart_fragment(self, name: str, **arguments: Any) -> str:
         """A chart as a ``<div>`` with its script, for a page that has loaded plotly.js; its id is ``name``.

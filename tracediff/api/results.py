@@ -117,10 +117,11 @@ class SetAnalysis(Charted):
 
     Attributes:
         analysis: the exact integers behind every number.
+        charts: plotly figures: ``analysis.charts.step_parts().show()``; ``dir(analysis.charts)`` lists them.
     """
 
     def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis
+        self.analysis, self.charts = analysis, Charts(analysis)
 
     @cached_property
     def _document(self) -> ProfileDocument:
@@ -157,11 +158,6 @@ class SetAnalysis(Charted):
             TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
         """
         return frame_of(table(loaded_table(name, self._document.tables), self._document.tables[name], ("",)))
-
-    @property
-    def charts(self) -> Charts:
-        """Plotly figures: ``analysis.charts.step_parts().show()``; ``dir(analysis.charts)`` lists them."""
-        return Charts(self.analysis)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
