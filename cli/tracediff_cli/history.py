@@ -41,7 +41,10 @@ def history() -> None:
     """
 
 
-@history.command(cls=GroupedCommand, short_help="Add a set to a history.")
+history.command_class = GroupedCommand
+
+
+@history.command(short_help="Add a set to a history.")
 @one_set
 @option(
     "-o",
@@ -99,7 +102,7 @@ def add(
     return 0
 
 
-@history.command(cls=GroupedCommand, short_help="Show the step time over commits, and its changes.")
+@history.command(short_help="Show the step time over commits, and its changes.")
 @click.argument("place", metavar="HIST", type=Input())
 @option("--configuration", group=SERIES, metavar="NAME", help="Show only this configuration.")
 @option("--machine", group=SERIES, metavar="NAME", help="Show only this machine.")
@@ -155,7 +158,7 @@ def show(
     return 0
 
 
-@history.command(cls=GroupedCommand, short_help="Find the commit that made the step slower.")
+@history.command(short_help="Find the commit that made the step slower.")
 @click.argument("place", metavar="HIST")
 @click.argument("command", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
 @option("--good", required=True, group=SERIES, metavar="COMMIT", help="A commit before the change, with an entry.")

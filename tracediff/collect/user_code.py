@@ -23,7 +23,7 @@ def load_make_step(target: str) -> Callable[..., Any]:
     """
     path = file_of(target)
     location, _, name = target.rpartition(":") if ":" in target else (target, "", "make_step")
-    module = _from_file(target, path) if path else _from_module(target, location)
+    module = _from_file(path) if path else _from_module(target, location)
     function = getattr(module, name, None)
     if not callable(function):
         raise TracediffError(target, f"no function {name!r} in it", "write def make_step(variant): … return step")
@@ -44,11 +44,11 @@ def file_of(target: str) -> Path | None:
     return path
 
 
-def _from_file(target: str, path: Path) -> Any:
+def _from_file(path: Path) -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise TracediffError(target, "cannot be imported", "give a Python file")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
