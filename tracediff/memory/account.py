@@ -9,6 +9,7 @@ holder of its own, and counts over the whole recording.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
@@ -40,11 +41,11 @@ SIZE_CLASSES = (
     (10 * MIB, "1 to 10 MiB"),
     (100 * MIB, "10 to 100 MiB"),
     (1024 * MIB, "100 MiB to 1 GiB"),
+    (math.inf, "over 1 GiB"),
 )
 """Largest requested bytes of a class → its name. The allocator serves up to 1 MiB from segments of 2 MiB, below 10 MiB
 from segments of 20 MiB, and larger blocks from segments of their own.
 """
-LARGEST_CLASS = "over 1 GiB"
 
 
 class Holder(NamedTuple):
@@ -182,7 +183,7 @@ def device_account(recording: Recording) -> Account:
 
 def size_class(size: int) -> str:
     """The class of a block of ``size`` requested bytes."""
-    return next((name for largest, name in SIZE_CLASSES if size <= largest), LARGEST_CLASS)
+    return next(name for largest, name in SIZE_CLASSES if size <= largest)
 
 
 def _levels(blocks: Sequence[Lifetime], events: int, rounding: int) -> list[int]:
@@ -287,7 +288,7 @@ def holdings(account: Account, view: str) -> list[tuple[str, Held]]:
 
 def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
     """``names`` of size classes, from small to large; rounding last."""
-    order = [*(name for _, name in SIZE_CLASSES), LARGEST_CLASS]
+    order = [name for _, name in SIZE_CLASSES]
     return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
 
