@@ -59,7 +59,8 @@ class Diff(Charted):
     """
 
     def __init__(self, comparison: Comparison) -> None:
-        self.comparison, self.charts = comparison, Charts(comparison)
+        self.comparison = comparison
+        self.charts = Charts(comparison)
 
     @cached_property
     def _document(self) -> DiffDocument:

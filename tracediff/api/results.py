@@ -121,7 +121,8 @@ class SetAnalysis(Charted):
     """
 
     def __init__(self, analysis: Analysis) -> None:
-        self.analysis, self.charts = analysis, Charts(analysis)
+        self.analysis = analysis
+        self.charts = Charts(analysis)
 
     @cached_property
     def _document(self) -> ProfileDocument:
