@@ -267,6 +267,11 @@ def _any_of(*fields: str) -> re.Pattern[str]:
     return late("|".join(f"(?:{pattern})" for pattern in _distinct(*fields)) or NOTHING)
 
 
+def _beginning(pattern: str) -> re.Pattern[str]:
+    """``pattern`` of names that begin so; matches nothing if it is empty."""
+    return late(f"^(?:{pattern or NOTHING})")
+
+
 def _is_matched(*fields: str) -> Callable[[str], bool]:
     """Whether a name matches a pattern in ``fields``."""
     pattern = _any_of(*fields)
@@ -316,12 +321,12 @@ DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
 """torch's device type → name of such devices in tables."""
 
 _COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in RUNTIMES if r.copy_events)
-_PREFIXES = {r.name: late(r.call_prefix) for r in RUNTIMES if r.call_prefix}
+_PREFIXES = {r.name: _beginning(r.call_prefix) for r in RUNTIMES if r.call_prefix}
 _ROLES = {
     r.name: {
-        "GraphLaunch": late(r.graph_launches or NOTHING),
-        "LaunchKernel": late(r.launches or NOTHING),
-        "Memcpy": late(r.copy_calls or NOTHING),
+        "GraphLaunch": _beginning(r.graph_launches),
+        "LaunchKernel": _beginning(r.launches),
+        "Memcpy": _beginning(r.copy_calls),
     }
     for r in RUNTIMES
     if r.call_prefix
