@@ -14,6 +14,7 @@ from tracediff.aggregate.averages import COMMUNICATING, OpAverage, SetTable, Use
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.diff.comparison import Scaled
 from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import Origins, items_of
 from tracediff.diff.ops import by_name, gpu_or_cpu
@@ -27,11 +28,10 @@ from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
 
 
-class Analysis(Struct, frozen=True, kw_only=True):
-    """All results of one set. Counts and times per step are integer numerators: x / scale events, x / scale ns.
+class Analysis(Scaled, frozen=True, kw_only=True):
+    """All results of one set, per step.
 
     Attributes:
-        scale: the common denominator.
         side: the files, ranks and steps of the set.
         period: the step time. states: name → time; they sum to it.
         foreign: GPU time launched outside the used steps. draining: per run, see `StepTime`.
@@ -46,7 +46,6 @@ class Analysis(Struct, frozen=True, kw_only=True):
         findings: the causes of its step time, and facts about it.
     """
 
-    scale: int
     side: Side
     period: int
     states: tuple[Share, ...]
@@ -62,13 +61,10 @@ class Analysis(Struct, frozen=True, kw_only=True):
     tables: tuple[tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
     findings: tuple[Finding, ...] = ()
 
-    def us(self, numerator: int) -> float:
-        """Microseconds of a time numerator: the one division."""
-        return numerator / (self.scale * 1000)
-
-    def number(self, numerator: int) -> float:
-        """Events per step of a count numerator: the one division."""
-        return numerator / self.scale
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The set."""
+        return (self.side,)
 
 
 class Finding(Struct, frozen=True):

@@ -10,10 +10,9 @@ from html import escape
 from textwrap import wrap
 
 from tracediff import bounds
-from tracediff.aggregate.summary import Side
-from tracediff.analysis import Analysis
-from tracediff.diff.comparison import Comparison
+from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.errors import TracediffError, printable, quoted
+from tracediff.pair import SIDES
 
 HOVER_WIDTH = 80
 TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
@@ -22,7 +21,6 @@ TITLE_WIDTH, SUBTITLE_WIDTH = 44, 58
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:ns|µs|ms|s|kB|MB|GB|%)(?:\W|$))")
 UNBROKEN = "\x1f"
 """Replaces a space at which no line may break; not printable, so no text contains it."""
-SIDES = ("control", "test")
 
 
 def safe(text: str) -> str:
@@ -63,25 +61,15 @@ def lines(text: str, width: int) -> str:
     return "<br>".join(safe(line.replace(UNBROKEN, " ")) for line in wrap(unbroken, width))
 
 
-def sides_of(subject: Comparison | Analysis) -> tuple[Side, ...]:
-    """Control and test, or the one set that was analysed."""
-    return (subject.control, subject.test) if isinstance(subject, Comparison) else (subject.side,)
-
-
-def side_names(subject: Comparison | Analysis) -> tuple[str, ...]:
+def side_names(subject: Scaled) -> tuple[str, ...]:
     """Legend entries of control and test, or of the one set, safe."""
     names = set_names(subject)
     return names if len(names) == 1 else tuple(f"{which}: {name}" for which, name in zip(SIDES, names, strict=True))
 
 
-def set_names(subject: Comparison | Analysis) -> tuple[str, ...]:
+def set_names(subject: Scaled) -> tuple[str, ...]:
     """The sets' own names, safe."""
-    return tuple(label(side.label, 28) for side in sides_of(subject))
-
-
-def has_gpu(subject: Comparison | Analysis) -> bool:
-    """Whether any side has GPU events."""
-    return any(side.has_gpu for side in sides_of(subject))
+    return tuple(label(side.label, 28) for side in subject.sides)
 
 
 def in_which(which: int, sides: int) -> str:

@@ -32,11 +32,38 @@ if TYPE_CHECKING:
     from tracediff.source.changed_code import ChangedCode
 
 
-class Comparison(Struct, frozen=True, dict=True):
-    """Control and test side by side. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
+class Scaled(Struct, frozen=True):
+    """Results of one set or of two. Counts and times are integer numerators: x / scale events, x / scale nanoseconds.
 
     Attributes:
         scale: the common denominator.
+    """
+
+    scale: int
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Control and test, or the one set."""
+        raise NotImplementedError
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether any side has GPU events."""
+        return any(side.has_gpu for side in self.sides)
+
+    def us(self, numerator: int) -> float:
+        """Microseconds of a time numerator: the one division."""
+        return numerator / (self.scale * 1000)
+
+    def number(self, numerator: int) -> float:
+        """Events per step of a count numerator: the one division."""
+        return numerator / self.scale
+
+
+class Comparison(Scaled, frozen=True, dict=True):
+    """Control and test side by side.
+
+    Attributes:
         control, test: the files, ranks and steps of the sides.
         comparability: whether the sides are comparable, with the cautions.
         verdict, step_time, gpu_time, ops: see their classes; if `comparability` is refused and not forced, gpu_time
@@ -51,7 +78,6 @@ class Comparison(Struct, frozen=True, dict=True):
         common_change: median relative change of all tested operators, 0 if none was tested.
     """
 
-    scale: int
     control: Side
     test: Side
     comparability: Comparability
@@ -69,13 +95,10 @@ class Comparison(Struct, frozen=True, dict=True):
     tables: tuple[TableDiff, ...] = ()
     changed_code: ChangedCode | None = None
 
-    def us(self, numerator: int) -> float:
-        """Microseconds of a time numerator: the one division."""
-        return numerator / (self.scale * 1000)
-
-    def number(self, numerator: int) -> float:
-        """Events per step of a count numerator: the one division."""
-        return numerator / self.scale
+    @property
+    def sides(self) -> Pair[Side]:
+        """Control and test."""
+        return Pair(self.control, self.test)
 
     @property
     def believed_unprofiled(self) -> Unprofiled | None:
@@ -190,7 +213,7 @@ def only(comparison: Comparison, part: Part) -> Comparison:
         return comparison
     groups = tuple(_groups(comparison, part))
     here = [_here(comparison, tree, part) for tree in comparison.trees]
-    gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    gpu = comparison.has_gpu
     return replace(
         comparison,
         gpu_time=replace(comparison.gpu_time, groups=groups if gpu else (), unattributed=NONE),

@@ -22,8 +22,7 @@ from tracediff.write import make_folder, write_bytes, write_text
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis import Analysis
-    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.comparison import Comparison, Scaled
 
 FRAGMENT = "fragment"
 IMAGE_FORMATS = ("png", "svg", "pdf")
@@ -36,7 +35,7 @@ CONFIG = {"responsive": True, "displaylogo": False, "typesetMath": False, "modeB
 
 
 def write_charts(
-    subject: Comparison | Analysis,
+    subject: Scaled,
     folder: str | os.PathLike[str],
     formats: Sequence[str] = (),
     theme: str = "light",

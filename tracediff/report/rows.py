@@ -85,7 +85,7 @@ def steps(comparison: Comparison) -> OutputTable:
     """The used steps of both sides; with several ranks, each step's slowest."""
     rows = [
         (side, run, step.number, step.rank, step.period_ns / 1000)
-        for side, summary in zip(SIDES, (comparison.control, comparison.test), strict=True)
+        for side, summary in zip(SIDES, comparison.sides, strict=True)
         for run, used_steps in summary.steps.items()
         for step in used_steps
     ]

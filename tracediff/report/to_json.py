@@ -50,7 +50,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         families=FAMILIES.json(comparison, comparison.families),
         tables=tables_of(comparison),
         changed_code=comparison.changed_code,
-        explanation=explanation_of(comparison.explanation, (comparison.control, comparison.test)),
+        explanation=explanation_of(comparison.explanation, comparison.sides),
         health=json_types.Health(list(comparison.control.notes), list(comparison.test.notes)),
     )
 
@@ -128,7 +128,7 @@ def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row
     out = []
     for row in table_diff.rows:
         line: json_types.Row = {}
-        both = sides_of(comparison, row), (comparison.control, comparison.test)
+        both = sides_of(comparison, row), comparison.sides
         for name, numbers, side in zip(SIDES, *both, strict=True):
             line |= row_object(table_diff.schema, row.key, numbers, side.gpu, f"{name}_")
         out.append(line)

@@ -75,11 +75,11 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     Raises:
         TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
     """
-    typical = [_typical(side) for side in (comparison.control, comparison.test)]
+    typical = [_typical(side) for side in comparison.sides]
     ids = Ids()
     lines = [encoded(event) for event in overview(comparison, typical, ids)]
     sides = []
-    for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
+    for name, side, step in zip(SIDES, comparison.sides, typical, strict=True):
         sides.append(step_events(step, f"{name}: {side.label}", ids))
     lines += [line for events in sides for line in events.lines]
     return MergedTrace(
@@ -110,7 +110,7 @@ def _side_summary(name: str, step: TypicalStep, events: StepEvents) -> str:
 def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
     """The file's metadata on its origin: an allow-list."""
     out: dict[str, Any] = {"tracediff": VERSION}
-    for name, side, step, events in zip(SIDES, (comparison.control, comparison.test), typical, sides, strict=True):
+    for name, side, step, events in zip(SIDES, comparison.sides, typical, sides, strict=True):
         out[name] = {
             "label": bounded_text(side.label),
             "file": bounded_text(step.file.name),
@@ -128,8 +128,8 @@ def overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> It
     """The process on top: rows of each side's step and states, of the explanation's lines, and of memory."""
     pid = next(ids.process)
     yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")
-    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
-    for name, side, step in zip(SIDES, (comparison.control, comparison.test), typical, strict=True):
+    has_gpu = comparison.has_gpu
+    for name, side, step in zip(SIDES, comparison.sides, typical, strict=True):
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"{name}: {side.label}")
         yield from _states(step.timeline, has_gpu, place)
@@ -179,7 +179,7 @@ def timeline_trace(comparison: Comparison) -> str | None:
     """Chrome trace JSON of the typical steps of both sides, each beginning at 0: states, explanation, memory, and the
     marks of streams and threads, in which short events are merged. None where a side is a snapshot.
     """
-    sides = (comparison.control, comparison.test)
+    sides = comparison.sides
     typical = [side.typical for side in sides if side.typical is not None]
     if len(typical) < len(sides):
         return None

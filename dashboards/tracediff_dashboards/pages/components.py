@@ -85,7 +85,7 @@ def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
 
 
 def _named_sides(context: PageContext) -> Iterable[tuple[str, Side]]:
-    return zip(side_names(context.whole), (context.whole.control, context.whole.test), strict=True)
+    return zip(side_names(context.whole), context.whole.sides, strict=True)
 
 
 def memory_of_other_step(context: PageContext) -> list[Any]:

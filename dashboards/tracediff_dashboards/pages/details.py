@@ -152,7 +152,7 @@ def _significance(op: Op) -> str:
 
 def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
     """The chart of the time of the work in each used step."""
-    gpu = context.whole.control.has_gpu or context.whole.test.has_gpu
+    gpu = context.whole.has_gpu
     sides = zip(context.sets, context.whole.trees, items, strict=True)
     control, test = (
         work_per_step(traces, tree, gpu, [item.work for item in side_items]) for traces, tree, side_items in sides

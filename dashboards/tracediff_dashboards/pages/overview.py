@@ -98,7 +98,7 @@ def _changes(context: PageContext) -> list[Any]:
 
 def answers(context: PageContext) -> Any:
     """Both questions with their answers."""
-    has_gpu = context.whole.control.has_gpu or context.whole.test.has_gpu
+    has_gpu = context.whole.has_gpu
     questions = [("Which module regressed most", _module(context))]
     if has_gpu:
         questions.append(("Why the GPU is idle", _idle(context)))

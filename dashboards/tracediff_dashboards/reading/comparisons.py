@@ -133,7 +133,7 @@ class PageContext(Struct, frozen=True):
     @property
     def shown_steps(self) -> list[tuple[TraceSet, str, TypicalStep | None]]:
         """The step of each side that the timeline shows, as `StepInspector` takes it."""
-        keys, sides = (self.view.at_control, self.view.at_test), (self.whole.control, self.whole.test)
+        keys, sides = (self.view.at_control, self.view.at_test), self.whole.sides
         return [(traces, key, side.typical) for traces, key, side in zip(self.sets, keys, sides, strict=True)]
 
     @property

@@ -140,7 +140,7 @@ def merged_step(whole: Comparison, steps: Sequence[TypicalStep | None]) -> bytes
 
 def with_steps(whole: Comparison, steps: Sequence[TypicalStep | None]) -> Comparison:
     """``whole`` with ``steps`` of control and test instead of the typical ones."""
-    control, test = (replace(side, typical=step) for side, step in zip((whole.control, whole.test), steps, strict=True))
+    control, test = (replace(side, typical=step) for side, step in zip(whole.sides, steps, strict=True))
     return replace(whole, control=control, test=test)
 
 

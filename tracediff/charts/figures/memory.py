@@ -8,11 +8,10 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
-from tracediff.analysis import Analysis
-from tracediff.charts.labels import SIDES, full_name, in_which, label, side_names, sides_of
+from tracediff.charts.labels import full_name, in_which, label, side_names
 from tracediff.charts.marks import hovers, panels
 from tracediff.charts.theme import Palette, empty, finish, palette
-from tracediff.diff.comparison import Comparison
+from tracediff.diff.comparison import Scaled
 from tracediff.formatting import Unit, byte_unit, size, sizes, time, time_unit
 from tracediff.memory.account import (
     BEFORE_RECORDING,
@@ -23,20 +22,21 @@ from tracediff.memory.account import (
     largest_sites,
     timeline,
 )
+from tracediff.pair import SIDES
 from tracediff.profile.model.profile import Memory
 
 
-def memory(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
     steps = [
         (which, side.typical)
-        for which, side in enumerate(sides_of(subject))
+        for which, side in enumerate(subject.sides)
         if side.typical and side.typical.timeline.memory
     ]
     if not steps:
         return empty(theme, "No memory events: record the traces with profile_memory=True. Snapshots contain none.")
     colours = palette(theme)
-    sides = sides_of(subject)
+    sides = subject.sides
     devices = _devices([step for _, step in steps])
     unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in steps)
     figure = panels([label(device) for device in devices], 0.3 / len(devices))

@@ -6,13 +6,13 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.analysis import Analysis
-from tracediff.charts.labels import SIDES, choice, full_name, label, not_compared
+from tracediff.charts.labels import choice, full_name, label, not_compared
 from tracediff.charts.marks import hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Sum, summed
 from tracediff.formatting import change, part, signed_time, time, time_unit
-from tracediff.pair import total
+from tracediff.pair import SIDES, total
 from tracediff.profile.events.step_states import state_label
 
 
@@ -53,7 +53,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
             insidetextfont={"color": readable(colour)},
             **hovers([hover] * 2),
         )
-    labels = [label(side.label, 24) for side in (comparison.control, comparison.test)]
+    labels = [label(side.label, 24) for side in comparison.sides]
     ticks = [f"<b>{which}</b><br>{name}<br>{time(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
     figure.update_yaxes(tickmode="array", tickvals=[0, 1], ticktext=ticks, range=[1.5, -0.5], showgrid=False)
     figure.update_xaxes(title_text=f"time per step ({unit.name})")

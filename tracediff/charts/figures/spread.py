@@ -10,20 +10,19 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.aggregate.averages import UsedStep
 from tracediff.aggregate.summary import Side
-from tracediff.analysis import Analysis
-from tracediff.charts.labels import in_which, label, set_names, side_names, sides_of
+from tracediff.charts.labels import in_which, label, set_names, side_names
 from tracediff.charts.marks import data_array, hovers, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
-from tracediff.diff.comparison import Comparison
+from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import Unit, plural, signed_time, time, time_unit
 from tracediff.profile.events.step_states import state_label
 
 
-def distributions(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def distributions(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """The periods of the used steps of every run on both sides (or of one set): a box per run, a dot per step. With
     several ranks, each step's slowest rank.
     """
-    sides = sides_of(subject)
+    sides = subject.sides
     runs = [(which, name, steps) for which, side in enumerate(sides) for name, steps in side.steps.items() if steps]
     if not runs:
         return empty(theme, "No used step on either side.")
@@ -74,9 +73,9 @@ def _sampled(steps: list[UsedStep], most: int) -> list[UsedStep]:
     return [ordered[round(k * (len(ordered) - 1) / (most - 1))] for k in range(most)]
 
 
-def _title(subject: Comparison | Analysis) -> str:
+def _title(subject: Scaled) -> str:
     if not isinstance(subject, Comparison):
-        periods = [step.period_ns / 1000 for run in subject.side.steps.values() for step in run]
+        periods = [step.period_ns / 1000 for run in subject.sides[0].steps.values() for step in run]
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
     verdict = subject.verdict
     names = set_names(subject)
@@ -90,7 +89,7 @@ def _title(subject: Comparison | Analysis) -> str:
     return f"{medians}; the change is {signed_time(low)} to {signed_time(high)} (95 % interval)"
 
 
-def _subtitle(subject: Comparison | Analysis, is_sampled: bool) -> str:
+def _subtitle(subject: Scaled, is_sampled: bool) -> str:
     text = "Each dot is a step, each box a run (quartiles and median)."
     if not isinstance(subject, Comparison):
         return text
@@ -112,9 +111,9 @@ Cells = dict[int, dict[str, float]]
 """Rank → column → µs per step."""
 
 
-def ranks(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
-    sides = sides_of(subject)
+    sides = subject.sides
     if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, "No set has several ranks to compare.")
     cells = [_cells(side) for side in sides]

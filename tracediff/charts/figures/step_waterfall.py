@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.charts.labels import has_gpu, label, not_compared, set_names, side_names
+from tracediff.charts.labels import label, not_compared, set_names, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -71,14 +71,13 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
 
 def _changes(comparison: Comparison) -> list[StateChange]:
     """The states that changed, in their order; small ones as one at the end."""
-    us, step = comparison.us, comparison.step_time
-    gpu = has_gpu(comparison)
+    us, step, has_gpu = comparison.us, comparison.step_time, comparison.has_gpu
     least = bounds.SMALL_BAR * max(step.period)
     states = [s for s in step.states if s.delta]
     small = [s for s in states if abs(s.delta) < least]
     if len(small) < 2:
         small = []
-    out = [StateChange(state_label(s.name, gpu), s.time.map(us), us(s.delta)) for s in states if s not in small]
+    out = [StateChange(state_label(s.name, has_gpu), s.time.map(us), us(s.delta)) for s in states if s not in small]
     if small:
         out.append(
             StateChange(

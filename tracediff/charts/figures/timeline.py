@@ -12,13 +12,13 @@ from msgspec import Struct
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
-from tracediff.analysis import Analysis
 from tracediff.arrays import Int64, union
-from tracediff.charts.labels import SIDES, full_name, has_gpu, label, side_names, sides_of
+from tracediff.charts.labels import full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette
-from tracediff.diff.comparison import Comparison
+from tracediff.diff.comparison import Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
+from tracediff.pair import SIDES
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import ANNOTATION, KINDS
@@ -28,11 +28,11 @@ ROW = 17
 NO_EVENTS = "A snapshot contains no events: compare the traces to see a timeline."
 
 
-def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figure:
+def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """The typical step of both sides (or of one set) from completion to completion, beginning at 0: state, streams,
     threads. Short events are put together.
     """
-    steps = [(which, side.typical) for which, side in enumerate(sides_of(subject)) if side.typical is not None]
+    steps = [(which, side.typical) for which, side in enumerate(subject.sides) if side.typical is not None]
     if not steps:
         return empty(theme, NO_EVENTS)
     colours = palette(theme)
@@ -50,15 +50,13 @@ def timeline(subject: Comparison | Analysis, *, theme: str = "light") -> go.Figu
             of_step=step.timeline,
             unit=unit,
             theme_colours=colours,
-            gpu=has_gpu(subject),
+            gpu=subject.has_gpu,
             in_legend=in_legend,
         )
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(steps), col=1)
-    return finish(
-        figure, theme, _title(steps, lengths), _subtitle(steps, len(sides_of(subject))), ROW * sum(heights) + 100
-    )
+    return finish(figure, theme, _title(steps, lengths), _subtitle(steps, len(subject.sides)), ROW * sum(heights) + 100)
 
 
 def _step(

@@ -18,8 +18,7 @@ from tracediff.report.page.script_data import encoded
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from tracediff.analysis import Analysis
-    from tracediff.diff.comparison import Comparison
+    from tracediff.diff.comparison import Scaled
 
 TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
@@ -62,7 +61,7 @@ class PageCharts(Struct, frozen=True):
     size: int
 
 
-def page_charts(subject: Comparison | Analysis, names: Iterable[str]) -> PageCharts:
+def page_charts(subject: Scaled, names: Iterable[str]) -> PageCharts:
     """The charts called ``names`` of `tracediff.charts`."""
     return charts_within(chart(name, partial(getattr(charts, name), subject)) for name in names)
 

@@ -98,7 +98,7 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
 
 def _marks(comparison: Comparison) -> Iterator[tuple[int, int, str]]:
     """(side, event, match name) of each mark of the timeline that shows an event."""
-    for side, traces in enumerate((comparison.control, comparison.test)):
+    for side, traces in enumerate(comparison.sides):
         if traces.typical is not None:
             marks = traces.typical.timeline.marks
             events = zip(marks.event.tolist(), marks.name, strict=True)
@@ -173,7 +173,7 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     """The flame graph of the difference."""
     if comparison.was_refused:
         return FlameGraph("The sides were not compared.")
-    gpu = comparison.control.has_gpu or comparison.test.has_gpu
+    gpu = comparison.has_gpu
     frames = flame_graph(comparison.trees, comparison.pairing)
     control, test = total(f.work for f in frames)
     title = f"{_what(gpu)} per step {change(comparison.us(control), comparison.us(test))}"
