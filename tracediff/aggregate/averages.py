@@ -364,6 +364,11 @@ class TypicalStep(Struct, frozen=True):
     file: TraceFile
     timeline: Timeline
 
+    @property
+    def period_us(self) -> float:
+        """Its period in µs."""
+        return (self.timeline.end - self.timeline.start) / 1000
+
 
 def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalStep | None:
     """The typical step of that file whose is nearest to the median period of all ``steps``; None where no file has its

@@ -50,9 +50,9 @@ def full_name(name: str, longest: int = bounds.CHART_HOVER) -> str:
     return "<br>".join(lines)
 
 
-def both_names(short: str, raw: str, longest: int = bounds.CHART_HOVER) -> str:
+def both_names(short: str, raw: str) -> str:
     """For a hover: the display name in bold, the raw name below if it differs."""
-    return f"<b>{full_name(short, longest)}</b>" + (f"<br>{full_name(raw, longest)}" if raw != short else "")
+    return f"<b>{full_name(short)}</b>" + (f"<br>{full_name(raw)}" if raw != short else "")
 
 
 def lines(text: str, width: int) -> str:

@@ -42,6 +42,17 @@ def step_dots(colours: Palette, which: int) -> dict[str, Any]:
     }
 
 
+def once_in_legend(figure: go.Figure, group: str) -> dict[str, Any]:
+    """Of a trace of ``group``, of which the legend has the first in ``figure``."""
+    traces: Iterable[Any] = figure.data
+    return {"legendgroup": group, "showlegend": all(trace.legendgroup != group for trace in traces)}
+
+
+def named_ticks(names: Sequence[str], every: int = 1) -> dict[str, Any]:
+    """Of an axis whose places 0, 1, … have ``names``, of which each ``every``-th is shown."""
+    return {"tickmode": "array", "tickvals": list(range(0, len(names), every)), "ticktext": list(names[::every])}
+
+
 def name_rows(figure: go.Figure, names: Sequence[str], **where: Any) -> None:
     """Name the rows of horizontal bars, the first at the top.
 
@@ -49,9 +60,7 @@ def name_rows(figure: go.Figure, names: Sequence[str], **where: Any) -> None:
         where: ``row`` and ``col`` of their panel.
     """
     figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(len(names))),
-        ticktext=list(names),
+        **named_ticks(names),
         range=[len(names) - 0.4, -0.6],
         showgrid=False,
         zeroline=False,
@@ -81,10 +90,10 @@ def panels(titles: Sequence[str], spacing: float, heights: Sequence[int] | None 
 FIELD = re.compile(r"%\{customdata(?:\[(?P<k>\d)\])?\}")
 
 
-def marks_text(figure: go.Figure, most: int = bounds.MARK_LINES) -> list[str]:
-    """The ``most`` largest marks of ``figure``, plain text, the largest first; marks of equal text are one."""
+def marks_text(figure: go.Figure) -> list[str]:
+    """The MARK_LINES largest marks of ``figure``, plain text, the largest first; marks of equal text are one."""
     marks = sorted(_marks(figure), key=lambda mark: -mark[0])
-    return list(dict.fromkeys(text for size, text in marks if size))[:most]
+    return list(dict.fromkeys(text for size, text in marks if size))[: bounds.MARK_LINES]
 
 
 def _marks(figure: go.Figure) -> Iterator[tuple[float, str]]:

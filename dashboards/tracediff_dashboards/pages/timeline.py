@@ -82,11 +82,6 @@ def _label(place: StepPlace) -> str:
     return f"{place.run[:60]}, rank {place.rank}, step {place.step}: {time(place.period / 1000)}"
 
 
-def length_us(step: TypicalStep) -> float:
-    """The period of a step in µs."""
-    return (step.timeline.end - step.timeline.start) / 1000
-
-
 def unit_us(lengths: Sequence[float | None]) -> float:
     """The unit of the time axis, in µs, for steps of these lengths (µs)."""
     return time_unit(length for length in lengths if length is not None).size
@@ -121,7 +116,7 @@ def zoomed(
     figure = timeline(with_steps(whole, steps), theme=theme)
     remove_title(figure)
     if window is not None:
-        unit = 1000 * unit_us([length_us(step) for step in steps if step])
+        unit = 1000 * unit_us([step.period_us for step in steps if step])
         figure.update_xaxes(range=[window[0] / unit, window[1] / unit])
     marks = {f"{side}:{row}" for side, rows in enumerate(events) for row in rows.tolist()}
     traces: Iterable[Any] = figure.data if marks else ()
@@ -134,7 +129,7 @@ def zoomed(
 def caption(steps: Sequence[TypicalStep | None], sentence: Sequence[Any]) -> list[Any]:
     """The caption of the timeline of the selected steps; ``sentence`` says what stands out."""
     descriptions = [
-        f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, {time(length_us(s))}"
+        f"{which}: step {s.timeline.step} of {s.run[:60]}, rank {s.rank}, {time(s.period_us)}"
         for which, s in zip(SIDES, steps, strict=True)
         if s
     ]

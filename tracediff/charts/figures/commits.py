@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.charts.labels import label
-from tracediff.charts.marks import data_array, hovers, panels
+from tracediff.charts.marks import data_array, hovers, named_ticks, panels
 from tracediff.charts.theme import Palette, finish, palette
 from tracediff.formatting import Unit, byte_unit, plural, signed_percent, size, time, time_unit
 from tracediff.history.change_points import Change
@@ -34,11 +34,8 @@ def commits(series: Series, *, theme: str = "light") -> go.Figure:
     _families(figure, series, colours)
     if has_memory:
         _memory(figure, series, colours)
-    ticks = range(0, len(series.points), max(1, math.ceil(len(series.points) / 24)))
     figure.update_xaxes(
-        tickmode="array",
-        tickvals=list(ticks),
-        ticktext=[label(series.points[k].commit[:9]) for k in ticks],
+        **named_ticks([label(point.commit[:9]) for point in series.points], max(1, math.ceil(len(series.points) / 24))),
         tickangle=-40,
         range=[-0.6, len(series.points) - 0.4],
         showgrid=False,

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.charts.labels import full_name, in_which, label, side_names
-from tracediff.charts.marks import hovers, panels
+from tracediff.charts.marks import hovers, once_in_legend, panels
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
 from tracediff.formatting import Unit, byte_unit, size, sizes, time, time_unit
@@ -38,9 +38,9 @@ def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
     colours = palette(theme)
     sides = subject.sides
     devices = _devices([step for _, step in steps])
-    unit = time_unit((step.timeline.end - step.timeline.start) / 1000 for _, step in steps)
+    lengths = [step.period_us for _, step in steps]
+    unit = time_unit(lengths)
     figure = panels([label(device) for device in devices], 0.3 / len(devices))
-    length = max((step.timeline.end - step.timeline.start) / 1000 for _, step in steps)
     for row, device in enumerate(devices, start=1):
         _panel(
             figure,
@@ -50,7 +50,7 @@ def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
             theme_colours=colours,
             names=side_names(subject),
         )
-    figure.update_xaxes(range=[0, unit.scaled(length)])
+    figure.update_xaxes(range=[0, unit.scaled(max(lengths))])
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
     return finish(
         figure,
@@ -73,12 +73,13 @@ def _panel(
     """The curves of one device."""
     byte = byte_unit(int(m.allocated.max()) for _, _, m in curves)
     for which, step, curve in curves:
-        length = (step.timeline.end - step.timeline.start) / 1000
-        times, amounts = [*(curve.time / 1000).tolist(), length], [*curve.allocated.tolist(), int(curve.allocated[-1])]
+        times, amounts = (
+            [*(curve.time / 1000).tolist(), step.period_us],
+            [*curve.allocated.tolist(), int(curve.allocated[-1])],
+        )
         figure.add_scatter(
             name=names[which],
-            legendgroup=str(which),
-            showlegend=not any(trace["legendgroup"] == str(which) for trace in figure.data),
+            **once_in_legend(figure, str(which)),
             x=[unit.scaled(t) for t in times],
             y=[byte.scaled(a) for a in amounts],
             mode="lines",
@@ -127,10 +128,9 @@ def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") 
     colours = _colours([account for _, account in account_panels], palette(theme))
     unit = byte_unit(account.peak for _, account in account_panels)
     figure = panels([title for title, _ in account_panels], 0.3 / len(account_panels))
-    legend_names: set[str] = set()
     for row, (_, account) in enumerate(account_panels, start=1):
         layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
-        _layers(figure, row, layers, account, unit=unit, colours=colours, legend_names=legend_names)
+        _layers(figure, row, layers, account, unit=unit, colours=colours)
         _peak(figure, row, account, unit, palette(theme))
     figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in account_panels))])
     figure.update_xaxes(range=[0, max(len(account.levels) for _, account in account_panels) - 1])
@@ -172,7 +172,6 @@ def _layers(
     *,
     unit: Unit,
     colours: dict[str, str],
-    legend_names: set[str],
 ) -> None:
     for name, colour in colours.items():
         amounts = layers.layers.get(name)
@@ -180,8 +179,7 @@ def _layers(
             continue
         figure.add_scatter(
             name=label(name, 40),
-            legendgroup=name,
-            showlegend=name not in legend_names,
+            **once_in_legend(figure, name),
             x=layers.levels,
             y=[unit.scaled(amount) for amount in amounts],
             stackgroup=str(row),
@@ -195,7 +193,6 @@ def _layers(
             row=row,
             col=1,
         )
-        legend_names.add(name)
 
 
 def _peak(figure: go.Figure, row: int, account: Account, unit: Unit, theme_colours: Palette) -> None:

@@ -13,13 +13,13 @@ from plotly.subplots import make_subplots
 
 from tracediff import bounds
 from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, safe, side_names
-from tracediff.charts.marks import data_array, hovers, name_rows
+from tracediff.charts.marks import data_array, hovers, name_rows, named_ticks
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
-from tracediff.pair import Pair, total
+from tracediff.pair import SIDES, Pair, total
 from tracediff.runtimes import CALL_CATEGORIES
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ class Bar(Struct, frozen=True):
         return self.amount.delta
 
 
-SORTS: dict[str, Callable[[Bar], tuple[float | str, ...]]] = {
-    "change": lambda b: (-abs(b.delta),),
-    "increase": lambda b: (-b.delta,),
-    "decrease": lambda b: (b.delta,),
-    "control": lambda b: (-b.amount.control,),
-    "test": lambda b: (-b.amount.test,),
-    "name": lambda b: (b.op.name,),
+SORTS: dict[str, Callable[[Bar], float | str]] = {
+    "change": lambda b: -abs(b.delta),
+    "increase": lambda b: -b.delta,
+    "decrease": lambda b: b.delta,
+    "control": lambda b: -b.amount.control,
+    "test": lambda b: -b.amount.test,
+    "name": lambda b: b.op.name,
 }
 """Orders of the bars."""
 
@@ -75,7 +75,7 @@ def draw_op_bars(
         what: the bars measure, in words. unit: of times; None for counts.
     """
     key = SORTS[choice("sort", sort, SORTS)]
-    displayed = sorted(bars, key=lambda b: (*key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
+    displayed = sorted(bars, key=lambda b: (key(b), b.op.raw_name))[: max(min(top, bounds.ALL_OP_BARS), 0)]
     displayed = [b for b in displayed if b.delta or sort not in ("change", "increase", "decrease")]
     if not displayed:
         sentence = f"{what}: nothing changed." if bars else "There are no operations on this device."
@@ -109,11 +109,9 @@ def _groups(
     comparison: Comparison, displayed: list[Bar], colours: Palette, is_time: bool
 ) -> list[tuple[str, str, str, dict[int, float]]]:
     """(group, legend entry, colour, row → value) of the bars of each colour."""
-    control, test = side_names(comparison)
-    sides = [
-        ("control", control, colours.control, {row: b.amount.control for row, b in enumerate(displayed)}),
-        ("test", test, colours.test, {row: b.amount.test for row, b in enumerate(displayed)}),
-    ]
+    amounts = zip(*(b.amount for b in displayed), strict=True)
+    names = zip(SIDES, side_names(comparison), colours.sides, amounts, strict=True)
+    sides = [(group, name, colour, dict(enumerate(values))) for group, name, colour, values in names]
     deltas = {row: b.delta for row, b in enumerate(displayed)}
     if not is_time:
         return [*sides, ("difference", "difference", colours.neutral, deltas)]
@@ -221,11 +219,10 @@ def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], t
     columns = {**{side: side + suffix for side in _labels(frame)}, "Difference": difference}
     rows = _most_changed(frame, difference, top)
     names = [safe(str(name)) for name in rows.index]
-    places = list(range(len(names)))
     bars: list[Any] = [
         go.Bar(
             name=safe(side),
-            x=places,
+            x=list(range(len(names))),
             y=rows[column].tolist(),
             customdata=data_array(names),
             hovertemplate="%{customdata}<br>%{y:,}",
@@ -237,7 +234,7 @@ def _grouped_bars(frame: pd.DataFrame, top: int | None, ends: tuple[str, str], t
     ticks = [label(str(name), bounds.CHART_TICK) for name in rows.index]
     figure = go.Figure(bars)
     figure.update_layout(barmode="group", title_text=title, yaxis_title=unit)
-    figure.update_xaxes(tickmode="array", tickvals=places, ticktext=ticks, automargin=True)
+    figure.update_xaxes(**named_ticks(ticks), automargin=True)
     return figure
 
 
@@ -281,9 +278,7 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     for side, (name, colour) in enumerate(zip(side_names(comparison), colours.sides, strict=True)):
         _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
-    figure.update_yaxes(
-        tickmode="array", tickvals=list(range(len(rows))), ticktext=ticks, range=[len(rows) - 0.4, -0.6], showgrid=False
-    )
+    figure.update_yaxes(**named_ticks(ticks), range=[len(rows) - 0.4, -0.6], showgrid=False)
     figure.update_xaxes(rangemode="tozero")
     figure.update_xaxes(title_text="calls per step", row=1, col=1)
     figure.update_xaxes(title_text=f"host time per step ({unit.name})", row=2, col=1)

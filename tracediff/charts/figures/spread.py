@@ -11,7 +11,7 @@ from tracediff import bounds
 from tracediff.aggregate.averages import UsedStep
 from tracediff.aggregate.summary import Side
 from tracediff.charts.labels import in_which, label, set_names, side_names
-from tracediff.charts.marks import data_array, hovers, panels, step_dots
+from tracediff.charts.marks import data_array, hovers, named_ticks, once_in_legend, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import Unit, plural, signed_time, time, time_unit
@@ -30,14 +30,12 @@ def distributions(subject: Scaled, *, theme: str = "light") -> go.Figure:
     unit = time_unit(step.period_ns / 1000 for _, _, steps in runs for step in steps)
     names = side_names(subject)
     share = max(bounds.DOTS // len(runs), bounds.DOTS_OF_RUN)
-    legend_sides: set[int] = set()
     figure = go.Figure()
     for place, (which, name, steps) in enumerate(runs):
         sample = _sampled(steps, share)
         figure.add_box(
             name=names[which],
-            legendgroup=str(which),
-            showlegend=which not in legend_sides,
+            **once_in_legend(figure, str(which)),
             x=[place] * len(sample),
             y=[unit.scaled(step.period_ns / 1000) for step in sample],
             width=0.55,
@@ -49,12 +47,9 @@ def distributions(subject: Scaled, *, theme: str = "light") -> go.Figure:
                 for step in sample
             ),
         )
-        legend_sides.add(which)
     ticks = [f"{label(name, 16)}<br>{plural(len(steps), 'step')}" for _, name, steps in runs]
     figure.update_xaxes(
-        tickmode="array",
-        tickvals=list(range(len(runs))),
-        ticktext=ticks,
+        **named_ticks(ticks),
         showgrid=False,
         range=[-0.6, len(runs) - 0.4],
         zeroline=False,
@@ -130,9 +125,7 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
-    figure.update_xaxes(
-        tickmode="array", tickvals=list(range(len(names))), ticktext=[label(n) for n in names], tickangle=-40
-    )
+    figure.update_xaxes(**named_ticks(list(map(label, names))), tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (
         "Time per state of each rank. The step time is that of the slowest rank; the labels count the steps in "
@@ -190,11 +183,8 @@ def _map(
         row=row,
         col=1,
     )
-    every = max(1, len(order) // 32)
     figure.update_yaxes(
-        tickmode="array",
-        tickvals=list(range(0, len(order), every)),
-        ticktext=ticks[::every],
+        **named_ticks(ticks, max(1, len(order) // 32)),
         range=[len(order) - 0.5, -0.5],
         showgrid=False,
         zeroline=False,

@@ -14,7 +14,7 @@ from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
 from tracediff.arrays import Int64, union
 from tracediff.charts.labels import full_name, label, side_names
-from tracediff.charts.marks import data_array, hovers, name_rows, panels, step_dots
+from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
@@ -36,12 +36,11 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
     if not steps:
         return empty(theme, NO_EVENTS)
     colours = palette(theme)
-    lengths = [(step.timeline.end - step.timeline.start) / 1000 for _, step in steps]
+    lengths = [step.period_us for _, step in steps]
     unit = time_unit(lengths)
     heights = [len(step.timeline.rows) + 1 for _, step in steps]
     titles = [f"{side_names(subject)[which]}, rank {step.rank}" for which, step in steps]
     figure = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
-    in_legend: set[str] = set()
     for k, (which, step) in enumerate(steps):
         _step(
             figure,
@@ -51,7 +50,6 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
             unit=unit,
             theme_colours=colours,
             gpu=subject.has_gpu,
-            in_legend=in_legend,
         )
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
@@ -68,7 +66,6 @@ def _step(
     unit: Unit,
     theme_colours: Palette,
     gpu: bool,
-    in_legend: set[str],
 ) -> None:
     """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks
@@ -80,8 +77,7 @@ def _step(
             name=label(
                 "annotation" if kind == ANNOTATION else state_label(kind, False)
             ),  # rows of threads show them also while the GPU works
-            legendgroup=kind,
-            showlegend=kind not in in_legend,
+            **once_in_legend(figure, kind),
             orientation="h",
             base=[unit.scaled(marks.start[i] / 1000) for i in which],
             x=[unit.scaled((marks.end[i] - marks.start[i]) / 1000) for i in which],
@@ -95,7 +91,6 @@ def _step(
             row=row,
             col=1,
         )
-        in_legend.add(kind)
     name_rows(figure, [label(name, 30) for name in of_step.rows], row=row, col=1)
 
 
