@@ -25,6 +25,7 @@ from werkzeug.exceptions import BadRequest, HTTPException, RequestEntityTooLarge
 from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff_dashboards.pages import components
+from tracediff_dashboards.state.view import FlameView
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 OWN = ("same-origin", "none")
@@ -272,16 +273,9 @@ class Box(Struct):
     name: str = ""
 
 
-class Flame(Struct):
-    """What of the flame graph is shown."""
+class Flame(FlameView, frozen=True):
+    """What of the flame graph is shown, and the box that it is zoomed to."""
 
-    size: str = ""
-    inverted: bool = False
-    separate: bool = False
-    lines: bool = False
-    find: str = ""
-    regex: bool = False
-    zoom: list[str] = []
     node: Box | None = None
 
 

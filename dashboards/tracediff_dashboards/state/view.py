@@ -5,11 +5,12 @@ layout that a user has chosen; and what of the flame graph is shown.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
 
 from tracediff import bounds
@@ -73,8 +74,8 @@ class TableLayout(Struct, frozen=True):
     """
 
     sort: tuple[str, ...] = ()
-    visible: tuple[str, ...] = ()
-    pinned: tuple[str, ...] = ()
+    visible: tuple[str, ...] = field(default=(), name="show")
+    pinned: tuple[str, ...] = field(default=(), name="pin")
     where: str = ""
 
     def order(self) -> dict[str, tuple[str, int]]:
@@ -168,11 +169,6 @@ class FlameView(Struct, frozen=True, kw_only=True):
     zoom: tuple[str, ...] = ()
 
     @property
-    def fields(self) -> dict[str, str | Sequence[object]]:
-        """Its fields of the URL's query; empty ones are the default."""
-        return {key: "1" if value is True else value for key, value in asdict(self).items()}
-
-    @property
     def data(self) -> dict[str, Any]:
         """What the script reads; without a size it chooses one."""
         return {key: value for key, value in asdict(self).items() if value or key != "size"}
@@ -260,23 +256,12 @@ class View(Struct, frozen=True):
 
     def query(self) -> str:
         """The query of the URL, from ``?`` on, without defaults; `view_of` reads it."""
-        fields: dict[str, str | Sequence[object]] = {
-            "control": self.control,
-            "test": self.test,
-            **asdict(self.filters),
-            "forced": "1" if self.forced else "",
-            "tab": self.tab if self.tab != TABS[0] else "",
-            "row": self.row,
-            **self.flame.fields,
-            "at_control": self.at_control,
-            "at_test": self.at_test,
-            "window": f"{self.window[0]}..{self.window[1]}" if self.window else "",
-            "sort": self.table.sort,
-            "show": self.table.visible,
-            "pin": self.table.pinned,
-            "where": self.table.where,
-        }
-        changed = {key: value for key, value in fields.items() if value}
+        fields: dict[str, Any] = {}
+        for key, value in to_builtins(self).items():
+            fields |= value if isinstance(value, dict) else {key: value}
+        fields["tab"] = self.tab if self.tab != TABS[0] else ""
+        fields["window"] = f"{self.window[0]}..{self.window[1]}" if self.window else ""
+        changed = {key: "1" if value is True else value for key, value in fields.items() if value}
         return f"?{urlencode(changed, doseq=True)}" if changed else ""
 
 
@@ -286,21 +271,19 @@ def view_of(search: str | None) -> View:
         query = parse_qs((search or "")[: bounds.QUERY].removeprefix("?"), max_num_fields=300)
     except ValueError:
         return View()
-    tab = _first(query, "tab")
+    first = defaultdict(str, {key: values[0] for key, values in query.items()})
     return View(
-        _first(query, "control"),
-        _first(query, "test"),
-        filters_of({**query, "device": _first(query, "device"), "steps": _first(query, "steps")}),
-        forced=_first(query, "forced") == "1",
-        tab=tab if tab in TABS else TABS[0],
-        row=_first(query, "row"),
-        flame=flame_view(
-            {key: query.get(key, []) if key == "zoom" else _first(query, key) for key in FlameView().fields}
-        ),
-        at_control=_first(query, "at_control"),
-        at_test=_first(query, "at_test"),
-        window=_window(_first(query, "window")),
-        table=parse_layout(query.get("sort", ()), query.get("show", ()), query.get("pin", ()), _first(query, "where")),
+        first["control"],
+        first["test"],
+        filters_of({**query, "device": first["device"], "steps": first["steps"]}),
+        forced=first["forced"] == "1",
+        tab=first["tab"] if first["tab"] in TABS else TABS[0],
+        row=first["row"],
+        flame=flame_view({**first, "zoom": query.get("zoom")}),
+        at_control=first["at_control"],
+        at_test=first["at_test"],
+        window=_window(first["window"]),
+        table=parse_layout(query.get("sort", ()), query.get("show", ()), query.get("pin", ()), first["where"]),
     )
 
 
@@ -322,10 +305,6 @@ def filters_of(values: Mapping[str, Any]) -> Filters:
 def _ranks(values: Iterable[str | int]) -> tuple[int, ...]:
     texts = map(str, values)
     return tuple(sorted({int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 10}))
-
-
-def _first(query: Mapping[str, Sequence[str]], key: str) -> str:
-    return query.get(key, ("",))[0]
 
 
 def _window(text: str) -> Window | None:
