@@ -20,7 +20,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.engine import WORTH_A_PROCESS, read_context
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, stored_size
-from tracediff.process.temporary import make_temporary_folder
+from tracediff.process.temporary import temporary_folder
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import Families
 from tracediff.report.to_perfetto import to_perfetto
@@ -34,9 +34,7 @@ class Events:
     """Reads the events of traces; the mapped files are in a private folder while they are read."""
 
     def __init__(self) -> None:
-        self._processes: set[Spawned] = set()
-        self._folders: set[str] = set()
-        self._lock = threading.Lock()
+        self._folders: dict[Spawned, Path] = {}
         self._turn = threading.BoundedSemaphore(bounds.FILES_READ)
 
     def read(self, file: TraceFile, step_marker: str | None, families: Families) -> Context:
@@ -49,36 +47,28 @@ class Events:
             if stored_size(file) < WORTH_A_PROCESS:
                 return read_context(file, step_marker, families)
             try:
-                folder = str(make_temporary_folder())
+                with temporary_folder() as folder:  # the mapping stays valid after the file is removed
+                    return self._read(folder, file, step_marker, families)
             except OSError as error:
                 raise _no_space(file, error) from None
-            self._folders.add(folder)
-            try:
-                return self._read(Path(folder) / "arrays", file, step_marker, families)
-            finally:  # the mapping stays valid after the file is removed
-                shutil.rmtree(folder, ignore_errors=True)
-                self._folders.discard(folder)
 
-    def _read(self, arrays: Path, file: TraceFile, step_marker: str | None, families: Families) -> Context:
+    def _read(self, folder: Path, file: TraceFile, step_marker: str | None, families: Families) -> Context:
+        arrays = folder / "arrays"
         process = Spawned(_write_events, str(arrays), file, step_marker, families)
-        self._processes.add(process)
+        self._folders[process] = folder
         try:
             rest, places = process.result()
         except EOFError:
             remedy = "free some memory, or use shorter traces: it may have run out"
             raise TracediffError(str(file), "the process that read its events exited", remedy) from None
         finally:
-            self._processes.discard(process)
-        try:
-            return _mapped(arrays, rest, places)
-        except OSError as error:
-            raise _no_space(file, error) from None
+            del self._folders[process]
+        return _mapped(arrays, rest, places)
 
     def close(self) -> None:
         """Stop the reading processes and remove their files."""
-        for process in list(self._processes):
+        for process, folder in list(self._folders.items()):
             process.stop()
-        for folder in list(self._folders):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -37,29 +37,25 @@ class Load:
         finished: set when loading has ended, with or without an error.
     """
 
-    def __init__(self, names: tuple[str, ...]) -> None:
+    def __init__(self, names: tuple[str, ...], wheres: Sequence[str], options: LoadOptions) -> None:
         self.names = names
         self.progress: Progress | None = None
         self.error: str | None = None
         self.finished = threading.Event()
-        self._cancelled = threading.Event()
-        self._process: Spawned | None = None
+        self._process = Spawned(_read, wheres, options)
 
-    def read(self, wheres: Sequence[str], options: LoadOptions) -> list[TraceSet]:
-        """Load the sets at the paths ``wheres``; returns when they are loaded.
+    def read(self) -> list[TraceSet]:
+        """Load the sets; returns when they are loaded.
 
         Raises:
             TracediffError: a file cannot be read, or the load was cancelled.
         """
         sets = " and ".join(self.names)
         with AT_ONCE:
-            self._process = Spawned(_read, list(wheres), options)
-            if self._cancelled.is_set():
-                self._process.stop()
             try:
                 return list(self._process.result(self._take))
             except EOFError:
-                if self._cancelled.is_set():
+                if self._process.stopped.is_set():
                     raise TracediffError(sets, CANCELLED, "select the set again to restart") from None
                 remedy = "free some memory or select fewer ranks: it may have run out"
                 raise TracediffError(sets, "the process that read it exited", remedy) from None
@@ -69,12 +65,10 @@ class Load:
 
     def cancel(self) -> None:
         """Stop reading."""
-        self._cancelled.set()
-        if self._process is not None:
-            self._process.stop()
+        self._process.stop()
 
 
-def _read(report: Report, wheres: list[str], options: LoadOptions) -> list[TraceSet]:
+def _read(report: Report, wheres: Sequence[str], options: LoadOptions) -> list[TraceSet]:
     """Run in the process."""
     try:
         return load_sets(wheres, options, progress=report)
@@ -113,11 +107,12 @@ class Loader:
             return self._loads[key]
         missing = tuple(name for name in key if name not in sets)
         wheres = [self.sets.where(name) for name in missing]  # outside the lock: the disk may be slow
+        options = tuple(self.sets.options.get(name, self.sets.every) for name in missing)
         with self._lock:
             if key not in self._loads:
                 self._make_room()
-                load = self._loads[key] = Load(missing)
-                threading.Thread(target=self._run, args=(key, load, wheres), daemon=True).start()
+                load = self._loads[key] = Load(missing, wheres, replace(self.options, sets=options))
+                threading.Thread(target=self._run, args=(key, load), daemon=True).start()
             return self._loads[key]
 
     def _make_room(self) -> None:
@@ -153,10 +148,9 @@ class Loader:
         for load in loads:
             load.finished.wait(bounds.LOAD_CLOSE_S)
 
-    def _run(self, key: tuple[str, ...], load: Load, wheres: Sequence[str]) -> None:
+    def _run(self, key: tuple[str, ...], load: Load) -> None:
         try:
-            used = tuple(self.sets.options.get(name, self.sets.every) for name in load.names)
-            sets = load.read(wheres, replace(self.options, sets=used))
+            sets = load.read()
             with self._lock:
                 self._loaded.update(zip(load.names, sets, strict=True))
                 self._loads.pop(key, None)
@@ -174,13 +168,16 @@ Report = Callable[[Any], None]
 
 
 class Spawned:
-    """A process that runs ``function(report, *arguments)``, whose reports and result come back."""
+    """A process that runs ``function(report, *arguments)``, whose reports and result come back.
+
+    Attributes: stopped: set if it is to end, or not to start.
+    """
 
     def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
         context = multiprocessing.get_context("spawn")  # a fork would copy locks held by other threads
         self._receiver, self._sender = context.Pipe(duplex=False)
         self._process = context.Process(target=_run, args=(self._sender, function, arguments))
-        self._stopped = threading.Event()
+        self.stopped = threading.Event()
 
     @property
     def pid(self) -> int | None:
@@ -194,10 +191,10 @@ class Spawned:
             EOFError: the process was stopped, or killed. Exception: any that the function raised.
         """
         try:
-            if not self._stopped.is_set():
+            if not self.stopped.is_set():
                 self._process.start()
             self._sender.close()
-            if self._stopped.is_set():
+            if self.stopped.is_set():
                 self._kill()
             while True:
                 kind, value = self._received()
@@ -226,7 +223,7 @@ class Spawned:
 
     def stop(self) -> None:
         """End the process, or do not start it."""
-        self._stopped.set()
+        self.stopped.set()
         self._kill()
 
     def _kill(self) -> None:
