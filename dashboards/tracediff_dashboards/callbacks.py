@@ -106,7 +106,7 @@ class FrameCallbacks:
         load = self._loader.find(view.control, view.test)
         if load is not None and load.finished.is_set() and load.error:
             return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], options, True
-        return [html.P("The page appears when both sets have been read.", className="missing")], options, False
+        return [components.missing("The page appears when both sets have been read.")], options, False
 
     def poll(self, intervals: int | None, again: int | None, search: str | None, ready: int) -> list[Any]:  # noqa: ARG002  # ctx contains what has changed
         """Show the progress of the load; when it has ended, redraw the page."""
@@ -148,7 +148,7 @@ def _nothing_chosen(any_set: bool) -> Any:
     return html.Div(
         [
             html.H1("Compare two sets of traces"),
-            html.P(f"{instruction}, or drop two trace files on the page.", className="missing"),
+            components.missing(f"{instruction}, or drop two trace files on the page."),
         ]
     )
 

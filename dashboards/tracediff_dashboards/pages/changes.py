@@ -69,26 +69,24 @@ def _details(context: PageContext, selected: TableRow | None) -> list[Any]:
         return details(context, selected)
     hidden = "The selected row is hidden by a filter: clear a filter above." if context.view.row else ""
     return [
-        html.P(
-            hidden or "Select a row (click or Space) to see its matches, its time per step and its call sites.",
-            className="missing",
+        components.missing(
+            hidden or "Select a row (click or Space) to see its matches, its time per step and its call sites."
         )
     ]
 
 
 def _empty(context: PageContext) -> Any:
     if context.whole.was_refused:
-        return html.P(
-            "The sets were not compared; the overview gives the reasons and a link to compare them anyway.",
-            className="missing",
+        return components.missing(
+            "The sets were not compared; the overview gives the reasons and a link to compare them anyway."
         )
     if context.is_filtered:
-        return html.P("The filters leave no work of this kind: clear a filter above.", className="missing")
+        return components.missing("The filters leave no work of this kind: clear a filter above.")
     reasons = {
         "kernels": "The traces contain no GPU work.",
         "modules": "The traces contain no modules: record them with with_modules=True or with_stack=True.",
     }
-    return html.P(reasons.get(context.view.tab, "The traces contain no work of this kind."), className="missing")
+    return components.missing(reasons.get(context.view.tab, "The traces contain no work of this kind."))
 
 
 def _tools(context: PageContext, rows: list[TableRow]) -> Any:

@@ -40,6 +40,16 @@ def name(value: str) -> Any:
     return html.Bdi(text(value, bounds.PAGE_CELL))
 
 
+def missing(sentence: Any) -> Any:
+    """A sentence in the place of what a page has nothing of."""
+    return html.P(sentence, className="missing")
+
+
+def note(sentence: Any) -> Any:
+    """A sentence on what is beside it."""
+    return html.P(sentence, className="facts")
+
+
 def choice(key: str, label: str, **options: Any) -> list[Any]:
     """A dropdown with its label; ``options`` are those of `dcc.Dropdown`."""
     return [html.Label(label, htmlFor=key), dcc.Dropdown(id=key, **options)]
@@ -65,7 +75,7 @@ def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -
     title, subtitle = caption(chart)
     marks = marks_text(chart)
     if not chart.data:
-        return html.P(title, className="missing")
+        return missing(title)
     remove_title(chart)
     graph = dcc.Graph(
         id=f"chart-{key}",
@@ -98,14 +108,14 @@ def memory_of_other_step(context: PageContext) -> list[Any]:
     if not others:
         return []
     sentence = f"The chart shows {' and '.join(others)}, not a selected step: memory is kept for one step per file."
-    return [html.P(sentence, className="facts")]
+    return [note(sentence)]
 
 
 def missing_events(context: PageContext) -> list[Any]:
     """A sentence that one side has no events; nothing if both sides or neither side has them."""
     sides_without = [which for which, side in _named_sides(context) if side.typical is None]
     sentence = f"{' and '.join(sides_without)} is a snapshot without events: compare the traces to see them here."
-    return [html.P(sentence, className="facts")] if len(sides_without) == 1 else []
+    return [note(sentence)] if len(sides_without) == 1 else []
 
 
 def error_alert(error: TracediffError) -> Any:

@@ -60,7 +60,7 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     """
     control, test = spans_of(context, row.item, inspector)
     if control is None and test is None:
-        return [html.P("A snapshot has no events: compare the traces to see them here.", className="missing")]
+        return [components.missing("A snapshot has no events: compare the traces to see them here.")]
     link = dcc.Link("Show on the timeline", href=context.address("timeline", row=row.key))
     return [components.figure(name_spans((control, test), theme=context.theme), "spans"), html.P(link)]
 
@@ -104,7 +104,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         ("kind", f"{op.category}, {op.family}"),
         (
             "count",
-            (f"{counts(*op.count.map(number))} per step{' (varies from step to step)' if op.counts_vary else ''}"),
+            f"{counts(*op.count.map(number))} per step{' (varies from step to step)' if op.counts_vary else ''}",
         ),
         ("self time", components.times(*op.self_time.map(us))),
         ("total time", components.times(*op.total.map(us))),
@@ -120,11 +120,11 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         *_in_flame_graph(context, op),
         *matched,
         *_time_per_step(name_steps((control, test), theme=context.theme)),
-        *([html.P(note, className="facts")] if context.view.filters.part.has_place else []),
+        *([components.note(note)] if context.view.filters.part.has_place else []),
         *(
             _call_sites(places(context.comparison, op.category, op.raw_name), context)
             if op.category in MATCHED
-            else [html.P(NO_CALL_SITES, className="missing")]
+            else [components.missing(NO_CALL_SITES)]
         ),
     ]
 
@@ -170,25 +170,15 @@ def _call_sites(call_sites: Sequence[CallPlace], context: PageContext) -> list[A
     if not call_sites:
         return [
             head,
-            html.P("Unknown: the traces contain no call of it in an operator or module.", className="missing"),
+            components.missing("Unknown: the traces contain no call of it in an operator or module."),
         ]
     number, us = context.comparison.number, context.comparison.us
     rows = []
     for place in call_sites[: bounds.MEMBERS]:
-        stack = [
-            piece
-            for k, call in enumerate(place.stack)
-            for piece in ((" › ", components.name(call)) if k else (components.name(call),))
-        ]
+        stack = [piece for call in place.stack for piece in (" › ", components.name(call))][1:]
         shapes = [html.Br(), html.Code(components.name(place.shapes))] if place.shapes else []
-        times = change(*place.time.map(us))
-        rows.append(
-            [
-                html.Div([*stack, *shapes], className="stack"),
-                counts(*place.count.map(number)),
-                times,
-            ]
-        )
+        where = html.Div([*stack, *shapes], className="stack")
+        rows.append([where, counts(*place.count.map(number)), change(*place.time.map(us))])
     table = components.table(["call stack and shapes", "count", "time"], rows, kind="sums narrow")
     return [head, table, *_more(call_sites, bounds.MEMBERS, "more call sites")]
 
@@ -205,7 +195,7 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
         g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.members for m in side)
     ]
     spans = any(view(m) != total.name for g in groups for side in g.members for m in side)
-    note = [html.P("Groups are shown whole, with work that does not belong to this row.", className="facts")]
+    note = [components.note("Groups are shown whole, with work that does not belong to this row.")]
     matched = _matched(context, groups, note if spans else [])
     return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, _items(context, total))]
 
@@ -227,7 +217,7 @@ def _matched(context: PageContext, groups: Sequence[Group], note: Sequence[Any] 
     head = html.H3(f"Matched in {plural(len(groups), 'group')}")
     if not groups:
         nothing = "No matched work: it launches no GPU work, or is a runtime call or an annotation."
-        return [head, html.P(nothing, className="missing")]
+        return [head, components.missing(nothing)]
     group_details = [
         html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
         for k, g in enumerate(groups[: bounds.GROUPS_LISTED])
@@ -237,7 +227,7 @@ def _matched(context: PageContext, groups: Sequence[Group], note: Sequence[Any] 
 
 def _more(rows: Sequence[object], most: int, what: str) -> list[Any]:
     """How many are not shown; nothing if all are."""
-    return [html.P(f"and {len(rows) - most:,} {what}", className="facts")] if len(rows) > most else []
+    return [components.note(f"and {len(rows) - most:,} {what}")] if len(rows) > most else []
 
 
 def _title(context: PageContext, group: Group) -> list[Any]:
@@ -265,7 +255,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
 
 def _members(context: PageContext, members: Sequence[Member]) -> Any:
     if not members:
-        return html.P("none", className="missing")
+        return components.missing("none")
     return components.items([_member(context, member) for member in members], bounds.MEMBERS, "more")
 
 

@@ -23,7 +23,7 @@ def page(context: PageContext) -> list[Any]:
     """The components: the flame graph, which its script draws, and the panel of the zoomed box."""
     graph = comparison_flame(context.comparison)
     if graph.data is None:
-        return [html.H1("Flame graph"), html.P(graph.title, className="missing")]
+        return [html.H1("Flame graph"), components.missing(graph.title)]
     caption = html.Figcaption([html.Strong(graph.title), html.Span(graph.subtitle)])
     return [
         html.H1("Flame graph"),

@@ -86,12 +86,12 @@ def _changes(context: PageContext) -> list[Any]:
     every = html.P(dcc.Link("All changes", href=context.address("changes")))
     if not work.rows:
         nothing = "The filters leave no matched work." if context.is_filtered else "Nothing changed."
-        return [html.P(nothing, className="missing"), every]
+        return [components.missing(nothing), every]
     names = side_names(context.whole)
     return [
         *rendered("changes_table.html.jinja", changes=work, names=names, link=partial(_work_link, context)),
         every,
-        html.P(sections.matched_line(context.comparison), className="facts"),
+        components.note(sections.matched_line(context.comparison)),
         components.chart(context.comparison, "families", context.theme),
     ]
 

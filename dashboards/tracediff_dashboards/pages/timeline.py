@@ -43,10 +43,9 @@ def page(context: PageContext) -> list[Any]:
             ],
             className="filters",
         ),
-        html.P(
+        components.note(
             "Drag to zoom in, double-click to zoom out to the whole step, click an event to see its launch and the "
-            "operators around it. The row selected in Changes stands out, else the work that the filters leave.",
-            className="facts",
+            "operators around it. The row selected in Changes stands out, else the work that the filters leave."
         ),
         components.chart(
             context.whole, "timeline", context.theme, config={"doubleClick": "autosize"}
@@ -64,10 +63,9 @@ def _perfetto(whole: Comparison) -> list[Any]:
         return []
     return [
         html.P([html.Button("Open in Perfetto", id="perfetto"), " ", html.Span(id="perfetto-status", role="status")]),
-        html.P(
+        components.note(
             "Both whole steps with all their events in ui.perfetto.dev. The browser loads Perfetto's page and hands it "
-            "the trace that this dashboard writes; nothing else is sent.",
-            className="facts",
+            "the trace that this dashboard writes; nothing else is sent."
         ),
     ]
 
@@ -143,7 +141,7 @@ def caption(steps: Sequence[TypicalStep | None], sentence: Sequence[Any]) -> lis
 def linked_table(events: Sequence[Linked]) -> list[Any]:
     """The table of an event, its launch and the calls around it."""
     if not events:
-        return [html.P("Click an event of a stream or thread; states have no details.", className="facts")]
+        return [components.note("Click an event of a stream or thread; states have no details.")]
     first = min(event.start for event in events)
     rows = [
         (components.name(e.name), e.what, e.place, time(e.dur / 1000), f"+{time((e.start - first) / 1000)}")
