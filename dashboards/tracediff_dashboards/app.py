@@ -12,8 +12,8 @@ from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions
 from tracediff.errors import TracediffError
 from tracediff.report.page.html import palettes, resource
-from tracediff_dashboards import callbacks, layout
-from tracediff_dashboards.callbacks import FrameCallbacks, PanelCallbacks
+from tracediff_dashboards import layout
+from tracediff_dashboards.callbacks import Callbacks
 from tracediff_dashboards.reading.comparisons import Comparisons
 from tracediff_dashboards.reading.events import merged_step
 from tracediff_dashboards.reading.loading import Loader
@@ -84,9 +84,7 @@ class Dashboard:
             on_error=show,
         )
         self.app.layout = layout.shell(theme)
-        FrameCallbacks(self.comparisons).register(self.app)
-        PanelCallbacks(self.comparisons, self.step_inspector).register(self.app)
-        callbacks.register_in_browser(self.app)
+        Callbacks(self.comparisons, self.step_inspector).register(self.app)
         self.app.server.add_url_rule("/upload", "upload", self.store_dropped, methods=["POST"])
         self.app.server.add_url_rule("/merged-step", "merged-step", self.send_merged_step)
         self._serve("palette.css", palettes(), "text/css")

@@ -36,18 +36,41 @@ PAGE = [
     Output("unfiltered", "hidden"),
 ]
 """What a new page sets."""
+VIEW = [State("url", "search"), State("theme", "data")]
+Given = ParamSpec("Given")
 
 
-class FrameCallbacks:
-    """The callbacks of the frame, over the sets that are read."""
+def _or_alert(callback: Callable[Given, Any]) -> Callable[Given, Any]:
+    """``callback``, whose error is shown in the place of what it draws."""
 
-    def __init__(self, comparisons: Comparisons) -> None:
+    @wraps(callback)
+    def with_alert(*args: Given.args, **kwargs: Given.kwargs) -> Any:
+        try:
+            return callback(*args, **kwargs)
+        except TracediffError as error:
+            return components.error_alert(error)
+
+    return with_alert
+
+
+class Callbacks:
+    """The callbacks of the server, over the comparisons of sets and the events of single steps."""
+
+    def __init__(self, comparisons: Comparisons, step_inspector: StepInspector) -> None:
         self._comparisons = comparisons
         self._loader = comparisons.loader
         self._sets = comparisons.loader.sets
+        self._inspector = step_inspector
 
     def register(self, app: Dash) -> None:
         """Connect the callbacks."""
+        self._register_frame(app)
+        self._register_panels(app)
+        for (namespace, name), properties in IN_BROWSER.items():
+            function = ClientsideFunction(namespace, name)
+            app.clientside_callback(function, *properties, prevent_initial_call=namespace not in IMMEDIATE)
+
+    def _register_frame(self, app: Dash) -> None:
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
         controls = [
             Input(component, value, allow_optional=True)
@@ -62,6 +85,31 @@ class FrameCallbacks:
             prevent_initial_call=True,
         )(self.poll)
         app.callback(Input("cancel", "n_clicks"), State("url", "search"), prevent_initial_call=True)(self.cancel)
+
+    def _register_panels(self, app: Dash) -> None:
+        app.callback(Output("details", "children"), Input("grid", "selectedRows"), VIEW, prevent_initial_call=True)(
+            self.show_details
+        )
+        app.callback(Output("spans", "children"), Input("spans-of", "data"), VIEW)(self.show_spans)
+        app.callback(
+            [Output("flame-row", "children"), Output("flame-row", "hidden")],
+            Input("flame-view", "data"),
+            VIEW,
+            prevent_initial_call=True,
+        )(self.show_zoomed)
+        app.callback(
+            [
+                Output("chart-timeline", "figure"),
+                Output("chart-timeline", "style"),
+                Output("caption-timeline", "children"),
+                Output("window", "data"),
+            ],
+            [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")],
+            VIEW,
+        )(self.draw_timeline)
+        app.callback(
+            Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW, prevent_initial_call=True
+        )(self.show_linked)
 
     def show_page(
         self, pathname: str | None, search: str | None, theme: str | None, ready: int, *values: Any
@@ -127,81 +175,6 @@ class FrameCallbacks:
         load = self._loader.find(view.control, view.test)
         if clicks and load is not None:
             load.cancel()
-
-
-def _progress(load: Load) -> Any:
-    progress = load.progress
-    if progress is None or not progress.files:
-        return ["Looking for traces …"]
-    return [
-        f"{progress.stage}: {progress}",
-        html.Progress(value=f"{progress.fraction:.3f}", max="1", **components.attributes(aria_label="work done")),
-    ]
-
-
-def _nothing_chosen(any_set: bool) -> Any:
-    instruction = (
-        "Choose a control and a test above"
-        if any_set
-        else "The folder that the dashboard was started with contains no traces: start it with another folder"
-    )
-    return html.Div(
-        [
-            html.H1("Compare two sets of traces"),
-            components.missing(f"{instruction}, or drop two trace files on the page."),
-        ]
-    )
-
-
-VIEW = [State("url", "search"), State("theme", "data")]
-Given = ParamSpec("Given")
-
-
-def _or_alert(callback: Callable[Given, Any]) -> Callable[Given, Any]:
-    """``callback``, whose error is shown in the place of what it draws."""
-
-    @wraps(callback)
-    def with_alert(*args: Given.args, **kwargs: Given.kwargs) -> Any:
-        try:
-            return callback(*args, **kwargs)
-        except TracediffError as error:
-            return components.error_alert(error)
-
-    return with_alert
-
-
-class PanelCallbacks:
-    """The callbacks of the parts, over the comparisons and the events of single steps."""
-
-    def __init__(self, comparisons: Comparisons, step_inspector: StepInspector) -> None:
-        self._comparisons = comparisons
-        self._inspector = step_inspector
-
-    def register(self, app: Dash) -> None:
-        """Connect the callbacks."""
-        app.callback(Output("details", "children"), Input("grid", "selectedRows"), VIEW, prevent_initial_call=True)(
-            self.show_details
-        )
-        app.callback(Output("spans", "children"), Input("spans-of", "data"), VIEW)(self.show_spans)
-        app.callback(
-            [Output("flame-row", "children"), Output("flame-row", "hidden")],
-            Input("flame-view", "data"),
-            VIEW,
-            prevent_initial_call=True,
-        )(self.show_zoomed)
-        app.callback(
-            [
-                Output("chart-timeline", "figure"),
-                Output("chart-timeline", "style"),
-                Output("caption-timeline", "children"),
-                Output("window", "data"),
-            ],
-            [Input("at-control", "value"), Input("at-test", "value"), Input("chart-timeline", "relayoutData")],
-            VIEW,
-        )(self.draw_timeline)
-        app.callback(
-            Output("followed", "children"), Input("chart-timeline", "clickData"), VIEW, prevent_initial_call=True
-        )(self.show_linked)
 
     @_or_alert
     def show_details(self, selected: Any, search: str | None, theme: str | None) -> Any:
@@ -271,6 +244,30 @@ class PanelCallbacks:
         return timeline.linked_table(self._inspector.follow(*context.shown_steps[int(side)], int(event)))
 
 
+def _progress(load: Load) -> Any:
+    progress = load.progress
+    if progress is None or not progress.files:
+        return ["Looking for traces …"]
+    return [
+        f"{progress.stage}: {progress}",
+        html.Progress(value=f"{progress.fraction:.3f}", max="1", **components.attributes(aria_label="work done")),
+    ]
+
+
+def _nothing_chosen(any_set: bool) -> Any:
+    instruction = (
+        "Choose a control and a test above"
+        if any_set
+        else "The folder that the dashboard was started with contains no traces: start it with another folder"
+    )
+    return html.Div(
+        [
+            html.H1("Compare two sets of traces"),
+            components.missing(f"{instruction}, or drop two trace files on the page."),
+        ]
+    )
+
+
 IN_BROWSER: dict[tuple[str, str], list[Any]] = {
     ("flame", "draw"): [Output("flame-graph", "title"), Input("flame-data", "data")],
     ("theme", "choose"): [
@@ -296,10 +293,3 @@ IN_BROWSER: dict[tuple[str, str], list[Any]] = {
 """Namespace and name of each function of assets/theme.js → what it sets, and what it reads."""
 IMMEDIATE = ("flame", "theme")
 """Namespaces of those that also run when their components appear."""
-
-
-def register_in_browser(app: Dash) -> None:
-    """Connect the callbacks."""
-    for (namespace, name), properties in IN_BROWSER.items():
-        function = ClientsideFunction(namespace, name)
-        app.clientside_callback(function, *properties, prevent_initial_call=namespace not in IMMEDIATE)
