@@ -14,6 +14,7 @@ from tracediff.aggregate.averages import COMMUNICATING, OpAverage, SetTable, Use
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.diff.accounts import tensor_core_share
 from tracediff.diff.comparison import Scaled
 from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import Origins, items_of
@@ -23,9 +24,8 @@ from tracediff.formatting import part, time, time_unit
 from tracediff.profile.events.step_states import BUSY_STATES, LABELS, STATES
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.families import Families, uses_tensor_cores
+from tracediff.profile.kernels.families import Families
 from tracediff.profile.tables.schema import TableSchema
-from tracediff.runtimes import KERNEL
 
 
 class Analysis(Scaled, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
         work=sum(m.ns for m in members) + unattributed,
         busy=scale // kernels.denominator * kernels.busy,
         unattributed=unattributed,
-        tensor_cores=_tensor_cores(members),
+        tensor_cores=tensor_core_share(members),
         views={view: shares(members, key) for view, key in VIEWS.items()},
         tree=tree,
         operations=operations(ops, scale, traces.families),
@@ -166,12 +166,6 @@ def analyze_set(traces: TraceSet) -> Analysis:
 def _scaled(table: SetTable, scale: int) -> tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]]:
     lines = [(key, tuple(scale // table.denominator * n for n in row)) for key, row in table.rows.items()]
     return table.schema, tuple(sorted(lines, key=lambda line: (-line[1][0], line[0])))
-
-
-def _tensor_cores(members: Iterable[Member]) -> float | None:
-    kernels = [m for m in members if m.category == KERNEL]
-    whole = sum(m.ns for m in kernels)
-    return sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / whole if whole else None
 
 
 Weighted = tuple[float, Finding]

@@ -4,7 +4,7 @@ kernels (every GPU event in one group); and further tables, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from statistics import median
 
@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
-from tracediff.diff.groups import WorkTime
+from tracediff.diff.groups import Member, WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
 from tracediff.pair import NONE, Pair
@@ -109,17 +109,17 @@ class GpuTime(WorkTime, frozen=True):
 
     @property
     def tensor_core_shares(self) -> Pair[float] | None:
-        """The least fraction of kernel time on tensor cores (MFMA on AMD) by the kernels' names, per side; None if a
-        side has no kernels.
-        """
-        shares = []
-        for sides in zip(*(group.members for group in self.groups), strict=True):
-            kernels = [m for members in sides for m in members if m.category == KERNEL]
-            time = sum(m.ns for m in kernels)
-            if not time:
-                return None
-            shares.append(sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / time)
-        return Pair(*shares) if shares else None
+        """`tensor_core_share` of each side; None if a side has no kernels."""
+        members = zip(*(group.members for group in self.groups), strict=True)
+        shares = [share for side in members if (share := tensor_core_share(chain(*side))) is not None]
+        return Pair(*shares) if len(shares) == 2 else None
+
+
+def tensor_core_share(members: Iterable[Member]) -> float | None:
+    """The least fraction of kernel time on tensor cores (MFMA on AMD) by the kernels' names; None without kernels."""
+    kernels = [m for m in members if m.category == KERNEL]
+    time = sum(m.ns for m in kernels)
+    return sum(m.ns for m in kernels if uses_tensor_cores(m.name)) / time if time else None
 
 
 def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -> GpuTime:
