@@ -358,10 +358,10 @@ def test_a_dark_chart_is_the_light_one_with_its_differences(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     for name in charts.NAMES:
         drawn = chart(name, partial(getattr(charts, name), comparison))
-        if drawn.figure is None:
+        if drawn.data is None:
             continue
-        patched = deepcopy(drawn.figure)
-        for path, value in drawn.dark:
+        patched = deepcopy(drawn.data)
+        for path, value in patched.pop("dark"):
             node = patched
             for key in path[:-1]:
                 node = node[key]

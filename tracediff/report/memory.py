@@ -164,15 +164,10 @@ class MemoryDocument(JsonObject):
 
 def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     """The document of one or two snapshots as indented text, with a new line at its end."""
-    if len(accounts) == 1:
-        (account,) = accounts
-        devices = [
-            _device(DeviceDifference(device.device, Pair(device, None)), is_one=True) for device in account.devices
-        ]
-        return json_text(MemoryDocument("tracediff.memory/1", account.name, None, devices))
-    control, test = accounts
-    devices = [_device(device, is_one=False) for device in difference(control, test).devices]
-    return json_text(MemoryDocument("tracediff.memory/1", control.name, test.name, devices))
+    control, test, is_one = accounts[0], accounts[-1], len(accounts) == 1
+    alone = [DeviceDifference(device.device, Pair(device, None)) for device in control.devices]
+    devices = [_device(device, is_one=is_one) for device in (alone if is_one else difference(control, test).devices)]
+    return json_text(MemoryDocument("tracediff.memory/1", control.name, None if is_one else test.name, devices))
 
 
 def _device(device: DeviceDifference, *, is_one: bool) -> MemoryDevice:

@@ -217,4 +217,4 @@ def _first(cause: Cause, sides: Sides) -> json_types.FirstEvent | None:
     if cause.first is None:
         return None
     side, event = cause.first
-    return json_types.FirstEvent(("control", "test")[side], sides[side].files[event.file], event.ns / 1000)
+    return json_types.FirstEvent(SIDES[side], sides[side].files[event.file], event.ns / 1000)

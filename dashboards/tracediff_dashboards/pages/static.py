@@ -8,7 +8,7 @@ from dash import html
 
 from tracediff.present import sections
 from tracediff.present.setting import side_names
-from tracediff.report.page.html import origin, versions
+from tracediff.report.page.html import origin
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.markup import rendered
 from tracediff_dashboards.reading.comparisons import PageContext
@@ -40,6 +40,6 @@ def health(context: PageContext) -> list[Any]:
         "health.html.jinja",
         reasons=whole.comparability.reasons,
         health_lines=sections.health_lines(whole),
-        origin=origin(whole, versions()),
+        origin=origin(whole),
         names=side_names(whole),
     )

@@ -30,9 +30,9 @@ class Chart(Struct, frozen=True):
     Attributes:
         name: in `tracediff.charts`.
         title, subtitle: plain text; where the chart has nothing to show, the title says why.
-        figure: what plotly.js draws, in light colours; None where there is nothing to show.
+        data: what plotly.js draws, in light colours, and in ``dark`` [path, value] of all that differs in dark ones;
+            None where there is nothing to show.
         marks: its largest marks in words.
-        dark: [path, value] of all that differs in dark colours.
         height: in pixels.
         is_too_large: its data are omitted, since the page would exceed its size limit.
     """
@@ -40,17 +40,10 @@ class Chart(Struct, frozen=True):
     name: str
     title: str
     subtitle: str
-    figure: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
     marks: list[str] = field(default_factory=list)
-    dark: list[list[Any]] = field(default_factory=list)
     height: int = 0
     is_too_large: bool = False
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """What the page's script draws."""
-        assert self.figure is not None
-        return {"data": self.figure["data"], "layout": self.figure["layout"], "dark": self.dark}
 
 
 class PageCharts(Struct, frozen=True):
@@ -73,7 +66,7 @@ def charts_within(charts: Iterable[Chart]) -> PageCharts:
     size = 0
     for one in charts:
         charts_by_name[one.name] = one
-        if one.figure is None:
+        if one.data is None:
             continue
         length = len(encoded(one.data))
         if size + length > bounds.CHART_BYTES:
@@ -86,21 +79,15 @@ def charts_within(charts: Iterable[Chart]) -> PageCharts:
 def chart(name: str, draw: Callable[..., go.Figure]) -> Chart:
     """The chart called ``name``, which ``draw`` draws in the colours of a ``theme``."""
     light, dark = draw(theme="light"), draw(theme="dark")
+    title, subtitle = caption(light)
     if not light.data:
-        return Chart(name, *caption(light))
-    title, subtitle, marks = *caption(light), marks_text(light)
+        return Chart(name, title, subtitle)
+    marks = marks_text(light)
     for figure in (light, dark):
         remove_title(figure)
-    both = [json.loads(figure.to_json()) for figure in (light, dark)]
-    return Chart(
-        name,
-        title,
-        subtitle,
-        figure=both[0],
-        marks=marks,
-        dark=list(_differences(both[0], both[1], [])),
-        height=height_of(light),
-    )
+    in_light, in_dark = (json.loads(figure.to_json()) for figure in (light, dark))
+    data = in_light | {"dark": list(_differences(in_light, in_dark, []))}
+    return Chart(name, title, subtitle, data, marks, height_of(light))
 
 
 def remove_title(figure: go.Figure) -> None:

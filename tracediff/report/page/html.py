@@ -69,7 +69,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         reasons=comparison.comparability.reasons,
         health_lines=sections.health_lines(comparison),
         command=command,
-        origin=origin(comparison, versions()),
+        origin=origin(comparison),
         **({} if comparison.was_refused else _work(comparison)),
     )
 
@@ -197,10 +197,10 @@ def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
     return [(place, where(place)) for place in code.touching] if code else []
 
 
-def origin(comparison: Comparison, versions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+def origin(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Rows (name, control, test) on how the report was made; versions are in the control column."""
     sides = zip(set_facts(comparison.control), set_facts(comparison.test), strict=True)
-    return [*((what, value, "") for what, value in versions), *((what, c, t) for (what, c), (_, t) in sides)]
+    return [*((what, value, "") for what, value in versions()), *((what, c, t) for (what, c), (_, t) in sides)]
 
 
 def set_facts(side: Side) -> list[tuple[str, str]]:

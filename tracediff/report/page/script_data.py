@@ -225,17 +225,16 @@ def _graph(
 def _columns(frames: list[Frame], names: Names, sides: int, scale: int) -> dict[str, Any]:
     """The frames that are shown, and how small those are that are not."""
     displayed, least = pruned(frames)
-    columns = {
+    columns: dict[str, list[Any]] = {
         "parent": [k - frame.parent for k, frame in enumerate(displayed)],
         "kind": [KINDS.index(frame.kind) for frame in displayed],
         "name": [names.code(frame.name) for frame in displayed],
         "instance": [-1 if frame.instance is None else frame.instance for frame in displayed],
         "shapes": [names.code(frame.shapes) for frame in displayed],
         "left_out": [frame.left_out for frame in displayed],
-        "work": [[_scaled(frame.work[k], scale) for frame in displayed] for k in range(sides)],
-        "host": [[_scaled(frame.host[k], scale) for frame in displayed] for k in range(sides)],
-        "count": [[_scaled(frame.count[k], scale) for frame in displayed] for k in range(sides)],
     }
+    for name in ("work", "host", "count"):
+        columns[name] = [[_scaled(getattr(frame, name)[k], scale) for frame in displayed] for k in range(sides)]
     return {"least": least, "frames": columns}
 
 
