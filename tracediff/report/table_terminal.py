@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import ne
 
@@ -19,7 +19,7 @@ from tracediff import bounds
 from tracediff.environment import LARGEST_SIZE
 from tracediff.errors import printable
 from tracediff.formatting import Unit, time_unit
-from tracediff.pair import SIDES, Pair
+from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.present.plain_text import BAR, Table, bars, cut_left, no_rows_shown, shortened, shortened_pairs
 from tracediff.present.sections import ReportRow, Sums
@@ -31,42 +31,44 @@ WITHOUT_VALUE = ("", "–", "unknown")
 """Texts of a cell whose value is unknown."""
 
 
-class Fitted(Struct, frozen=True):
-    """A table as wide as the terminal: names are cut where they must be, numbers never; columns without a value are
-    left out, columns that do not fit are omitted with a note.
-    """
+class AsWide(Struct, frozen=True):
+    """What ``draw`` makes of the number of columns that there are."""
 
-    table: Table
+    draw: Callable[[int], Iterable[RenderableType]]
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        """The grid, for rich."""
-        table = whole = _with_values(self.table)
-        room = options.max_width - INDENT
-        while table.texts > 1 and not _fits(table, room):
-            last_name = table.texts - 1  # it says least
-            table = _of_columns(table, partial(ne, last_name))
-        widths = _widths(table)
-        numbers = widths[table.texts :]
-        visible = len(numbers)
-        least = sum(min(w, LEAST_NAME) + GAP for w in widths[: table.texts])
-        while visible > table.together and least + sum(n + GAP for n in numbers[:visible]) > room:
-            visible -= 1
-        names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:visible]) - GAP * table.texts)
-        columns = [shortened([row[k][: bounds.CELL] for row in table.rows], width) for k, width in enumerate(names)]
-        hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + visible :])
-        lines = grid(table.heads[: table.texts + visible], "l" * table.texts + "r" * visible, header_style="dim")
-        for column, width in zip(lines.columns, [*names, *numbers[:visible]], strict=True):
-            column.width = width
-        for k, row in enumerate(table.rows):
-            cells = [*(column[k] for column in columns), *row[table.texts : table.texts + visible]]
-            lines.add_row(*(Text(printable(cell)) for cell in cells))
-        yield Padding(lines, (0, 0, 0, INDENT))
-        omitted = [
-            *([f"{table.more:,} more (--top)"] if table.more else []),
-            *([_columns(hidden)] if hidden else []),
-        ]
-        if omitted:
-            yield line("; ".join(omitted), "dim", INDENT)
+        """Its parts, for rich."""
+        yield from self.draw(options.max_width)
+
+
+def fitted(table: Table, width: int) -> Iterator[RenderableType]:
+    """``table`` in ``width`` columns: names are cut where they must be, numbers never; columns without a value are left
+    out, columns that do not fit are omitted with a note.
+    """
+    table = whole = _with_values(table)
+    room = width - INDENT
+    while table.texts > 1 and not _fits(table, room):
+        last_name = table.texts - 1  # it says least
+        table = _of_columns(table, partial(ne, last_name))
+    widths = _widths(table)
+    numbers = widths[table.texts :]
+    visible = len(numbers)
+    least = sum(min(w, LEAST_NAME) + GAP for w in widths[: table.texts])
+    while visible > table.together and least + sum(n + GAP for n in numbers[:visible]) > room:
+        visible -= 1
+    names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:visible]) - GAP * table.texts)
+    columns = [shortened([row[k][: bounds.CELL] for row in table.rows], most) for k, most in enumerate(names)]
+    hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + visible :])
+    lines = grid(table.heads[: table.texts + visible], "l" * table.texts + "r" * visible, header_style="dim")
+    for column, column_width in zip(lines.columns, [*names, *numbers[:visible]], strict=True):
+        column.width = column_width
+    for k, row in enumerate(table.rows):
+        cells = [*(column[k] for column in columns), *row[table.texts : table.texts + visible]]
+        lines.add_row(*(Text(printable(cell)) for cell in cells))
+    yield Padding(lines, (0, 0, 0, INDENT))
+    omitted = [f"{table.more:,} more (--top)" if table.more else "", _columns(hidden) if hidden else ""]
+    if any(omitted):
+        yield line("; ".join(filter(None, omitted)), "dim", INDENT)
 
 
 def _with_values(table: Table) -> Table:
@@ -114,7 +116,7 @@ def to_rich(table: Table) -> RenderableType:
     """For a terminal of any width."""
     if not table.rows:
         return Group(line(f"{table.title}: {no_rows_shown(table.more, 'nothing recorded')}", "bold"), line())
-    return Group(line(table.title, "bold"), Fitted(table), line())
+    return Group(line(table.title, "bold"), AsWide(partial(fitted, table)), line())
 
 
 def line(text: str = "", style: str = "", indent: int = 0) -> RenderableType:
@@ -140,9 +142,9 @@ class Sentence(Struct, frozen=True):
             yield Text(part.plain.replace(KEPT, " ").rstrip(), self.style)
 
 
-def remarks(title: str, texts: Iterable[str], style: str = "") -> list[RenderableType]:
+def remarks(title: str, texts: Iterable[str]) -> list[RenderableType]:
     """``texts`` below ``title``; nothing where there are none."""
-    lines = [line(text, style, INDENT) for text in texts]
+    lines = [line(text, indent=INDENT) for text in texts]
     return [line(title, "bold"), *lines, line()] if lines else []
 
 
@@ -186,45 +188,32 @@ LARGEST_OPERATOR, LARGEST_PLACE = 0.5, 0.35
 """Parts of the room that operators and places may take."""
 
 
-class SumsTable(Struct, frozen=True):
-    """The work by operator: rows that add up to all of it."""
-
-    work: Sums
-    names: Pair[str] = SIDES
-
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        """The grid, for rich."""
-        rows = [*self.work.rows, self.work.whole]
-        heads, cells, room = _numbers(rows, self.work.unit, options.max_width, self.names, self.work.counted)
-        *names, whole = shortened_pairs([printable(row.name) for row in rows], room)
-        lines = _numbers_grid(self.work.title, heads)
-        for name, texts in zip(names, cells, strict=False):
-            lines.add_row(Text(f"  {name}"), *texts)
-        lines.add_row(Text(whole, style="bold"), *cells[-1])
-        yield lines
-        yield line()
+def sums_table(work: Sums, sides: Pair[str], width: int) -> Iterator[RenderableType]:
+    """The work by operator: rows that add up to all of it; ``sides`` are what both are called."""
+    rows = [*work.rows, work.whole]
+    heads, cells, room = _numbers(rows, work.unit, width, sides, work.counted)
+    *names, whole = shortened_pairs([printable(row.name) for row in rows], room)
+    lines = _numbers_grid(work.title, heads)
+    for name, texts in zip(names, cells, strict=False):
+        lines.add_row(Text(f"  {name}"), *texts)
+    lines.add_row(Text(whole, style="bold"), *cells[-1])
+    yield lines
+    yield line()
 
 
-class WorkRows(Struct, frozen=True):
+def work_rows(title: str, rows: list[ReportRow], sides: Pair[str], width: int) -> Iterator[RenderableType]:
     """``rows`` under ``title``: operator, kernels and, where there is room or rows look alike, module and shapes."""
-
-    title: str
-    rows: list[ReportRow]
-    names: Pair[str] = SIDES
-
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        """The grid, for rich."""
-        unit = time_unit([r.control_us for r in self.rows] + [r.test_us for r in self.rows])
-        heads, cells, room = _numbers(self.rows, unit, options.max_width, self.names)
-        has_bars = room - BAR - GAP >= LEAST_WORK
-        column, names = work_names(self.rows, room - (BAR + GAP if has_bars else 0))
-        lines = _numbers_grid(_heading(self.title, column, max(map(len, names))), heads)
-        if has_bars:
-            lines.add_column("", width=BAR, no_wrap=True)
-        change_bars = bars((row.delta_us for row in self.rows), BAR)
-        for name, row, texts in zip(names, self.rows, cells, strict=True):
-            lines.add_row(Text(f"  {printable(name)}"), *texts, *([change_bars.draw(row.delta_us)] if has_bars else []))
-        yield lines
+    unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
+    heads, cells, room = _numbers(rows, unit, width, sides)
+    has_bars = room - BAR - GAP >= LEAST_WORK
+    column, names = work_names(rows, room - (BAR + GAP if has_bars else 0))
+    lines = _numbers_grid(_heading(title, column, max(map(len, names))), heads)
+    if has_bars:
+        lines.add_column("", width=BAR, no_wrap=True)
+    change_bars = bars((row.delta_us for row in rows), BAR)
+    for name, row, texts in zip(names, rows, cells, strict=True):
+        lines.add_row(Text(f"  {printable(name)}"), *texts, *([change_bars.draw(row.delta_us)] if has_bars else []))
+    yield lines
 
 
 def _numbers(

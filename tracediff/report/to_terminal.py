@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from math import ceil
 
 from msgspec import Struct
 from msgspec.structs import replace
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.text import Text
@@ -30,13 +31,14 @@ from tracediff.present.setting import heading, side_names
 from tracediff.report.table_terminal import (
     GAP,
     INDENT,
-    SumsTable,
-    WorkRows,
+    AsWide,
     grid,
     line,
     remarks,
     screen_text,
+    sums_table,
     to_rich,
+    work_rows,
 )
 
 BESIDE_NAMES = 64
@@ -76,11 +78,6 @@ class Screen(Struct, frozen=True, kw_only=True):
     tables: bool = False
     verbose: bool = False
 
-    @property
-    def is_usual(self) -> bool:
-        """Whether nothing but the usual screen is asked for."""
-        return self == USUAL
-
 
 USUAL = Screen()
 
@@ -101,7 +98,10 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     if in_full:
         parts += remarks(sections.doubt(comparison), sections.caution_lines(comparison))
     if not comparison.was_refused:
-        parts.append(WhyTable(comparison, None if screen.verbose else screen.lines, screen.detailed))
+        if comparison.explanation is not None:
+            names, most = side_names(comparison), None if screen.verbose else screen.lines
+            why = partial(explanation, comparison.explanation, names=names, most=most, detailed=screen.detailed)
+            parts.append(AsWide(why))
         parts += [_step_table(comparison)] if screen.verbose else []
         parts += _work(comparison, screen)
     if in_full:
@@ -116,7 +116,7 @@ def show(
     command: str = "tracediff compare CONTROL TEST",
 ) -> None:
     """Print the answer, on one screen unless more is asked for; and what ``command``, which compared, can show next."""
-    usual = screen.is_usual and not comparison.was_refused
+    usual = screen == USUAL and not comparison.was_refused
     following = next_command(comparison, command) if usual else None
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
     covered = ceil(len(last.rstrip()) / console.width)
@@ -138,25 +138,6 @@ def _shorter(screen: Screen) -> Iterator[Screen]:
     yield from (replace(least, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
 
 
-class WhyTable(Struct, frozen=True):
-    """Why the step changed, as wide as there is room."""
-
-    comparison: Comparison
-    lines: int | None
-    detailed: int | None
-
-    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
-        """The lines, for rich."""
-        if self.comparison.explanation is not None:
-            yield from explanation(
-                self.comparison.explanation,
-                options.max_width,
-                side_names(self.comparison),
-                most=self.lines,
-                detailed=self.detailed,
-            )
-
-
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     """The tables of what changed."""
     most = screen.top if screen.top is not None else bounds.TABLE_ROWS
@@ -173,38 +154,32 @@ def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     rows = screen.top if screen.top is not None else screen.rows
     if screen.device is None and screen.sort == "change" and not screen.verbose:
         work = sections.changed_work(comparison, rows)
-        return [SumsTable(work, side_names(comparison))] if work.rows or not rows else []
+        return [AsWide(partial(sums_table, work, side_names(comparison)))] if work.rows or not rows else []
     tables = sections.changes(comparison, screen.device or "all", screen.sort, rows)
     return [_changes(comparison, table) for table in tables]
 
 
 def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
-    if not table.rows:
-        return _no_rows(table)
     is_matched = any(row.operator for row in table.rows)
     notes = [
         _gpu_account(comparison) if is_matched and comparison.gpu_time.groups else None,
         sections.common_line(comparison),
         f"{table.more:,} more rows (--top)" if table.more else None,
     ]
-    rows = WorkRows(table.title, table.rows, side_names(comparison))
-    return Group(rows, *_dim("; ".join(filter(None, notes))), line())
+    return _table(comparison, table, "; ".join(filter(None, notes)))
 
 
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
     table = sections.work_by(comparison, view, top, modules)
+    notes = sections.matched_line(comparison), sections.tensor_core_line(comparison)
+    return _table(comparison, table, *notes, f"{table.more:,} more (--top)" if table.more else None)
+
+
+def _table(comparison: Comparison, table: sections.Changes, *notes: str | None) -> RenderableType:
     if not table.rows:
-        return _no_rows(table)
-    notes = _dim(
-        sections.matched_line(comparison),
-        sections.tensor_core_line(comparison),
-        f"{table.more:,} more (--top)" if table.more else None,
-    )
-    return Group(WorkRows(table.title, table.rows, side_names(comparison)), *notes, line())
-
-
-def _no_rows(table: sections.Changes) -> RenderableType:
-    return Group(line(f"{table.title}: {no_rows_shown(table.more, 'none')}", "bold"), line())
+        return Group(line(f"{table.title}: {no_rows_shown(table.more, 'none')}", "bold"), line())
+    rows = AsWide(partial(work_rows, table.title, table.rows, side_names(comparison)))
+    return Group(rows, *_dim(*notes), line())
 
 
 def _dim(*texts: str | None) -> list[RenderableType]:
