@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Int64
+from tracediff.arrays import Int64, distinct, mapped
 from tracediff.engine import Where
 from tracediff.errors import NotATrace, TracediffError, check_choice, printable
 from tracediff.hta.events import Argument, HtaEvents, events_of, rows_for_hta
@@ -172,9 +172,8 @@ def _microseconds(ns: Int64, whole: bool) -> Any:
 
 def _symbols(codes: Any, texts: list[str], table: Any) -> Any:
     """int64[n]: ``codes`` as ids of HTA's symbol table, which gets the texts that occur."""
-    used, inverse = np.unique(codes, return_inverse=True)
-    table.add_symbols([texts[code] for code in used.tolist()])
-    return np.array([table.sym_index[texts[code]] for code in used.tolist()], np.int64)[inverse]
+    table.add_symbols([texts[code] for code in distinct(codes).tolist()])
+    return mapped(codes, lambda code: table.sym_index[texts[code]])
 
 
 def _metadata(meta: TraceMeta) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Bools, Int64, last_equal, values_at
+from tracediff.arrays import MISSING, Bools, Int64, all_none, last_equal, values_at
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import number
@@ -95,7 +95,6 @@ def events_of(trace: Trace, arguments: list[Argument]) -> HtaEvents:
     columns["index_correlation"] = np.where(partner >= 0, rows[partner], np.minimum(columns["correlation"], 0))
     pid, tid = (_ids(trace, codes[rows]) for codes in (trace.pid, trace.tid))
     tid = np.where(on_gpu & (columns["stream"] >= 0), columns["stream"], tid)  # old profilers write "stream 7"
-    iteration = np.full(len(rows), OUTSIDE, np.int64)
     events = HtaEvents(
         names=trace.names,
         categories=trace.categories,
@@ -104,7 +103,7 @@ def events_of(trace: Trace, arguments: list[Argument]) -> HtaEvents:
         dur=trace.dur[rows],
         name=name,
         category=category,
-        iteration=iteration,
+        iteration=all_none(len(rows)),
         on_gpu=on_gpu,
         pid=pid,
         tid=tid,
@@ -165,7 +164,7 @@ def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
     """int64[n]: row of the event on the other side with the same correlation, the last of several; −1 where there is
     none.
     """
-    out = np.full(len(correlation), -1, np.int64)
+    out = all_none(len(correlation))
     host, gpu = (np.flatnonzero((on_gpu == side) & (correlation != -1)) for side in (False, True))
     for mine, theirs in ((host, gpu), (gpu, host)):
         partner = _last_equal(correlation[mine], correlation[theirs])

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Bools, Int64
+from tracediff.arrays import Bools, Int64, tuples
 from tracediff.engine import Where, load_sets
 from tracediff.errors import TracediffError
 from tracediff.ingest.model import categories as cat
@@ -343,7 +343,7 @@ def _occurrences(profile: Profile, iteration: int, device: DeviceType) -> Iterat
     numbers = np.append(profile.step_numbers, OUTSIDE)  # step −1 is the last
     rows = np.flatnonzero((numbers[ops.step] == iteration) & _are_on_device(device, ops.category))
     columns = (ops.category[rows], ops.name[rows], ops.count[rows], ops.total_ns[rows])
-    for category, name, count, total_ns in zip(*(c.tolist() for c in columns), strict=True):
+    for category, name, count, total_ns in tuples(*columns):
         yield (  # the address of a Python function's object is another in every process
             profile.categories[category],
             ADDRESS.sub("0x…", profile.names[name]) if category == cat.PYTHON else profile.names[name],

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
-from tracediff.arrays import MISSING, Int64
+from tracediff.arrays import MISSING, Int64, last_equal, mapped, stacked, tuples
 from tracediff.errors import TracediffError, printable
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
@@ -166,8 +167,7 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
             if not len(remaining):
                 break
     parts.append((rows[~complete], trace.ts[rows[~complete]], 0))
-    all_rows, ends = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
-    level = np.repeat([part[2] for part in parts], [len(part[0]) for part in parts])
+    all_rows, ends, level = stacked(*parts)
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
     return PlacedEvents(
         rows=all_rows, gpu=gpu[all_rows], thread=_threads(trace, all_rows), level=level, start=start, end=end
@@ -181,17 +181,18 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     width = len(trace.ids) + 1
     threads = trace.thread(rows)
     complete = trace.dur[rows] >= 0
-    alike = {(code // width, str(trace.ids[code % width])): code for code in np.unique(threads[complete]).tolist()}
-    moved = {
-        code: alike.get((code // width, str(trace.ids[code % width])), code)
-        for code in np.unique(threads[~complete]).tolist()
-    }
-    threads[~complete] = [moved[code] for code in threads[~complete].tolist()]
+    spans: list[int] = np.unique(threads[complete]).tolist()
+    alike = {(code // width, str(trace.ids[code % width])): code for code in spans}
+
+    def of_span(code: int) -> int:
+        return alike.get((code // width, str(trace.ids[code % width])), code)
+
+    threads[~complete] = mapped(threads[~complete], of_span)
     return threads
 
 
 def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
-    keys = list(zip(placed.gpu.tolist(), placed.thread.tolist(), placed.level.tolist(), strict=True))
+    keys: list[Key] = list(tuples(placed.gpu, placed.thread, placed.level))
     tracks, name_events = _tracks(trace, keys, title, labels, ids)
     yield from name_events
     begins, ends = _arrows(trace, placed, ids)
@@ -207,9 +208,7 @@ def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels
         trace.dur[placed.rows],
     )
     arguments = _arguments(trace, placed.rows)
-    for key, args, (row, start, end, name, category, ts, dur) in zip(
-        keys, arguments, zip(*(c.tolist() for c in columns), strict=True), strict=True
-    ):
+    for key, args, (row, start, end, name, category, ts, dur) in zip(keys, arguments, tuples(*columns), strict=True):
         pid, tid = tracks[key]
         place = {"pid": pid, "tid": tid}
         what = names[name], categories[category], place, start
@@ -262,11 +261,11 @@ def _arrows(trace: Trace, placed: PlacedEvents, ids: Ids) -> tuple[dict[int, lis
     """(row of a launch → the arrows that begin there, row of a GPU event → the arrow that ends there), where both are
     shown in this order.
     """
-    starts = dict(zip(placed.rows.tolist(), placed.start.tolist(), strict=True))
+    starts: dict[int, int] = dict(tuples(placed.rows, placed.start))
     begins: dict[int, list[int]] = {}
     ends: dict[int, int] = {}
     gpu = gpu_events(trace, whole_file(trace), Notes())
-    for row, launch in zip(gpu.rows.tolist(), gpu.launch.tolist(), strict=True):
+    for row, launch in tuples(gpu.rows, gpu.launch):
         if row in starts and launch in starts and starts[launch] <= starts[row]:
             ends[row] = next(ids.arrow)
             begins.setdefault(launch, []).append(ends[row])
@@ -276,26 +275,22 @@ def _arrows(trace: Trace, placed: PlacedEvents, ids: Ids) -> tuple[dict[int, lis
 def _arguments(trace: Trace, rows: Int64) -> list[Event]:
     """The arguments of each of ``rows`` by name; texts without folders."""
     out: list[Event] = [{} for _ in range(len(rows))]
-    texts: dict[int, str] = {}
+
+    @cache
+    def text(code: int) -> str:
+        return bounded_text(FOLDERS.sub("", trace.texts[code]))
+
     for category in np.unique(trace.category[rows]).tolist():
         arguments = trace.arguments.get(category)
-        if arguments is None or not len(arguments.rows):
+        if arguments is None:
             continue
         targets = np.flatnonzero(trace.category[rows] == category)
-        position = np.searchsorted(arguments.rows, rows[targets]).clip(max=len(arguments.rows) - 1)
-        targets, position = (
-            targets[arguments.rows[position] == rows[targets]],
-            position[arguments.rows[position] == rows[targets]],
-        )
-        for name, column in (arguments.of_type(np.int64) | arguments.of_type(np.float64)).items():
+        position = last_equal(arguments.rows, rows[targets])
+        targets, position = targets[position >= 0], position[position >= 0]
+        numbers = arguments.of_type(np.int64) | arguments.of_type(np.float64)
+        for name, column in (numbers | arguments.of_type(np.int32)).items():
             values = column[position]
-            present = is_present(values) & np.isfinite(values) & (name != FLOW_ID)
-            for i, value in zip(targets[present].tolist(), values[present].tolist(), strict=True):
-                out[i][bounded_text(name)] = value
-        for name, codes in arguments.of_type(np.int32).items():
-            present = is_present(codes[position])
-            for i, code in zip(targets[present].tolist(), codes[position][present].tolist(), strict=True):
-                if code not in texts:
-                    texts[code] = bounded_text(FOLDERS.sub("", trace.texts[code]))
-                out[i][bounded_text(name)] = texts[code]
+            present = is_present(values) & np.isfinite(values) & (name not in numbers or name != FLOW_ID)
+            for i, value in tuples(targets[present], values[present]):
+                out[i][bounded_text(name)] = value if name in numbers else text(value)
     return out

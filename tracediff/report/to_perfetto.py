@@ -15,6 +15,7 @@ from msgspec import Struct
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.summary import Side
+from tracediff.arrays import tuples
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import plural
@@ -143,8 +144,8 @@ def _states(timeline: Timeline, has_gpu: bool, place: dict[str, int]) -> Iterato
     period = us(timeline.end - timeline.start)
     yield placed_event(SPAN, f"step {timeline.step}", "step", place, 0, dur=period, args={"period (µs)": period})
     marks = timeline.marks
-    columns = (marks.row.tolist(), marks.start.tolist(), marks.end.tolist(), marks.name, marks.count.tolist())
-    for row, start, end, name, count in zip(*columns, strict=True):
+    columns = tuples(marks.row, marks.start, marks.end, marks.count)
+    for (row, start, end, count), name in zip(columns, marks.name, strict=True):
         if row == STATE_ROW:
             args = {"merged states": count} if count > 1 else {}
             label = bounded_text(state_label(name, has_gpu))
@@ -171,7 +172,7 @@ def _memory(timeline: Timeline, side: str, pid: int) -> Iterator[Event]:
     for memory in timeline.memory:
         since = "" if memory.from_zero else " since the file's start"
         name = bounded_text(f"{side}: allocated on {memory.device}{since}")
-        for time, allocated in zip(memory.time.tolist(), memory.allocated.tolist(), strict=True):
+        for time, allocated in tuples(memory.time, memory.allocated):
             yield placed_event(AMOUNT, name, "memory", {"pid": pid, "tid": pid}, time, args={"bytes": allocated})
 
 
@@ -201,8 +202,8 @@ def _marks(step: TypicalStep, title: str, ids: Ids) -> Iterator[Event]:
     marks = timeline.marks
     ends = marks.end.copy()  # viewers drop what overlaps in a row: cut where the next mark begins
     ends[:-1] = np.where(marks.row[:-1] == marks.row[1:], np.minimum(ends[:-1], marks.start[1:]), ends[:-1])
-    columns = [column.tolist() for column in (marks.row, marks.start, ends, marks.kind, marks.count, marks.busy)]
-    for row, start, end, kind, count, busy, name in zip(*columns, marks.name, strict=True):
+    columns = tuples(marks.row, marks.start, ends, marks.kind, marks.count, marks.busy)
+    for (row, start, end, kind, count, busy), name in zip(columns, marks.name, strict=True):
         if row in threads:
             longest = bounded_text(name[: bounds.PAGE_NAME])
             args = {"longest": longest, "together (µs)": us(busy)} if count > 1 else {}

@@ -12,7 +12,7 @@ from msgspec import Struct
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
-from tracediff.arrays import Int64, union
+from tracediff.arrays import Int64, tuples, union
 from tracediff.charts.labels import full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette
@@ -196,9 +196,7 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
             marker={"color": colours.sides[which]},
             **hovers(
                 f"{label(side.where, 60)}<br>{plural(n, 'event')} from {time(start / 1000)} on, {time(took / 1000)}"
-                for n, start, took in zip(
-                    count.tolist(), covered.start.tolist(), (covered.end - covered.start).tolist(), strict=True
-                )
+                for n, start, took in tuples(count, covered.start, covered.end - covered.start)
             ),
             showlegend=False,
         )
