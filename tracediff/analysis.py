@@ -25,7 +25,6 @@ from tracediff.profile.events.step_states import BUSY_STATES, LABELS, STATES
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import Families
-from tracediff.profile.tables.schema import TableSchema
 
 
 class Analysis(Scaled, frozen=True, kw_only=True):
@@ -41,8 +40,8 @@ class Analysis(Scaled, frozen=True, kw_only=True):
         tensor_cores: part of kernel time on tensor cores, None without kernels.
         views: family, phase, module, op, kernel → the work summed by it, largest first.
         tree: the calls, with the work below them.
-        operations: by self time. tables: the further tables with which the set was loaded: (schema, rows of key and
-            numerators).
+        operations: by self time. tables: the further tables with which the set was loaded, over denominators of
+            their own.
         findings: the causes of its step time, and facts about it.
     """
 
@@ -58,7 +57,7 @@ class Analysis(Scaled, frozen=True, kw_only=True):
     views: dict[str, tuple[Share, ...]]
     tree: CallTree
     operations: tuple[Operation, ...]
-    tables: tuple[tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]], ...]
+    tables: tuple[SetTable, ...]
     findings: tuple[Finding, ...] = ()
 
     @property
@@ -158,14 +157,9 @@ def analyze_set(traces: TraceSet) -> Analysis:
         views={view: shares(members, key) for view, key in VIEWS.items()},
         tree=tree,
         operations=operations(ops, scale, traces.families),
-        tables=tuple(_scaled(table, scale) for table in summary.tables.values()),
+        tables=tuple(summary.tables.values()),
     )
     return replace(analysis, findings=find(analysis))
-
-
-def _scaled(table: SetTable, scale: int) -> tuple[TableSchema, tuple[tuple[tuple[str, ...], tuple[int, ...]], ...]]:
-    lines = [(key, tuple(scale // table.denominator * n for n in row)) for key, row in table.rows.items()]
-    return table.schema, tuple(sorted(lines, key=lambda line: (-line[1][0], line[0])))
 
 
 Weighted = tuple[float, Finding]

@@ -120,6 +120,11 @@ class SetTable(Struct, frozen=True):
         for k, value in enumerate(values):
             row[k] += weight * value
 
+    def per_step(self) -> list[tuple[tuple[str, ...], list[float]]]:
+        """(key, values of the columns per step) of each row, the largest first."""
+        ordered = sorted(self.rows.items(), key=lambda row: (-row[1][0], row[0]))
+        return [(key, [n / self.denominator for n in values]) for key, values in ordered]
+
 
 def keep_pace(periods: Collection[float], communication: Collection[float]) -> bool:
     """Whether ranks with these mean periods take as long; those that communicate wait for one another, so that they

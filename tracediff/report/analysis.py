@@ -91,9 +91,9 @@ def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] =
     what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     for view in ("family", "phase", "module", "op"):
         out[view] = _shares(analysis, f"{what} {BY_TITLES[view]}{of_ranks}", view, analysis.views[view], top)
-    for schema, lines in analysis.tables:
-        values = [(key, [[n / analysis.scale for n in row]]) for key, row in lines]
-        out[schema.name] = report_table(schema, values, [analysis.side.gpu], top)
+    for table in analysis.tables:
+        rows_of_set = [(key, [values]) for key, values in table.per_step()]
+        out[table.schema.name] = report_table(table.schema, rows_of_set, [analysis.side.gpu], top)
     return {key: table for key, table in out.items() if not names or key in names}
 
 

@@ -6,15 +6,14 @@ Schema from these types; docs/analysis.md is the same in prose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
+from tracediff.aggregate.averages import SetTable
 from tracediff.analysis import Analysis
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.ingest.model.health import Note
 from tracediff.present.columns import SET_OPS, SHARES
 from tracediff.present.tables import row_object
-from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.json_text import JsonObject, filled, json_text
 from tracediff.report.json_types import Microseconds, Row, Set
 
@@ -114,7 +113,7 @@ def document(analysis: Analysis) -> ProfileDocument:
             Rank(rank, [StateTime(name, us) for name, us in states.items()])
             for rank, states in analysis.side.rank_states.items()
         ],
-        tables={schema.name: _table(analysis, schema, rows) for schema, rows in analysis.tables},
+        tables={table.schema.name: _rows(table, analysis.side.gpu) for table in analysis.tables},
         findings=[filled(SetFinding, f) for f in analysis.findings],
         health=list(analysis.side.notes),
     )
@@ -147,7 +146,5 @@ def _gpu_time(analysis: Analysis) -> SetGpuTime:
     )
 
 
-def _table(
-    analysis: Analysis, schema: TableSchema, rows: Sequence[tuple[tuple[str, ...], tuple[int, ...]]]
-) -> list[Row]:
-    return [row_object(schema, key, [n / analysis.scale for n in row], analysis.side.gpu) for key, row in rows]
+def _rows(table: SetTable, gpus: tuple[str, ...]) -> list[Row]:
+    return [row_object(table.schema, key, values, gpus) for key, values in table.per_step()]

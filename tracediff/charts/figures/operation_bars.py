@@ -296,20 +296,13 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[CallTimes]:
     us, number = comparison.us, comparison.number
     ordered = sorted(ops, key=lambda op: (-max(op.self_time), op.raw_name))
     cut = top if len(ordered) > top + 1 else len(ordered)
-    rows = [
-        CallTimes(
-            op.name,
-            both_names(op.name, op.raw_name),
-            op.count.map(number),
-            op.self_time.map(us),
-        )
-        for op in ordered[:cut]
+    names = [(op.name, both_names(op.name, op.raw_name), [op]) for op in ordered[:cut]]
+    if rest := ordered[cut:]:
+        names.append((f"{len(rest)} others", full_name(", ".join(op.name for op in rest)), rest))
+    return [
+        CallTimes(name, full, total(op.count for op in same).map(number), total(op.self_time for op in same).map(us))
+        for name, full, same in names
     ]
-    rest = ordered[cut:]
-    if rest:
-        counts, times = total(op.count for op in rest).map(number), total(op.self_time for op in rest).map(us)
-        rows.append(CallTimes(f"{len(rest)} others", full_name(", ".join(op.name for op in rest)), counts, times))
-    return rows
 
 
 def _side(figure: go.Figure, rows: list[CallTimes], *, side: int, name: str, colour: str, unit: Unit) -> None:
