@@ -108,7 +108,7 @@ class Dashboard:
         context = self.comparisons.context(view_of(flask.request.query_string.decode("ascii", "replace")), None)
         if context is None:
             raise TracediffError("dashboard", "no comparison is loaded", "open the timeline again")
-        steps = [self.step_inspector.step(*side, None) for side in context.shown_steps]
+        steps = [self.step_inspector.step(side, None) for side in context.shown_steps]
         return flask.Response(merged_step(context.whole, steps), mimetype="application/gzip")
 
     def store_dropped(self) -> flask.Response:

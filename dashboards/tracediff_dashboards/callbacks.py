@@ -19,7 +19,7 @@ from tracediff_dashboards.pages.details import details, spans
 from tracediff_dashboards.pages.rows import TableRow, find_row
 from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
 from tracediff_dashboards.reading.loading import Load
-from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, is_kept, window_of
+from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, window_of
 from tracediff_dashboards.state.controls import CONTROLS, PROPERTIES, changed, row_of, values_of
 from tracediff_dashboards.state.view import TABS, View, view_of
 
@@ -218,15 +218,15 @@ class Callbacks:
             if context is None:
                 return [no_update] * 4
             sides, is_marked = context.shown_steps, bool(view.row) or context.is_filtered
-            if all(is_kept(*side) for side in sides) and not (view.window or has_range(relayout) or is_marked):
+            if all(side.is_kept for side in sides) and not (view.window or has_range(relayout) or is_marked):
                 for side in sides:
-                    self._inspector.prepare(*side)
+                    self._inspector.prepare(side)
                 return [no_update] * 4
-            unit_us = timeline.unit_us([self._inspector.length_us(*side) for side in sides])
+            unit_us = timeline.unit_us([self._inspector.length_us(side) for side in sides])
             window = window_of(relayout, unit_us, view.window)
             events, sentence = timeline.highlight(context, self._inspector)
             apart = zip(sides, events, strict=True)
-            steps = [self._inspector.step(*side, window, rows) for side, rows in apart]
+            steps = [self._inspector.step(side, window, rows) for side, rows in apart]
         except TracediffError as error:
             return [no_update, no_update, components.error_alert(error), no_update]
         figure = timeline.zoomed(context.whole, steps, window, context.theme, events)
@@ -241,7 +241,7 @@ class Callbacks:
         context = self._comparisons.context(view_of(search), theme)
         if context is None:
             return []
-        return timeline.linked_table(self._inspector.follow(*context.shown_steps[int(side)], int(event)))
+        return timeline.linked_table(self._inspector.follow(context.shown_steps[int(side)], int(event)))
 
 
 def _progress(load: Load) -> Any:

@@ -106,7 +106,7 @@ def test_an_event_that_shares_a_mark_gets_one_of_its_own_to_stand_out(tmp_path):
     def on_gpu(side, column):
         """Of the marks on the GPU of a side, without and with what stands out."""
         timelines = [
-            inspector.step(*context.shown_steps[side], None, *apart).timeline for apart in ((), events[side : side + 1])
+            inspector.step(context.shown_steps[side], None, *apart).timeline for apart in ((), events[side : side + 1])
         ]
         return [
             [

@@ -18,7 +18,7 @@ from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
 from tracediff_dashboards.reading.events import merged_step
 from tracediff_dashboards.reading.loading import Loader
 from tracediff_dashboards.reading.sets import Sets
-from tracediff_dashboards.reading.step_inspector import StepInspector, is_used, places, window_of
+from tracediff_dashboards.reading.step_inspector import StepChoice, StepInspector, is_used, places, window_of
 from tracediff_dashboards.state.view import TABS, View, view_of
 
 from tracediff.aggregate.assemble import narrowed
@@ -46,16 +46,16 @@ def test_every_step_of_every_rank_can_be_chosen(runs):
 def test_a_chosen_step_and_a_part_of_it(runs):
     (control, _), whole = loaded(runs, "base", "slower")
     inspector, typical = StepInspector(), whole.control.typical
-    assert inspector.step(control, "", typical, None) is typical
-    step = inspector.step(control, "run 1|0|4", typical, None)
+    assert inspector.step(StepChoice(control, "", typical), None) is typical
+    step = inspector.step(StepChoice(control, "run 1|0|4", typical), None)
     assert step.timeline.step == 4
     length = step.timeline.end - step.timeline.start
-    part = inspector.step(control, "run 1|0|4", typical, (length // 2, length // 2 + 20_000)).timeline
+    part = inspector.step(StepChoice(control, "run 1|0|4", typical), (length // 2, length // 2 + 20_000)).timeline
     assert (part.start, part.end) == (step.timeline.start, step.timeline.end)
     assert part.marks.start.min() >= length // 2
     assert part.marks.end.max() <= length // 2 + 20_000
     with pytest.raises(TracediffError, match="no such step in this set"):
-        inspector.step(control, "run 1|0|99", typical, None)
+        inspector.step(StepChoice(control, "run 1|0|99", typical), None)
 
 
 def test_without_a_choice_it_is_a_step_that_is_used(runs):
@@ -65,7 +65,7 @@ def test_without_a_choice_it_is_a_step_that_is_used(runs):
     narrow = narrowed(control, Selection(first=other, last=other))
     assert is_used(control, kept)
     assert not is_used(narrow, kept)
-    assert StepInspector().step(narrow, "", kept, None).timeline.step == other
+    assert StepInspector().step(StepChoice(narrow, "", kept), None).timeline.step == other
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -102,18 +102,17 @@ def test_a_rank_of_each_side(runs):
 @pytest.mark.slow
 def test_what_a_process_reads_is_the_same_and_leaves_nothing(runs, monkeypatch, tmp_path):
     (control, _), whole = loaded(runs, "base", "slower")
-    near = StepInspector().step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
+    choice = StepChoice(control, "run 1|0|4", whole.control.typical)
+    near = StepInspector().step(choice, (1000, 90_000))
     monkeypatch.setattr("tracediff_dashboards.reading.events.WORTH_A_PROCESS", 0)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     inspector = StepInspector()
-    far = inspector.step(control, "run 1|0|4", whole.control.typical, (1000, 90_000))
+    far = inspector.step(choice, (1000, 90_000))
     assert [list(column) for column in astuple(far.timeline.marks)] == [
         list(column) for column in astuple(near.timeline.marks)
     ]
     event = int(far.timeline.marks.event.max())
-    assert inspector.follow(control, "run 1|0|4", whole.control.typical, event) == StepInspector().follow(
-        control, "run 1|0|4", whole.control.typical, event
-    )
+    assert inspector.follow(choice, event) == StepInspector().follow(choice, event)
     assert list(tmp_path.iterdir()) == []
     inspector.close()
 
@@ -123,7 +122,7 @@ def test_without_space_for_events_the_error_says_so(runs, monkeypatch):
     monkeypatch.setattr("tracediff_dashboards.reading.events.WORTH_A_PROCESS", 0)
     monkeypatch.setattr("tempfile.tempdir", "/nosuch")
     with pytest.raises(TracediffError, match="its events cannot be stored"):
-        StepInspector().step(control, "run 1|0|4", whole.control.typical, None)
+        StepInspector().step(StepChoice(control, "run 1|0|4", whole.control.typical), None)
 
 
 def test_a_file_that_has_changed_is_not_drawn(tmp_path):
@@ -133,20 +132,20 @@ def test_a_file_that_has_changed_is_not_drawn(tmp_path):
     for other in (document(events(3)), document(events(2, steps=3))):
         write(tmp_path / "a" / "t.json", other)
         with pytest.raises(TracediffError, match="has changed since it was compared"):
-            StepInspector().step(control, "run 1|0|2", whole.control.typical, None)
+            StepInspector().step(StepChoice(control, "run 1|0|2", whole.control.typical), None)
 
 
 def test_a_mark_leads_to_its_launch_and_the_calls_around_it(runs):
     (control, _), whole = loaded(runs, "base", "slower")
     marks = whole.control.typical.timeline.marks
     event = int(marks.event[marks.name.index("mm_kernel")])
-    found = StepInspector().follow(control, "", whole.control.typical, event)
+    found = StepInspector().follow(StepChoice(control, "", whole.control.typical), event)
     assert [(f.what, f.name) for f in found] == [
         ("GPU event", "mm_kernel"),
         ("launch", "cudaLaunchKernel"),
         ("around", "aten::mm"),
     ]
-    assert StepInspector().follow(control, "", whole.control.typical, 10**9) == []
+    assert StepInspector().follow(StepChoice(control, "", whole.control.typical), 10**9) == []
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def spans_of(
     else:
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
         selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]
-    control, test = (inspector.spans(*step, select) for step, select in zip(context.shown_steps, selects, strict=True))
+    control, test = (inspector.spans(step, select) for step, select in zip(context.shown_steps, selects, strict=True))
     return control, test
 
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from tracediff import bounds
 from tracediff.aggregate.assemble import narrowed
-from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison, only
 from tracediff.diff.groups import Member
@@ -24,6 +23,7 @@ from tracediff.explain.compare import compare_sets, of_common_ranks
 from tracediff.formatting import ranges
 from tracediff.ingest.discover import labels_for
 from tracediff_dashboards.reading.loading import Load, Loader
+from tracediff_dashboards.reading.step_inspector import StepChoice
 from tracediff_dashboards.state.view import View
 
 
@@ -131,10 +131,10 @@ class PageContext(Struct, frozen=True):
     theme: str
 
     @property
-    def shown_steps(self) -> list[tuple[TraceSet, str, TypicalStep | None]]:
-        """The step of each side that the timeline shows, as `StepInspector` takes it."""
+    def shown_steps(self) -> list[StepChoice]:
+        """The step of each side that the timeline shows."""
         keys, sides = (self.view.at_control, self.view.at_test), self.whole.sides
-        return [(traces, key, side.typical) for traces, key, side in zip(self.sets, keys, sides, strict=True)]
+        return [StepChoice(traces, key, side.typical) for traces, key, side in zip(self.sets, keys, sides, strict=True)]
 
     @property
     def members(self) -> list[Member]:

@@ -77,9 +77,22 @@ def is_used(traces: TraceSet, typical: TypicalStep) -> bool:
     )
 
 
-def is_kept(traces: TraceSet, key: str, typical: TypicalStep | None) -> bool:
-    """Whether the step ``key`` can be shown without reading: it is the typical step, or there is none."""
-    return typical is None or (not key and is_used(traces, typical))
+class StepChoice(Struct, frozen=True):
+    """The step of one side that the timeline shows.
+
+    Attributes:
+        key: of `StepPlace`, empty for the typical step if that is used, else for the used step closest to the median.
+        typical: the typical step of the set, None of a snapshot, which has no events.
+    """
+
+    traces: TraceSet
+    key: str
+    typical: TypicalStep | None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it can be shown without reading: it is the typical step, or there is none."""
+        return self.typical is None or (not self.key and is_used(self.traces, self.typical))
 
 
 def _used(traces: TraceSet) -> list[StepPlace]:
@@ -87,26 +100,25 @@ def _used(traces: TraceSet) -> list[StepPlace]:
     return [place for place in places(traces) if used[id(place.profile)][place.position]]
 
 
-def _place(traces: TraceSet, key: str, typical: TypicalStep) -> StepPlace:
-    """The step ``key``; without a key the typical step if it is used, else the used step closest to the median.
+def _place(choice: StepChoice) -> StepPlace:
+    """The step that is chosen.
 
     Raises:
         TracediffError: no such step.
     """
-    if key:
-        matches = [place for place in places(traces) if place.key == key]
+    every = places(choice.traces)
+    if choice.key:
+        matches = [place for place in every if place.key == choice.key]
         if not matches:
-            raise TracediffError(
-                key.replace(SEPARATOR, ", "), "no such step in this set", "choose another step above the timeline"
-            )
+            subject = choice.key.replace(SEPARATOR, ", ")
+            raise TracediffError(subject, "no such step in this set", "choose another step above the timeline")
         return matches[0]
-    used = _used(traces) or places(traces)
+    used = _used(choice.traces) or every
     median = np.median([place.period for place in used])
+    kept = choice.typical and (choice.typical.file, choice.typical.timeline.step)
 
     def distance(place: StepPlace) -> tuple[bool, float]:
-        return (place.profile.origin.file, place.step) != (typical.file, typical.timeline.step), abs(
-            place.period - median
-        )
+        return (place.profile.origin.file, place.step) != kept, abs(place.period - median)
 
     return min(used, key=distance)
 
@@ -165,39 +177,30 @@ class StepInspector:
         """Stop reading."""
         self._events.close()
 
-    def prepare(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> None:
+    def prepare(self, choice: StepChoice) -> None:
         """Start to read the events of a step in the background, because they will probably be needed."""
-        if typical is None or not self._preparing.acquire(blocking=False):
+        if choice.typical is None or not self._preparing.acquire(blocking=False):
             return
 
         def read() -> None:
             try:
                 with suppress(TracediffError):  # the error is reported when the events are needed
-                    self._read(traces, key, typical)
+                    self._read(choice)
             finally:
                 self._preparing.release()
 
         threading.Thread(target=read, daemon=True).start()
 
-    def length_us(self, traces: TraceSet, key: str, typical: TypicalStep | None) -> float | None:
-        """The period of the step ``key`` in µs, None if the set has no events.
+    def length_us(self, choice: StepChoice) -> float | None:
+        """The period of the step in µs, None if the set has no events.
 
         Raises:
             TracediffError: no such step.
         """
-        if typical is None:
-            return None
-        return _place(traces, key, typical).period / 1000
+        return _place(choice).period / 1000 if choice.typical else None
 
-    def step(
-        self,
-        traces: TraceSet,
-        key: str,
-        typical: TypicalStep | None,
-        window: Window | None,
-        apart: Int64 = NO_EVENTS,
-    ) -> TypicalStep | None:
-        """The step ``key``; without a key the typical step, or if it is not used the used step closest to the median.
+    def step(self, choice: StepChoice, window: Window | None, apart: Int64 = NO_EVENTS) -> TypicalStep | None:
+        """The step that is chosen.
 
         Args:
             window: only the events in it, at full resolution. apart: see `build_timeline`.
@@ -205,9 +208,9 @@ class StepInspector:
         Raises:
             TracediffError: no such step, or its file can no longer be read.
         """
-        if typical is None or (window is None and not len(apart) and is_kept(traces, key, typical)):
-            return typical
-        place, context = self._read(traces, key, typical)
+        if choice.typical is None or (window is None and not len(apart) and choice.is_kept):
+            return choice.typical
+        place, context = self._read(choice)
         start, end = (int(completion) for completion in context.completions[place.position : place.position + 2])
         low, high = window or (0, end - start)
         span = start + low, start + max(high, low + 1)
@@ -221,35 +224,35 @@ class StepInspector:
             replace(timeline, start=start, end=end, marks=marks, memory=memory),
         )
 
-    def spans(self, traces: TraceSet, key: str, typical: TypicalStep | None, select: Select) -> StepSpans | None:
+    def spans(self, choice: StepChoice, select: Select) -> StepSpans | None:
         """When the events that ``select`` selects ran in the step that `step` shows; None for a set without events.
 
         Raises:
             TracediffError: as for `step`.
         """
-        if typical is None:
+        if choice.typical is None:
             return None
-        place, context = self._read(traces, key, typical)
+        place, context = self._read(choice)
         rows, zero = select(context, place), int(context.completions[place.position])
         start, end = (times - zero for times in context.trace.spans(rows))
         return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start, end, rows)
 
-    def follow(self, traces: TraceSet, key: str, typical: TypicalStep | None, event: int) -> list[Linked]:
+    def follow(self, choice: StepChoice, event: int) -> list[Linked]:
         """An event of the step, its launch and the calls around it.
 
         Raises:
             TracediffError: as for `step`.
         """
-        if typical is None:
+        if choice.typical is None:
             return []
-        _, context = self._read(traces, key, typical)
+        _, context = self._read(choice)
         return follow(context, event) if 0 <= event < len(context.trace) and context.trace.dur[event] >= 0 else []
 
-    def _read(self, traces: TraceSet, key: str, typical: TypicalStep) -> tuple[StepPlace, Context]:
-        """The step ``key``, and the events of its file."""
-        place = _place(traces, key, typical)
+    def _read(self, choice: StepChoice) -> tuple[StepPlace, Context]:
+        """The step that is chosen, and the events of its file."""
+        place = _place(choice)
         profile, file = place.profile, place.profile.origin.file
-        context = self._context(file, traces.families)
+        context = self._context(file, choice.traces.families)
         if not (
             np.array_equal(context.completions, profile.completions)
             and np.array_equal(context.steps.numbers, profile.step_numbers)
