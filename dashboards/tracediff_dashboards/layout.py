@@ -97,9 +97,7 @@ def _filters() -> Any:
     return html.Section(
         [
             _labelled("device", "device", options=devices),
-            _labelled("phase", "phase", multi=True),
-            _labelled("family", "family", multi=True),
-            _labelled("module", "module", multi=True),
+            *(_labelled(key, key, multi=True) for key in ("phase", "family", "module")),
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
             _labelled("rank", "rank", multi=True),
             _labelled("test-rank", "rank of test", multi=True, placeholder="the same"),

@@ -25,7 +25,7 @@ from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
 from tracediff.report.table_terminal import INDENT, line, print_screen, remarks, to_rich
-from tracediff.report.to_markdown import list_lines, section_lines
+from tracediff.report.to_markdown import joined, list_lines, section_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -202,7 +202,7 @@ def to_markdown(
         "### Findings", [f"**{f.code}**: {escaped(f.title)}. {escaped(f.detail)}" for f in analysis.findings]
     )
     lines += list_lines("### Health of the traces", map(escaped, health_lines(analysis)))
-    return "\n".join(lines).rstrip() + "\n"
+    return joined(lines)
 
 
 def frame_table(title: str, frame: pd.DataFrame, top: int | None = None) -> Table:

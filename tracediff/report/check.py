@@ -39,7 +39,7 @@ from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.table_terminal import INDENT, grid, line, print_screen
 from tracediff.report.to_json import tables_of
-from tracediff.report.to_markdown import list_lines, rows_table, step_lines, table_lines
+from tracediff.report.to_markdown import joined, list_lines, rows_table, step_lines, table_lines
 
 STYLES = {
     "pass": "green",
@@ -104,7 +104,7 @@ def to_markdown(gate: Gate) -> str:
     lines += list_lines("Compared with caution:", map(escaped, sections.caution_lines(comparison)))
     if not comparison.was_refused:
         lines += [*_folded("Where the step went", step_lines(comparison)), *_changes(gate)]
-    return "\n".join(lines).rstrip() + "\n"
+    return joined(lines)
 
 
 def _limits(gate: Gate) -> list[str]:
@@ -275,18 +275,19 @@ class CheckDocument(JsonObject):
 def document(gate: Gate) -> CheckDocument:
     """The document of a check."""
     comparison = gate.comparison
-    return CheckDocument(
+    return filled(
+        CheckDocument,
+        gate,
         schema="tracediff.check/1",
-        result=gate.result,
-        exit_code=gate.exit_code,
         sentence=sentence(gate),
         control=filled(CheckedSet, comparison.control),
         test=filled(CheckedSet, comparison.test),
         verdict=filled(json_types.DiffVerdict, comparison.verdict),
-        comparability=GateComparability(
-            comparison.comparability.level,
-            [filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
-            [r.code for r in gate.stopping],
+        comparability=filled(
+            GateComparability,
+            comparison.comparability,
+            reasons=[filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
+            stopping=[reason.code for reason in gate.stopping],
         ),
         limits=[_limit(judged) for judged in gate.judged],
         tables=tables_of(comparison) if comparison.tables else UNSET,

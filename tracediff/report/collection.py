@@ -14,7 +14,7 @@ from tracediff.errors import printable
 from tracediff.formatting import percent
 from tracediff.present.collection import HEAD, cells_of, formats_of, fx_lines, heads, notes_of, stage_lines, title
 from tracediff.report.escape import escaped
-from tracediff.report.json_text import JsonObject, json_text
+from tracediff.report.json_text import JsonObject, filled, json_text
 from tracediff.report.table_terminal import grid, line, print_screen
 from tracediff.report.to_markdown import table_lines
 
@@ -76,6 +76,4 @@ class TableDocument(JsonObject):
 
 def to_json(collection: CollectionTable) -> str:
     """The document, with a new line at its end."""
-    return json_text(
-        TableDocument("tracediff.table/1", collection.name, collection.size, collection.environment, collection.rows)
-    )
+    return json_text(filled(TableDocument, collection, schema="tracediff.table/1"))

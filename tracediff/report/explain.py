@@ -97,10 +97,9 @@ def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
     lines_of_code = list(dict.fromkeys(chain(*(g.lines for g in alike))))
     where += [f"family {group.family}", *(f"in {line}" for line in lines_of_code[: bounds.EXAMPLES])]
     lines = [f"{number}{group.level}: {why}", f"  {', '.join(where)}"]
-    for k, side in enumerate(SIDES):
-        files = (comparison.control if side == "control" else comparison.test).files
+    for k, (name, side) in enumerate(zip(SIDES, comparison.sides, strict=True)):
         members = [_together(same) for same in zip(*(g.members[k] for g in alike), strict=True)]
-        lines += [f"  {side:<8}{_member(comparison, m, files)}" for m in members] or [f"  {side:<8}–"]
+        lines += [f"  {name:<8}{_member(comparison, m, side.files)}" for m in members] or [f"  {name:<8}–"]
     return lines
 
 

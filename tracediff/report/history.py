@@ -28,7 +28,7 @@ from tracediff.present.history import (
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text
 from tracediff.report.table_terminal import INDENT, line, print_screen, to_rich
-from tracediff.report.to_markdown import section_lines
+from tracediff.report.to_markdown import joined, section_lines
 
 
 def show(
@@ -99,7 +99,7 @@ def to_markdown(
         for text in change_texts(one.series, one.explanations):
             lines += _change_lines(text)
         lines += section_lines(commits_table(one.series, view, last))
-    return "\n".join(lines).rstrip() + "\n"
+    return joined(lines)
 
 
 def _change_lines(text: ChangeText) -> list[str]:
@@ -200,9 +200,9 @@ def to_json(explained: Sequence[ExplainedSeries], unread: Sequence[str]) -> str:
 
 def _series(one: ExplainedSeries) -> HistorySeries:
     series = one.series
-    return HistorySeries(
-        machine=series.machine,
-        configuration=series.configuration,
+    return filled(
+        HistorySeries,
+        series,
         is_in_git_order=series.is_of_git,
         sd=series.noise.sd if series.noise else None,
         points=[_point(series, point) for point in series.points],

@@ -161,11 +161,11 @@ def rows(cells: Sequence[Cell]) -> OutputTable:
 def _comparison(cell: Cell) -> MatrixComparison:
     comparison = cell.comparison
     comparability = comparison.comparability
-    return MatrixComparison(
+    return filled(
+        MatrixComparison,
+        cell,
         control=comparison.control.label,
         test=comparison.test.label,
-        result=cell.result,
-        p_adjusted=cell.p_adjusted,
         verdict=filled(json_types.DiffVerdict, comparison.verdict),
         comparability=MatrixComparability(comparability.level, [r.code for r in comparability.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,

@@ -30,7 +30,7 @@ from tracediff.present.memory import MemoryText
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.table_terminal import INDENT, line, print_screen, to_rich
-from tracediff.report.to_markdown import section_lines
+from tracediff.report.to_markdown import joined, section_lines
 
 
 def show(text: MemoryText, console: Console) -> None:
@@ -51,7 +51,7 @@ def to_markdown(text: MemoryText) -> str:
         lines += [f"- {escaped(note)}" for note in section.notes] + ([""] if section.notes else [])
         for table in section.tables:
             lines += section_lines(table)
-    return "\n".join(lines).rstrip() + "\n"
+    return joined(lines)
 
 
 Bytes = Annotated[int, Meta(description="bytes")]

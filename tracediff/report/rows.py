@@ -59,8 +59,8 @@ def _members(comparison: Comparison) -> OutputTable:
 
 def health(comparison: Comparison) -> OutputTable:
     """The health notes of both sides."""
-    sides = zip(SIDES, (comparison.control.notes, comparison.test.notes), strict=True)
-    rows = [(side, note.code, note.message, note.count) for side, notes in sides for note in notes]
+    sides = zip(SIDES, comparison.sides, strict=True)
+    rows = [(name, note.code, note.message, note.count) for name, side in sides for note in side.notes]
     return OutputTable(("side", "code", "message", "count"), rows)
 
 

@@ -30,7 +30,9 @@ Work = TypeVar("Work", bound=json_types.DiffWorkTime)
 def document(comparison: Comparison) -> json_types.DiffDocument:
     """The document: times in µs per step, counts per step, null where something was not tested."""
     host, unprofiled = comparison.host_time, comparison.unprofiled
-    return json_types.DiffDocument(
+    return filled(
+        json_types.DiffDocument,
+        comparison,
         schema="tracediff.diff/1",
         control=filled(json_types.Set, comparison.control),
         test=filled(json_types.Set, comparison.test),
@@ -46,10 +48,8 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,
         ops=OPS.json(comparison, comparison.ops),
-        common_change=comparison.common_change,
         families=FAMILIES.json(comparison, comparison.families),
         tables=tables_of(comparison),
-        changed_code=comparison.changed_code,
         explanation=explanation_of(comparison.explanation, comparison.sides),
         health=json_types.Health(list(comparison.control.notes), list(comparison.test.notes)),
     )

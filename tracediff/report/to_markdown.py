@@ -56,6 +56,11 @@ def to_markdown(
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += list_lines("### Health of the traces", map(escaped, sections.health_lines(comparison)))
+    return joined(lines)
+
+
+def joined(lines: Iterable[str]) -> str:
+    """``lines`` as a document, with a new line at its end."""
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -50,6 +50,11 @@ def note(sentence: Any) -> Any:
     return html.P(sentence, className="facts")
 
 
+def row_link(context: PageContext, tab: str, row: str, children: Any) -> Any:
+    """A link to a row of the changes page; to the tab where ``row`` is empty."""
+    return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
+
+
 def choice(key: str, label: str, **options: Any) -> list[Any]:
     """A dropdown with its label; ``options`` are those of `dcc.Dropdown`."""
     return [html.Label(label, htmlFor=key), dcc.Dropdown(id=key, **options)]

@@ -42,13 +42,10 @@ def zoomed(context: PageContext, kind: str, name: str) -> list[Any]:
     linked = [(each, row) for each in names[: bounds.FLAME_LINKS] if (row := row_named(context.comparison, each))]
     if not linked:
         return []
-    links = []
-    for each, (tab, key) in linked:
-        link = dcc.Link(
-            ["Open ", components.name(each), " in Changes"],
-            href=context.address("changes", tab=tab, row=key),
-        )
-        links.append(html.P(link))
+    links = [
+        html.P(components.row_link(context, *row, ["Open ", components.name(each), " in Changes"]))
+        for each, row in linked
+    ]
     tab, key = linked[0][1]
     first = find_row(context.comparison, tab, key)
     in_tab = replace(context, view=replace(context.view, tab=tab, row=key))

@@ -113,10 +113,10 @@ def _module(context: PageContext) -> list[Any]:
         return ["unknown: the traces contain no modules (with_stack=True records those that Python code calls)"]
     slowest = max(rows, key=lambda row: row.cells["delta_us"])
     if slowest.cells["delta_us"] <= 0:
-        return ["none: no module became slower; ", _link(context, "modules", "", "all modules")]
+        return ["none: no module became slower; ", components.row_link(context, "modules", "", "all modules")]
     cells = slowest.cells
     instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
-    link = _link(context, "modules", slowest.key, components.name(cells["name"]))
+    link = components.row_link(context, "modules", slowest.key, components.name(cells["name"]))
     return [link, f"{instances}: {components.times(cells['control_us'], cells['test_us'])}"]
 
 
@@ -143,7 +143,3 @@ def _idle(context: PageContext) -> list[Any]:
 
 def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
     return max(rows, key=lambda row: row.values[0].swapped, default=None)
-
-
-def _link(context: PageContext, tab: str, row: str, children: Any) -> Any:
-    return dcc.Link(children, href=context.address("changes", tab=tab, row=row))
