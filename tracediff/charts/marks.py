@@ -4,7 +4,6 @@ largest marks in words, for those who cannot see them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
 from typing import TYPE_CHECKING, Any
@@ -87,9 +86,6 @@ def panels(titles: Sequence[str], spacing: float, heights: Sequence[int] | None 
     return figure.update_annotations(font={"size": 13}, x=0, xanchor="left")
 
 
-FIELD = re.compile(r"%\{customdata(?:\[(?P<k>\d)\])?\}")
-
-
 def marks_text(figure: go.Figure) -> list[str]:
     """The MARK_LINES largest marks of ``figure``, plain text, the largest first; marks of equal text are one."""
     marks = sorted(_marks(figure), key=lambda mark: -mark[0])
@@ -97,14 +93,14 @@ def marks_text(figure: go.Figure) -> list[str]:
 
 
 def _marks(figure: go.Figure) -> Iterator[tuple[float, str]]:
-    """(size, text) of every mark that has a hover text."""
+    """(size, text) of every mark that has a hover text of `hovers`."""
     traces: Iterable[Any] = figure.data
     for trace in traces:
-        if trace.hovertemplate is None or trace.customdata is None:
+        if trace.customdata is None:
             continue
         hovers = trace.customdata if trace.type != "heatmap" else (hover for row in trace.customdata for hover in row)
         for size, hover in zip(_sizes(trace), hovers, strict=False):
-            yield abs(float(size or 0)), _plain(_filled(trace.hovertemplate, hover))
+            yield abs(float(size or 0)), _plain(str(hover))
 
 
 def _sizes(trace: Any) -> list[float | None]:
@@ -116,15 +112,10 @@ def _sizes(trace: Any) -> list[float | None]:
     return list(trace.x if getattr(trace, "orientation", None) == "h" else trace.y)
 
 
-def _filled(template: str, hover: Any) -> str:
-    """A hover template with the data of one mark."""
-    return FIELD.sub(lambda field: str(hover if field["k"] is None else hover[int(field["k"])]), template)
-
-
 def _plain(markup: str) -> str:
     """A hover text on one line, its middle left out where it is long; a name that fills a line goes on in the next."""
     text, is_full = "", True
-    for line in markup.replace("<extra></extra>", "").split("<br>"):
+    for line in markup.split("<br>"):
         plain = unescape(TAG.sub("", line))
         text += plain if is_full else f", {plain}"
         is_full = len(plain) == HOVER_WIDTH

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.aggregate.summary import Side
-    from tracediff.diff.comparison import Comparison
     from tracediff_dashboards.reading.comparisons import PageContext
 
 GRAPH: dcc.Graph.Config = {
@@ -66,13 +65,13 @@ def times(control_us: float, test_us: float) -> str:
     return f"{unit.plain(control_us)} → {unit.plain(test_us)} {unit.name} ({unit.signed(test_us - control_us)})"
 
 
-def chart(comparison: Comparison, which: str, theme: str, config: dcc.Graph.Config | None = None) -> Any:
-    """The chart ``which`` of `tracediff.charts` with its title; if it has no data, a sentence that says so.
+def chart(context: PageContext, which: str, config: dcc.Graph.Config | None = None) -> Any:
+    """The chart ``which`` of `tracediff.charts` of all work with its title; if it has no data, a sentence that says so.
 
     Args:
         config: options of plotly in addition to GRAPH.
     """
-    return figure(getattr(charts, which)(comparison, theme=theme), which, config)
+    return figure(getattr(charts, which)(context.whole, theme=context.theme), which, config)
 
 
 def figure(chart: go.Figure, key: str, config: dcc.Graph.Config | None = None) -> Any:

@@ -42,7 +42,7 @@ def page(context: PageContext) -> list[Any]:
         html.H2("Why"),
         *_explanation(context),
         html.H2("Where the step went"),
-        components.chart(comparison, "step_waterfall", context.theme),
+        components.chart(context, "step_waterfall"),
         *rendered(
             "step_table.html.jinja",
             step=sections.step_sums(comparison),
@@ -92,7 +92,7 @@ def _changes(context: PageContext) -> list[Any]:
         *rendered("changes_table.html.jinja", changes=work, names=names, link=partial(_work_link, context)),
         every,
         components.note(sections.matched_line(context.comparison)),
-        components.chart(context.comparison, "families", context.theme),
+        components.figure(charts.families(context.comparison, theme=context.theme), "families"),
     ]
 
 

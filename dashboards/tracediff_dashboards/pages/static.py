@@ -18,9 +18,9 @@ def ranks(context: PageContext) -> list[Any]:
     """The components: step time by state per rank, and the period of each used step."""
     return [
         html.H1("Ranks"),
-        components.chart(context.whole, "ranks", context.theme),
+        components.chart(context, "ranks"),
         html.H2("Steps and runs"),
-        components.chart(context.whole, "distributions", context.theme),
+        components.chart(context, "distributions"),
     ]
 
 
@@ -30,7 +30,7 @@ def memory(context: PageContext) -> list[Any]:
         *components.memory_of_other_step(context),
         *components.missing_events(context),
     ]
-    return [html.H1("Memory"), *notes, components.chart(context.whole, "memory", context.theme)]
+    return [html.H1("Memory"), *notes, components.chart(context, "memory")]
 
 
 def health(context: PageContext) -> list[Any]:

@@ -48,12 +48,12 @@ def page(context: PageContext) -> list[Any]:
             "operators around it. The row selected in Changes stands out, else the work that the filters leave."
         ),
         components.chart(
-            context.whole, "timeline", context.theme, config={"doubleClick": "autosize"}
+            context, "timeline", config={"doubleClick": "autosize"}
         ),  # otherwise it resets to the range of the first step
         *_perfetto(context.whole),
         html.Div(id="followed", role="status"),
         dcc.Store(id="window", data=context.view.window),
-        components.chart(context.whole, "launches", context.theme),
+        components.chart(context, "launches"),
     ]
 
 
