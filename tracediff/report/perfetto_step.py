@@ -237,12 +237,11 @@ def _tracks(
         set(keys), key=lambda k: (k[0], _order(trace.ids[k[1] // width]), _order(trace.ids[k[1] % width]), k[2])
     ):
         process, thread = trace.ids[code // width], trace.ids[code % width]
-        if (gpu, code // width) not in processes:
-            processes[gpu, code // width] = next(ids.process)
-            events += process_events(
-                processes[gpu, code // width], f"{title}, {'GPU' if gpu else 'process'} {process}", labels
-            )
-        pid, tid = tracks[gpu, code, level] = processes[gpu, code // width], next(ids.thread)
+        half = gpu, code // width
+        if half not in processes:
+            processes[half] = next(ids.process)
+            events += process_events(processes[half], f"{title}, {'GPU' if gpu else 'process'} {process}", labels)
+        pid, tid = tracks[gpu, code, level] = processes[half], next(ids.thread)
         thread_name = (
             str(thread)
             if isinstance(thread, str) and not thread.isdigit()

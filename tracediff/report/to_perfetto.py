@@ -79,9 +79,10 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     typical = [_typical(side) for side in comparison.sides]
     ids = Ids()
     lines = [encoded(event) for event in overview(comparison, typical, ids)]
-    sides = []
-    for name, side, step in zip(SIDES, comparison.sides, typical, strict=True):
-        sides.append(step_events(step, f"{name}: {side.label}", ids))
+    sides = [
+        step_events(step, f"{name}: {side.label}", ids)
+        for name, side, step in zip(SIDES, comparison.sides, typical, strict=True)
+    ]
     lines += [line for events in sides for line in events.lines]
     return MergedTrace(
         document(_metadata(comparison, typical, sides), lines),

@@ -135,10 +135,10 @@ class Loader:
 
     def forget(self, control: str, test: str) -> None:
         """Forget a failed load, so that the pair can be loaded again."""
+        key = tuple(sorted({control, test}))
         with self._lock:
-            load = self._loads.get(tuple(sorted({control, test})))
-            if load is not None and load.finished.is_set():
-                del self._loads[tuple(sorted({control, test}))]
+            if key in self._loads and self._loads[key].finished.is_set():
+                del self._loads[key]
 
     def close(self) -> None:
         """Cancel all loads and wait for them: a process that starts while this one exits would print an error."""
