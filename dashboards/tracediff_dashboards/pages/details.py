@@ -58,16 +58,14 @@ def spans(context: PageContext, row: TableRow, inspector: StepInspector) -> list
     Raises:
         TracediffError: the events can no longer be read.
     """
-    control, test = spans_of(context, row.item, inspector)
-    if control is None and test is None:
+    sides = spans_of(context, row.item, inspector)
+    if not any(sides):
         return [components.missing("A snapshot has no events: compare the traces to see them here.")]
     link = dcc.Link("Show on the timeline", href=context.address("timeline", row=row.key))
-    return [components.figure(name_spans((control, test), theme=context.theme), "spans"), html.P(link)]
+    return [components.figure(name_spans(sides, theme=context.theme), "spans"), html.P(link)]
 
 
-def spans_of(
-    context: PageContext, item: Op | Group | Sum | None, inspector: StepInspector
-) -> tuple[StepSpans | None, StepSpans | None]:
+def spans_of(context: PageContext, item: Op | Group | Sum | None, inspector: StepInspector) -> list[StepSpans | None]:
     """When a row of the table ran, in the step of each side that the timeline shows; without a row all work that the
     filters leave.
 
@@ -79,8 +77,7 @@ def spans_of(
     else:
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
         selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]
-    control, test = (inspector.spans(step, select) for step, select in zip(context.shown_steps, selects, strict=True))
-    return control, test
+    return [inspector.spans(step, select) for step, select in zip(context.shown_steps, selects, strict=True)]
 
 
 def _details(context: PageContext, row: TableRow) -> list[Any]:
@@ -110,7 +107,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         ("total time", components.times(*op.total.map(us))),
         ("significance", _significance(op)),
     ]
-    control, test = (per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets)
+    samples = [per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets]
     note = "The chart covers all work of this name: the filters do not apply."
     groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.members for m in side)]
     matched = _matched(context, groups) if groups or op.category in MATCHED else []
@@ -119,7 +116,7 @@ def _op(context: PageContext, op: Op) -> list[Any]:
         _facts(facts),
         *_in_flame_graph(context, op),
         *matched,
-        *_time_per_step(name_steps((control, test), theme=context.theme)),
+        *_time_per_step(name_steps(samples, theme=context.theme)),
         *([components.note(note)] if context.view.filters.part.has_place else []),
         *(
             _call_sites(places(context.comparison, op.category, op.raw_name), context)
@@ -154,10 +151,10 @@ def _steps(context: PageContext, items: Sequence[Sequence[Item]]) -> list[Any]:
     """The chart of the time of the work in each used step."""
     gpu = context.whole.has_gpu
     sides = zip(context.sets, context.whole.trees, items, strict=True)
-    control, test = (
+    samples = [
         work_per_step(traces, tree, gpu, [item.work for item in side_items]) for traces, tree, side_items in sides
-    )
-    return _time_per_step(name_steps((control, test), quantity="time", theme=context.theme))
+    ]
+    return _time_per_step(name_steps(samples, quantity="time", theme=context.theme))
 
 
 def _time_per_step(chart: go.Figure) -> list[Any]:

@@ -22,6 +22,7 @@ from tracediff.diff.verdict import Judging
 from tracediff.explain.compare import compare_sets, of_common_ranks
 from tracediff.formatting import ranges
 from tracediff.ingest.discover import labels_for
+from tracediff.pair import Pair
 from tracediff_dashboards.reading.loading import Load, Loader
 from tracediff_dashboards.reading.step_inspector import StepChoice
 from tracediff_dashboards.state.view import View
@@ -39,13 +40,11 @@ class Comparisons:
         self.loader = loader
         self.judging = judging
         self.force = force
-        self._whole: LRUCache[Hashable, tuple[Comparison, tuple[TraceSet, TraceSet]]] = LRUCache(
-            bounds.COMPARISONS_KEPT
-        )
+        self._whole: LRUCache[Hashable, tuple[Comparison, Pair[TraceSet]]] = LRUCache(bounds.COMPARISONS_KEPT)
         self._parts: LRUCache[Hashable, Comparison] = LRUCache(bounds.FILTERED_KEPT)
         self._condition = threading.Condition()
 
-    def whole(self, view: View) -> tuple[Comparison, tuple[TraceSet, TraceSet]] | Load:
+    def whole(self, view: View) -> tuple[Comparison, Pair[TraceSet]] | Load:
         """The comparison of the view's sets, steps and ranks, and the sets; or the load in progress.
 
         Raises:
@@ -78,19 +77,18 @@ class Comparisons:
     @cachedmethod(
         attrgetter("_whole"), key=lambda _self, view, _pair: _pair_key(view), condition=attrgetter("_condition")
     )
-    def _compared(self, view: View, pair: tuple[TraceSet, TraceSet]) -> tuple[Comparison, tuple[TraceSet, TraceSet]]:
+    def _compared(self, view: View, pair: Pair[TraceSet]) -> tuple[Comparison, Pair[TraceSet]]:
         sets, filters = _with_distinct_labels(pair, (view.control, view.test)), view.filters
         if filters.steps or filters.rank or filters.test_rank:
             ranks = filters.rank, filters.test_rank or filters.rank
-            control, test = (
+            selected = [
                 narrowed(traces, filters.selection or traces.selection, frozenset(selected_ranks) or None)
                 for traces, selected_ranks in zip(sets, ranks, strict=True)
-            )
-            sets = control, test
+            ]
+            sets = Pair(*selected)
         if filters.test_rank:
-            control, test = (replace(traces, label=f"{traces.label} rank {ranges(traces.ranks)}") for traces in sets)
-            sets = control, test
-        return compare_sets(*sets, view.forced or self.force, self.judging), of_common_ranks(*sets)
+            sets = sets.map(lambda traces: replace(traces, label=f"{traces.label} rank {ranges(traces.ranks)}"))
+        return compare_sets(*sets, view.forced or self.force, self.judging), Pair(*of_common_ranks(*sets))
 
     @cachedmethod(
         attrgetter("_parts"), key=lambda _self, view, _whole: _part_key(view), condition=attrgetter("_condition")
@@ -99,12 +97,11 @@ class Comparisons:
         return only(whole, view.filters.part)
 
 
-def _with_distinct_labels(pair: tuple[TraceSet, TraceSet], names: Sequence[str]) -> tuple[TraceSet, TraceSet]:
+def _with_distinct_labels(pair: Pair[TraceSet], names: Sequence[str]) -> Pair[TraceSet]:
     """The sets; if their labels are equal, with longer labels from their names."""
     if pair[0].label != pair[1].label:
         return pair
-    a, b = (replace(traces, label=label) for traces, label in zip(pair, labels_for(names), strict=True))
-    return a, b
+    return Pair(*(replace(traces, label=label) for traces, label in zip(pair, labels_for(names), strict=True)))
 
 
 def _pair_key(view: View) -> Hashable:
@@ -126,7 +123,7 @@ class PageContext(Struct, frozen=True):
 
     comparison: Comparison
     whole: Comparison
-    sets: tuple[TraceSet, TraceSet]
+    sets: Pair[TraceSet]
     view: View
     theme: str
 

@@ -17,6 +17,7 @@ from tracediff import bounds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.errors import TracediffError
+from tracediff.pair import Pair
 from tracediff.process.child import end_with_parent
 from tracediff.progress import Progress
 from tracediff_dashboards.reading.sets import Sets
@@ -92,7 +93,7 @@ class Loader:
         self._loads: dict[tuple[str, ...], Load] = {}
         self._lock = threading.Lock()
 
-    def pair(self, control: str, test: str) -> tuple[TraceSet, TraceSet] | Load:
+    def pair(self, control: str, test: str) -> Pair[TraceSet] | Load:
         """Both sets if they are loaded, else the load that reads them.
 
         Raises:
@@ -102,7 +103,7 @@ class Loader:
         with self._lock:
             sets = {name: self._loaded[name] for name in key if name in self._loaded}
         if len(sets) == len(key):
-            return sets[control], sets[test]
+            return Pair(sets[control], sets[test])
         if key in self._loads:
             return self._loads[key]
         missing = tuple(name for name in key if name not in sets)

@@ -172,7 +172,7 @@ class StepSpans(Struct, frozen=True):
     event: Int64
 
 
-def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str = "light") -> go.Figure:
+def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go.Figure:
     """The spans of control and test, each a lane; None for a side whose events are not at hand."""
     if not any(side is not None and len(side.start) for side in sides):
         return empty(theme, "It did not run in the steps that are shown.")
@@ -211,9 +211,7 @@ def name_spans(sides: tuple[StepSpans | None, StepSpans | None], *, theme: str =
     return finish(figure, theme, ARROW.join(captions), where, 200)
 
 
-def name_steps(
-    steps: tuple[Sequence[StepSum], Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light"
-) -> go.Figure:
+def name_steps(steps: Sequence[Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light") -> go.Figure:
     """``quantity`` of one operation (`per_step`) or of some work (`work_per_step`) in every used step of control
     and test, a dot per step.
     """
