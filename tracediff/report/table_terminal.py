@@ -47,20 +47,20 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
     """
     table = whole = _with_values(table)
     room = width - INDENT
-    while table.texts > 1 and not _fits(table, room):
+    widths = _widths(table)
+    while table.texts > 1 and not _fit(widths, table.texts, table.together, room):
         last_name = table.texts - 1  # it says least
         table = _of_columns(table, partial(ne, last_name))
-    widths = _widths(table)
-    numbers = widths[table.texts :]
-    visible = len(numbers)
-    least = sum(min(w, LEAST_NAME) + GAP for w in widths[: table.texts])
-    while visible > table.together and least + sum(n + GAP for n in numbers[:visible]) > room:
+        widths = _widths(table)
+    visible = len(widths) - table.texts
+    while visible > table.together and not _fit(widths, table.texts, visible, room):
         visible -= 1
-    names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers[:visible]) - GAP * table.texts)
+    numbers = widths[table.texts :][:visible]
+    names = _shared(widths[: table.texts], room - sum(n + GAP for n in numbers) - GAP * table.texts)
     columns = [shortened([row[k][: bounds.CELL] for row in table.rows], most) for k, most in enumerate(names)]
     hidden = (*whole.heads[table.texts : whole.texts], *table.heads[table.texts + visible :])
     lines = grid(table.heads[: table.texts + visible], "l" * table.texts + "r" * visible, header_style="dim")
-    for column, column_width in zip(lines.columns, [*names, *numbers[:visible]], strict=True):
+    for column, column_width in zip(lines.columns, [*names, *numbers], strict=True):
         column.width = column_width
     for k, row in enumerate(table.rows):
         cells = [*(column[k] for column in columns), *row[table.texts : table.texts + visible]]
@@ -93,11 +93,10 @@ def _widths(table: Table) -> list[int]:
     return [max(len(head), *(len(row[k]) for row in table.rows)) for k, head in enumerate(table.heads)]
 
 
-def _fits(table: Table, room: int) -> bool:
-    """Whether the first numbers have room beside names of the least width."""
-    widths = _widths(table)
-    texts, numbers = widths[: table.texts], widths[table.texts :][: table.together]
-    return sum(min(w, LEAST_NAME) + GAP for w in texts) + sum(n + GAP for n in numbers) <= room
+def _fit(widths: Sequence[int], texts: int, numbers: int, room: int) -> bool:
+    """Whether the first ``numbers`` behind ``texts`` have room beside names of the least width."""
+    names = [min(width, LEAST_NAME) for width in widths[:texts]]
+    return sum(width + GAP for width in (*names, *widths[texts:][:numbers])) <= room
 
 
 def _shared(natural_widths: list[int], room: int) -> list[int]:
