@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from msgspec.structs import replace
@@ -37,16 +37,15 @@ PAGE = [
 ]
 """What a new page sets."""
 VIEW = [State("url", "search"), State("theme", "data")]
-Given = ParamSpec("Given")
 
 
-def _or_alert(callback: Callable[Given, Any]) -> Callable[Given, Any]:
+def _or_alert(callback: Callable[..., Any]) -> Callable[..., Any]:
     """``callback``, whose error is shown in the place of what it draws."""
 
     @wraps(callback)
-    def with_alert(*args: Given.args, **kwargs: Given.kwargs) -> Any:
+    def with_alert(*args: Any) -> Any:
         try:
-            return callback(*args, **kwargs)
+            return callback(*args)
         except TracediffError as error:
             return components.error_alert(error)
 

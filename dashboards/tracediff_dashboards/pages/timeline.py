@@ -59,7 +59,7 @@ def page(context: PageContext) -> list[Any]:
 
 def _perfetto(whole: Comparison) -> list[Any]:
     """The button that opens both steps in Perfetto; none where a side has no events."""
-    if whole.control.typical is None or whole.test.typical is None:
+    if not all(side.typical for side in whole.sides):
         return []
     return [
         html.P([html.Button("Open in Perfetto", id="perfetto"), " ", html.Span(id="perfetto-status", role="status")]),

@@ -179,7 +179,7 @@ def flame_view(values: Mapping[str, Any]) -> FlameView:
     size, find, zoom = values.get("size"), values.get("find"), values.get("zoom")
     names = zoom if isinstance(zoom, list) else []
     return FlameView(
-        size=size if isinstance(size, str) and size in SIZES else "",
+        size=size if size in SIZES else "",
         find=find[: bounds.PAGE_CELL] if isinstance(find, str) else "",
         **{flag: values.get(flag) in (True, "1") for flag in FLAGS},
         zoom=tuple(name[: bounds.PAGE_CELL] for name in names[: bounds.FILTERED_MODULES] if isinstance(name, str)),

@@ -199,7 +199,7 @@ def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
 
 def origin(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Rows (name, control, test) on how the report was made; versions are in the control column."""
-    sides = zip(set_facts(comparison.control), set_facts(comparison.test), strict=True)
+    sides = zip(*map(set_facts, comparison.sides), strict=True)
     return [*((what, value, "") for what, value in versions()), *((what, c, t) for (what, c), (_, t) in sides)]
 
 
