@@ -112,20 +112,19 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, "No set has several ranks to compare.")
     cells = [_cells(side) for side in sides]
-    columns = _columns(cells)
-    if not columns:
+    gpu = subject.has_gpu
+    names = {column: column if column == COMMUNICATION else state_label(column, gpu) for column in _columns(cells)}
+    if not names:
         return empty(theme, "No step of any rank has a state or a communication kernel.")
     unit = time_unit(v for side in cells for row in side.values() for v in row.values())
     rows = [max(len(side), 1) for side in cells]
     figure = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
-    gpu = any(side.has_gpu for side in sides)
-    names = [column if column == COMMUNICATION else state_label(column, gpu) for column in columns]
     for k, side in enumerate(sides):
-        _map(figure, k + 1, side=side, cells=cells[k], columns=columns, names=names, unit=unit)
+        _map(figure, k + 1, side=side, cells=cells[k], names=names, unit=unit)
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
     figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
-    figure.update_xaxes(**named_ticks(list(map(label, names))), tickangle=-40)
+    figure.update_xaxes(**named_ticks(list(map(label, names.values()))), tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (
         "Time per state of each rank. The step time is that of the slowest rank; the labels count the steps in "
@@ -157,17 +156,16 @@ def _columns(cells: list[Cells]) -> list[str]:
     return sorted(names, key=lambda n: n == COMMUNICATION)
 
 
-def _map(
-    figure: go.Figure, row: int, *, side: Side, cells: Cells, columns: list[str], names: list[str], unit: Unit
-) -> None:
+def _map(figure: go.Figure, row: int, *, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:
+    """The ranks of one side; ``names`` are those of the columns."""
     slowest = _slowest(side)
     order = list(cells)
     ticks = [
         f"rank {rank}" + (f", slowest of {plural(slowest[rank], 'step')}" if slowest[rank] else "") for rank in order
     ]
     figure.add_heatmap(
-        z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in columns] for r in order),
-        x=list(range(len(columns))),
+        z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in names] for r in order),
+        x=list(range(len(names))),
         y=list(range(len(order))),
         coloraxis="coloraxis",
         xgap=1,
@@ -176,7 +174,7 @@ def _map(
         **hovers(
             [
                 f"<b>{ticks[i]}</b><br>{label(name, 80)}<br>{time(cells[r].get(c, 0.0))} per step"
-                for c, name in zip(columns, names, strict=True)
+                for c, name in names.items()
             ]
             for i, r in enumerate(order)
         ),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tracediff import bounds
 from tracediff.charts.labels import label, not_compared, set_names, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
-from tracediff.charts.theme import empty, finish, palette
+from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, change, signed_percent, signed_time, time, time_unit
 from tracediff.pair import Pair, total
@@ -48,7 +48,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         names=side_names(comparison),
         colours=colours.sides,
     )
-    _bars(figure, changes, totals, unit, names, (colours.faster, colours.slower))
+    _bars(figure, changes, totals, unit, names, colours)
     _connect(figure, [*totals, ends[1]], unit, colours.muted)
     rows = [f"<b>{names[0]}</b>", *(label(c.name) for c in changes), f"<b>{names[1]}</b>"]
     name_rows(figure, rows)
@@ -126,9 +126,9 @@ def _bars(
     totals: list[float],
     unit: Unit,
     names: tuple[str, ...],
-    colours: tuple[str, str],
+    colours: Palette,
 ) -> None:
-    for name, colour, sign in (("faster", colours[0], -1), ("slower", colours[1], 1)):
+    for name, colour, sign in (("faster", colours.faster, -1), ("slower", colours.slower, 1)):
         rows = [(k + 1, totals[k], c) for k, c in enumerate(changes) if c.delta * sign > 0]
         figure.add_bar(
             name=name,
