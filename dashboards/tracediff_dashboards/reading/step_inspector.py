@@ -115,10 +115,10 @@ def _place(choice: StepChoice) -> StepPlace:
         return matches[0]
     used = _used(choice.traces) or every
     median = np.median([place.period for place in used])
-    kept = choice.typical and (choice.typical.file, choice.typical.timeline.step)
+    typical = choice.typical and (choice.typical.file, choice.typical.timeline.step)
 
     def distance(place: StepPlace) -> tuple[bool, float]:
-        return (place.profile.origin.file, place.step) != kept, abs(place.period - median)
+        return (place.profile.origin.file, place.step) != typical, abs(place.period - median)
 
     return min(used, key=distance)
 
