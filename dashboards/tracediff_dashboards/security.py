@@ -290,17 +290,19 @@ class Relayout(Struct):
     both2: tuple[float, float] | None = field(default=None, name="xaxis2.range")
 
 
+TEXTS = (
+    *("url.pathname", "url.search", "theme.data", "control.value", "test.value"),
+    *("device.value", "steps.value", "at-control.value", "at-test.value", "spans-of.data"),
+)
+LISTS = ("phase.value", "family.value", "module.value", "columns.value", "pinned.value", "dropped.data")
 VALUES: dict[str, Any] = {
-    **dict.fromkeys(("url.pathname", "url.search", "theme.data"), Text),
-    **dict.fromkeys(("control.value", "test.value", "device.value", "steps.value"), Text),
-    **dict.fromkeys(("at-control.value", "at-test.value"), Text),
-    **dict.fromkeys(("phase.value", "family.value", "module.value"), list[str] | None),
-    **dict.fromkeys(("columns.value", "pinned.value", "dropped.data"), list[str] | None),
-    **dict.fromkeys(("swap.n_clicks", "clear.n_clicks", "again.n_clicks", "cancel.n_clicks"), Clicks),
+    **dict.fromkeys(TEXTS, Text),
+    **dict.fromkeys(LISTS, list[str] | None),
+    **dict.fromkeys(
+        ("swap.n_clicks", "clear.n_clicks", "again.n_clicks", "cancel.n_clicks", "poll.n_intervals"), Clicks
+    ),
     "ready.data": int,
-    "poll.n_intervals": Clicks,
     **dict.fromkeys(("rank.value", "test-rank.value"), list[int] | None),
-    "spans-of.data": Text,
     "window.data": tuple[int, int] | None,
     "shown.data": list[str | int | None] | None,
     "grid.selectedRows": list[GridRow] | Rows | None,
