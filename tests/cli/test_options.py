@@ -192,7 +192,7 @@ def test_a_table_over_ranks_is_a_table_like_others(tmp_path):
     assert tracediff.analyze(ranks, tables=["stragglers"]).table("stragglers").shape[0] == 2
     everything = tracediff.analyze(ranks, tables=["all"])
     assert list(everything.analysis.side.notes) == list(diff.comparison.control.notes)
-    assert [schema.name for schema, _ in everything.analysis.tables] == list(NAMES)
+    assert [table.schema.name for table in everything.analysis.tables] == list(NAMES)
 
 
 def test_a_table_that_cannot_be_made_is_reported(tmp_path):
