@@ -275,8 +275,14 @@ def ordinals(group: Int64) -> Int64:
     return out
 
 
-def sums(place: Int64, values: NDArray[Any], size: int) -> Int64:
-    """int64[size]: the sum of the values at each place."""
+def sorted_by(rows: Int64, *keys: AnyArray) -> Int64:
+    """``rows`` in the order of their values in ``keys``, the last of which decides first; equals keep their order."""
+    ordered: Int64 = rows[np.lexsort([key[rows] for key in keys])]
+    return ordered
+
+
+def sums(place: Int64, values: NDArray[Any] | int, size: int) -> Int64:
+    """int64[size]: the sum of the values at each place; a number is the value of all."""
     out = np.zeros(size, np.int64)
     np.add.at(out, place, values)
     return out
@@ -296,11 +302,12 @@ def most(place: Int64, values: Int64, size: int) -> Int64:
     return out
 
 
-def grouped(keys: list[Int64], sums: list[Int64]) -> tuple[list[Int64], list[Int64]]:
-    """Sum rows with equal keys: (the distinct keys in ascending order, the sums), every array int64."""
-    order = np.lexsort(keys[::-1])
-    first = np.flatnonzero(changes(*(key[order] for key in keys)))
-    return [k[order[first]] for k in keys], [np.add.reduceat(s[order], first) for s in sums]
+def grouped(keys: Sequence[NDArray[Any]], amounts: Sequence[NDArray[Any] | int]) -> tuple[list[Int64], list[Int64]]:
+    """Sum rows with equal ``keys`` ≥ −1: (the distinct keys in ascending order, the sums of ``amounts``, of which a
+    number is that of each row), every array int64.
+    """
+    code, first = combined(*keys)
+    return [key[first].astype(np.int64) for key in keys], [sums(code, amount, len(first)) for amount in amounts]
 
 
 def return_freed(events: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike
-from tracediff.arrays import MISSING, Int64, combined, least, sums, tuples
+from tracediff.arrays import MISSING, Int64, combined, least, sorted_by, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -202,7 +202,7 @@ def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> 
 def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTable]) -> None:
     profile, table, weight, file = alike_work.profile, alike_work.table, alike_work.weight, alike_work.files[0]
     rows = np.flatnonzero(np.isin(table.step, alike_work.used))
-    by_time = rows[np.lexsort((table.first_ns[rows], table.step[rows]))]
+    by_time = sorted_by(rows, table.first_ns, table.step)
     code, first = combined(*(getattr(table, name)[by_time] for name in KEY))
     count, ns, size = (sums(code, c[by_time], len(first)) for c in (table.count, table.total_ns, table.size))
     order, first = least(code, table.order[by_time], len(first)), by_time[first]

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.arrays import Int64, combined
+from tracediff.arrays import Int64, changes, combined
 
 
 class Clocks(Struct, frozen=True):
@@ -66,7 +66,7 @@ def _links(collective: Int64, rank: Int64, start: Int64, end: Int64) -> dict[int
     """rank → other rank → link: every rank of a collective with the lowest one there."""
     order = np.lexsort((rank, collective))
     collective, rank, start, end = collective[order], rank[order], start[order], end[order]
-    first = np.concatenate(([True], collective[1:] != collective[:-1])) if len(collective) else np.zeros(0, bool)
+    first = changes(collective)
     lowest = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
     others = np.flatnonzero(~first)
     base = lowest[others]

@@ -18,6 +18,7 @@ from tracediff.arrays import (
     AnyArray,
     Bools,
     Int64,
+    changes,
     combined,
     distinct,
     grouped,
@@ -25,6 +26,7 @@ from tracediff.arrays import (
     most,
     numbered_texts,
     ordinals,
+    sorted_by,
     tuples,
 )
 from tracediff.ingest.model.health import Note, Notes
@@ -183,7 +185,7 @@ def _matched(operations: Operations) -> Int64:
     ordinal = np.empty(len(some), np.int64)
     in_rank, _ = combined(cell, operations.rank[some])
     ordinal[order] = ordinals(in_rank[order])
-    (each, _), (count,) = grouped([cell, operations.rank[some]], [np.ones(len(some), np.int64)])
+    (each, _), (count,) = grouped([cell, operations.rank[some]], [1])
     cells = int(cell.max()) + 1
     even_counts = least(each, count, cells) == most(each, count, cells)
     collective, _ = combined(cell, ordinal)
@@ -226,7 +228,7 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
     start = operations.start[some] - clocks.offset[operations.rank[some]]
     order = np.lexsort((operations.rank[some], start, collective[some]))
     some, start = some[order], start[order]
-    first = np.flatnonzero(np.concatenate(([True], np.diff(collective[some]) != 0)))
+    first = np.flatnonzero(changes(collective[some]))
     rank_count = np.diff(np.append(first, len(some)))
     last = first + rank_count - 1
     late = start[last] - start[last - 1]
@@ -250,15 +252,15 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
     wait = match.wait[some]
     transfer = (duration - wait) * matched
     bus, has_bus = bus_traffic(operations.kinds, kind, match.ranks[some], np.where(matched, size, -1))
-    columns = [
+    columns: list[AnyArray | int] = [
         duration,
         wait,
         transfer,
         duration * ~matched,
         operations.exposed[some],
         duration - operations.exposed[some],
-        np.ones(len(some), np.int64),
-        (matched & match.partial[some]).astype(np.int64),
+        1,
+        matched & match.partial[some],
         size * (matched & has_size),
         transfer * has_size,
         bus,
@@ -314,7 +316,7 @@ def _arrivals(operations: Operations, match: MatchedCollective) -> list[tuple[in
     """
     some = np.flatnonzero(operations.used & (match.collective >= 0))
     (collective,), (waits,) = grouped([match.collective[some]], [match.wait[some]])
-    order = some[np.lexsort((operations.rank[some], match.collective[some]))]
+    order = sorted_by(some, operations.rank, match.collective)
     first = order[np.searchsorted(match.collective[order], collective)]
     columns = (operations.step[first], match.last[first], operations.rank[first], waits, match.late[first])
     return list(tuples(*columns))

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Floats, Int64, combined, tuples
+from tracediff.arrays import Floats, Int64, changes, combined, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -133,7 +133,7 @@ def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> Iterator[tuple[int
     """
     ns = table.longest_ns[rows]
     order = np.lexsort((table.longest_at[rows], -ns, leaves))
-    first = order[np.diff(leaves[order], prepend=-1) != 0]
+    first = order[changes(leaves[order])]
     selected = first[ns[first] > 0]
     columns = [column[rows[selected]] for column in (table.longest_ns, table.longest_at, table.following)]
     return tuples(leaves[selected], *columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -155,13 +154,9 @@ def _op_table(context: Context) -> OpTable:
     for lane in context.lanes:
         self_ns[lane.rows] = lane.self_ns
     self_ns[gpu.rows] = trace.dur[gpu.rows]
-    step, self_ns = step[rows], self_ns[rows]
-    keys: list[Any] = [step, trace.category[rows], trace.name[rows]]  # narrow codes: grouped sorts them as they are
-    (s, c, n), (count, total, self_total) = grouped(
-        keys, [np.broadcast_to(np.int64(1), len(rows)), trace.dur[rows], self_ns]
-    )
-    c, n = c.astype(np.int64), n.astype(np.int64)
-    return OpTable(step=s.astype(np.int64), category=c, name=n, count=count, total_ns=total, self_ns=self_total)
+    keys = step[rows], trace.category[rows], trace.name[rows]
+    (s, c, n), (count, total, self_total) = grouped(keys, (1, trace.dur[rows], self_ns[rows]))
+    return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=self_total)
 
 
 def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:

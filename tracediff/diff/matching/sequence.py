@@ -113,7 +113,7 @@ def _in_phase(sides: Sides) -> list[Match]:
     for x, y in _moved(similarity, gaps, partners):
         partners[0][x], partners[1][y] = y, x
     runs = _unseparated(similarity, partners)
-    matches = [_match("sequence~family", sides, run) for run in runs]
+    matches = [_match(sides, run) for run in runs]
     placed = tuple(
         {*np.flatnonzero(of_side >= 0).tolist()}.union(*(run[side] for run in runs))
         for side, of_side in enumerate(partners)
@@ -124,9 +124,11 @@ def _in_phase(sides: Sides) -> list[Match]:
     return matches + _with_companions(sides, pairs, matches)
 
 
-def _match(level: str, sides: Sides, places: tuple[list[int], list[int]]) -> Match:
+def _match(sides: Sides, places: tuple[list[int], list[int]]) -> Match:
     """The match of the items at ``places`` of both sides, in order."""
-    return Match(level, Pair(*([items[k] for k in sorted(own)] for items, own in zip(sides, places, strict=True))))
+    return Match(
+        "sequence~family", Pair(*([items[k] for k in sorted(own)] for items, own in zip(sides, places, strict=True)))
+    )
 
 
 def _exchanged(similarity: Similarity, i: Int64, j: Int64) -> Int64:
@@ -264,7 +266,7 @@ def _with_companions(sides: Sides, pairs: list[tuple[int, int]], others: list[Ma
         if a.name != b.name and a.family == b.family != OTHER:
             parts = _free_neighbours(sides[0], free[0], x), _free_neighbours(sides[1], free[1], y)
         if bool(parts[0]) != bool(parts[1]):
-            matches.append(_match("sequence~family", sides, ([x, *parts[0]], [y, *parts[1]])))
+            matches.append(_match(sides, ([x, *parts[0]], [y, *parts[1]])))
         else:
             matches.append(Match("sequence", Pair([a], [b])))
     return matches

@@ -16,7 +16,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64, codes_of, last_begun, last_equal, values_at
+from tracediff.arrays import MISSING, Bools, Int64, all_none, codes_of, last_begun, last_equal, sorted_by, values_at
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -99,7 +99,7 @@ def join_to_launches(
         work, calls, enqueues, dequeues: ascending rows of the trace. connection, queued: int64[n] the numbers that join
             calls to tasks, and enqueuing to dequeuing; MISSING for none.
     """
-    enqueues = enqueues[np.argsort(trace.ts[enqueues], kind="stable")]
+    enqueues = sorted_by(enqueues, trace.ts)
     calls = calls[connection[calls] != MISSING]
     has_call = np.isin(connection[work], connection[calls])
     from_calls, from_operators = (_arrows(trace, work, category) for category in ASCEND.flows)
@@ -132,8 +132,7 @@ def _enqueued_in(trace: Trace, starts: Int64, enqueues: Int64) -> Int64:
     """int64[m]: row of the last ``Enqueue`` in the operator with which each arrow begins, or of that operator where it
     has none; −1 where there is no arrow or operator.
     """
-    operators = trace.complete((cat.CPU_OP,))
-    operators = operators[np.argsort(-trace.dur[operators], kind="stable")]  # the innermost last
+    operators = sorted_by(trace.complete((cat.CPU_OP,)), -trace.dur)  # the innermost last
     place = _places(trace, np.concatenate((operators, starts)))
     operator = _rows_with(place[: len(operators)], operators, place[len(operators) :])
     enqueue = _last_by(trace, enqueues, operator, trace.spans(operator)[1])
@@ -161,7 +160,7 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Int64:
     place = _places(trace, np.concatenate((work, rows[is_end])))
     task = _rows_with(place[: len(work)], np.arange(len(work)), place[len(work) :])
     leads = (begin >= 0) & (task >= 0)
-    out = np.full(len(work), -1)
+    out = all_none(len(work))
     out[task[leads]] = begin[leads]
     return out
 

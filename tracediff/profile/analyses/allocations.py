@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Int64, distinct, tuples
+from tracediff.arrays import MISSING, Int64, distinct, sorted_by, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.placement.steps import Steps
@@ -73,7 +73,7 @@ def allocations(trace: Trace) -> list[Allocations]:
 
 
 def _device(trace: Trace, kind: int, number: int, rows: Int64, failed: Int64) -> Allocations:
-    rows = rows[np.lexsort((trace.integer_column("Ev Idx", cat.MEMORY)[rows], trace.ts[rows]))]
+    rows = sorted_by(rows, trace.integer_column("Ev Idx", cat.MEMORY), trace.ts)
     columns = ("Bytes", "Total Allocated", "Total Reserved", "Addr")
     change, total, reserved, address = (trace.integer_column(name, cat.MEMORY)[rows] for name in columns)
     has_totals = bool((total != MISSING).all())
@@ -125,8 +125,7 @@ def blocks(device: Allocations) -> Blocks:
     """The blocks of a device. A block lasts until the next event of its address; a block freed without an allocation in
     the file was allocated before the capture.
     """
-    some = np.flatnonzero(device.change)
-    some = some[np.lexsort((some, device.address[some]))]
+    some = sorted_by(np.flatnonzero(device.change), device.address)
     address, born = device.address[some], device.change[some] > 0
     same = address[1:] == address[:-1]
     following = np.append(np.where(same, some[1:], len(device.rows)), len(device.rows)) if len(some) else some

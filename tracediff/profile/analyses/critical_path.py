@@ -254,7 +254,7 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
         (step, np.full(len(step), EVENT), event, start[k], departure),
         (step[which], waits, np.where(running >= 0, running, event[which]), begin, stop),
         (host_step, np.full(len(host_step), HOST), thread, since, until),
-        (unknown_step, np.full(len(unknown_step), UNKNOWN), np.full(len(unknown_step), -1), unknown, awaited_until),
+        (unknown_step, np.full(len(unknown_step), UNKNOWN), all_none(len(unknown_step)), unknown, awaited_until),
     ]
     steps, what, owner, begin, stop = concatenated(parts)
     begin = np.maximum(begin, completions[steps])

@@ -22,6 +22,7 @@ from tracediff.arrays import (
     distinct,
     group_rows,
     last_up_to,
+    sorted_by,
     tuples,
     values_at,
 )
@@ -154,7 +155,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
         start = self.start[k]
         is_long = start - ready > thresholds.UNRECORDED_WAIT_NS
         short = np.flatnonzero(~is_long)
-        parts = [(short, np.full(len(short), -1), ready[short], start[short])]
+        parts = [(short, all_none(len(short)), ready[short], start[short])]
         for engine in distinct(self.engine[k[is_long]]).tolist():
             long = np.flatnonzero(is_long & (self.engine[k] == engine))
             which, running, begin, end = self._occupation(engine).cut(ready[long], start[long])
@@ -164,7 +165,7 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
     def _occupation(self, engine: int) -> Painting:
         """The event of `GpuEvents` that runs on ``engine``, of several the first to begin."""
         mine = np.flatnonzero(self.engine == engine)
-        mine = mine[np.argsort(self.start[mine], kind="stable")]
+        mine = sorted_by(mine, self.start)
         end = np.maximum.accumulate(self.end[mine])
         start = np.maximum(self.start[mine], np.append(ALWAYS, end[:-1]))
         lasting = np.flatnonzero(end > start)
@@ -284,7 +285,7 @@ def _before(start: Int64, end: Int64, stream: Int64) -> Int64:
     by_stream = np.argsort(stream, kind="stable")
     for mine in group_rows(stream[by_stream], by_stream):
         lasting = mine[end[mine] > start[mine]]
-        by_start = lasting[np.argsort(start[lasting], kind="stable")]
+        by_start = sorted_by(lasting, start)
         ended_last = last_up_to(end[lasting], start[mine])
         began_last = np.searchsorted(start[by_start], start[mine], side="left") - 1
         before = values_at(lasting, ended_last)
@@ -301,7 +302,7 @@ def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int6
     with_launch = np.flatnonzero(launch >= 0)
     if len(with_launch) <= thresholds.FULL_QUEUE:
         return full
-    with_launch = with_launch[np.lexsort((start[with_launch], launch[with_launch], stream[with_launch]))]
+    with_launch = sorted_by(with_launch, start, launch, stream)
     first = with_launch[changes(stream[with_launch], launch[with_launch])]
     for mine in group_rows(stream[first], first):
         issued = np.searchsorted(np.sort(launched[mine]), launched[mine], side="left")
@@ -354,7 +355,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     columns = [trace.integer_column(argument, *categories)[rows] for argument in arguments]
     numbers = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)
     named_calls = np.flatnonzero((numbers != MISSING) & np.isin(numbers, (columns[0], columns[-1])))
-    named_calls = named_calls[np.argsort(trace.category[named_calls], kind="stable")]  # of equals the driver's last
+    named_calls = sorted_by(named_calls, trace.category)  # of equals the driver's last
     calls = dict(tuples(numbers[named_calls], named_calls))
     out = []
     for row, correlation, device, stream, target, record in tuples(rows, *columns):

@@ -111,7 +111,7 @@ class Sources(Struct, dict=True):
                 code += leaf_count
                 leaf_of[sources] = code
                 leaf_count += len(first)
-                columns.append({name: own[name][first] if name in own else np.full(len(first), -1) for name in COLUMNS})
+                columns.append({name: own[name][first] if name in own else all_none(len(first)) for name in COLUMNS})
         keys = {name: np.concatenate([np.zeros(0, np.int64), *(c[name] for c in columns)]) for name in COLUMNS}
         code, first = combined(*keys.values())
         return code.astype(np.int32)[leaf_of] if len(code) else leaf_of, {
@@ -130,7 +130,7 @@ class Sources(Struct, dict=True):
         if not len(self.context.gpu.rows):
             here = np.flatnonzero(operator)
             for column, values in keys_at(work, here).items():
-                out[column] = out[column] if column in out else np.full(len(name), -1)
+                out[column] = out[column] if column in out else all_none(len(name))
                 out[column][here] = values
         return out
 

@@ -20,10 +20,12 @@ from tracediff.arrays import (
     concatenated,
     cut,
     distinct,
+    grouped,
     last_up_to,
     least,
     most,
     return_freed,
+    sorted_by,
     sums,
 )
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, START, UNKNOWN, CriticalPath, critical_path
@@ -193,8 +195,8 @@ def _cells(
     def summed(some: Totals) -> tuple[Int64, ...]:
         step, source, ns, count = some
         cell = step * leaves + leaf_of[source]
-        code, first = combined(cell)
-        return cell[first], sums(code, ns, len(first)), sums(code, count, len(first))
+        cells, totals_of_cells = grouped([cell], [ns, count])
+        return *cells, *totals_of_cells
 
     on_path_cells: list[tuple[Int64, ...]] = []
     totals: list[tuple[Int64, ...]] = []
@@ -271,7 +273,7 @@ def _following(context: Context, instance: Int64) -> Int64:
     """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
     ops = context.lanes.ops
     roots = np.flatnonzero(ops.depth == 0)
-    roots = roots[np.argsort(ops.start[roots], kind="stable")]
+    roots = sorted_by(roots, ops.start)
     gap = -1 - instance
     with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))
     out = all_none(len(instance))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import Int64, all_none, combined, least, ordinals, sums, tuples, values_at
+from tracediff.arrays import Int64, all_none, combined, least, ordinals, sorted_by, sums, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -77,7 +77,7 @@ def launching_nodes(context: Context) -> Int64:
 def _in_order(context: Context, events: Int64) -> Int64:
     """GPU ``events`` by device, stream and start."""
     gpu = context.gpu
-    return events[np.lexsort((gpu.start[events], gpu.stream[events], gpu.device[events]))]
+    return sorted_by(events, gpu.start, gpu.stream, gpu.device)
 
 
 def kernel_work(context: Context, keys: WorkKeys) -> WorkTable:
@@ -134,7 +134,7 @@ def _table(
         order=least(code, order, rows),
         first_ns=first_ns,
         lane=least(code[earliest], lane[earliest], rows),
-        count=np.bincount(code, minlength=rows).astype(np.int64),
+        count=sums(code, 1, rows),
         total_ns=sums(code, ns, rows),
         size=sums(code, np.maximum(moved, 0), rows),
     )

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, all_none, combined, grouped, ordinals, values_at
+from tracediff.arrays import Bools, Int64, all_none, combined, grouped, ordinals, sorted_by, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
@@ -119,7 +119,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
         for a in ("Input type", "Input Strides")
     )
     (s, c), (count, total, self_ns) = grouped(
-        [step[rows], node[rows]], [np.ones(len(rows), np.int64), (ops.end - ops.start)[rows], ops.self_ns[rows]]
+        [step[rows], node[rows]], [1, (ops.end - ops.start)[rows], ops.self_ns[rows]]
     )
     position = np.full(len(trace) + 1, -1, np.int32)
     position[ops.rows] = np.arange(len(ops.rows))
@@ -200,7 +200,7 @@ def _number(
     level = np.flatnonzero(counted & (around < 0))
     reached = np.zeros(len(ops.rows), bool)
     while len(level):
-        level = level[np.lexsort((level, ops.start[level]))]
+        level = sorted_by(level, ops.start)
         root, label_of = around[level] < 0, label_codes[level]
         siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
         ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)

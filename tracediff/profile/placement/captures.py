@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, combined, group_rows, tuples
+from tracediff.arrays import MISSING, Int64, combined, group_rows, sorted_by, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace, texts
@@ -79,7 +79,7 @@ def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
     if len(begins):  # what runs before is not part of a graph
         rows = rows[trace.ts[rows] >= begins[0]]
-    return rows[np.argsort(trace.ts[rows], kind="stable")]
+    return sorted_by(rows, trace.ts)
 
 
 def launch_shapes(trace: Trace, rows: Int64) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Int64, distinct, last_equal, values_at
+from tracediff.arrays import MISSING, Int64, distinct, last_equal, sorted_by, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -87,7 +87,7 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     correlation = trace.integer_column(ARGUMENT.correlation, *cat.OPS, *cat.GPU)
     calls = trace.complete(cat.OPS)
     calls = calls[correlation[calls] != MISSING]
-    calls = calls[np.lexsort((trace.category[calls], trace.dur[calls], trace.ts[calls], correlation[calls]))]
+    calls = sorted_by(calls, trace.category, trace.dur, trace.ts, correlation)
     correlations, gpu_correlations = correlation[calls], correlation[gpu_rows]
     twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], gpu_correlations)
     notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", twins.sum())

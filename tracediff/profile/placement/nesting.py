@@ -23,6 +23,7 @@ from tracediff.arrays import (
     distinct,
     group_rows,
     last_up_to,
+    sorted_by,
     values_at,
 )
 from tracediff.ingest.model import categories as cat
@@ -304,7 +305,7 @@ def innermost(lane: Lane, mask: Bools) -> Painting:
 
 def _before(lane: Lane, inner: Int64) -> Pieces:
     """The parts of scopes before each of their children ``inner``."""
-    siblings = inner[np.argsort(lane.parent[inner], kind="stable")]
+    siblings = sorted_by(inner, lane.parent)
     parent = lane.parent[siblings]
     since = np.where(changes(parent), lane.start[parent], np.roll(lane.end[siblings], 1))
     return _lasting(since, lane.start[siblings], parent)

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, all_none, group_rows, tuples
+from tracediff.arrays import Int64, all_none, group_rows, sorted_by, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -91,7 +91,7 @@ def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
     """The GPU events of each graph launch, in order of start."""
     launched = np.flatnonzero(gpu.launch >= 0)
     launched = launched[trace.name_matches(is_graph_launch, gpu.launch[launched])]
-    order = launched[np.lexsort((gpu.start[launched], gpu.launch[launched]))]
+    order = sorted_by(launched, gpu.start, gpu.launch)
     return group_rows(gpu.launch[order], order)
 
 

@@ -20,6 +20,7 @@ from tracediff.arrays import (
     last_equal,
     last_up_to,
     mapped,
+    sorted_by,
     union,
     values_at,
 )
@@ -194,7 +195,7 @@ def of_forward(trace: Trace, ops: Lane, phase: NDArray[np.int8], values: Int64) 
     """
     sequence = trace.integer_column("Sequence number", cat.CPU_OP)[ops.rows]
     numbered = np.flatnonzero((sequence != MISSING) & (sequence >= 0) & (phase != BACKWARD))
-    numbered = numbered[np.lexsort((ops.start[numbered], sequence[numbered]))]
+    numbered = sorted_by(numbered, ops.start, sequence)
     backward_sequence = inherited(ops, np.where(phase == BACKWARD, sequence, MISSING), MISSING)
     return values_at(values[numbered], last_equal(sequence[numbered], backward_sequence))
 

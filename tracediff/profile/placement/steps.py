@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Int64, last_up_to
+from tracediff.arrays import MISSING, Int64, last_up_to, sorted_by
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -96,7 +96,7 @@ def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     number_of_name = {code: m[1] for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
     host = [cat.ANNOTATION, cat.CPU_OP] + [trace.categories.index(c) for c in ("unknown",) if c in trace.categories]
     rows = np.flatnonzero(np.isin(trace.name, list(number_of_name)) & trace.is_of(host) & (trace.dur >= 0))
-    rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
+    rows = sorted_by(rows, trace.dur, trace.ts)
     number = np.array([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
     notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", np.count_nonzero(number < 0))
     rows, number = rows[number >= 0], number[number >= 0]
@@ -114,7 +114,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(trace.file, f"no annotation matches the step marker {quoted(marker)}", remedy)
-    rows = rows[np.lexsort((trace.dur[rows], trace.ts[rows]))]
+    rows = sorted_by(rows, trace.dur, trace.ts)
     return _steps(trace, rows, np.arange(len(rows), dtype=np.int64))
 
 

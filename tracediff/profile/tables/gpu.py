@@ -21,6 +21,7 @@ from tracediff.arrays import (
     last_up_to,
     numbered_texts,
     ordinals,
+    sorted_by,
     stacked,
     sums,
     union,
@@ -115,13 +116,13 @@ def _of_stream(gpu: GpuEvents, which: Int64, launched: Int64, running: Intervals
     """int64[steps] each: busy, sum, behind others and events of ``which`` of a stream; ``running`` is when any
     stream of the GPU runs.
     """
-    which = which[np.lexsort((gpu.step[which], launched[which], gpu.end[which], gpu.start[which]))]
+    which = sorted_by(which, gpu.step, launched, gpu.end, gpu.start)
     start, end, step = gpu.start[which], gpu.end[which], gpu.step[which]
     free = np.append(ALWAYS, np.maximum.accumulate(end)[:-1])  # since when nothing of the stream runs
     waits_from = np.minimum(np.maximum(launched[which], free), start)
     queued_ns = running.length_before(start) - running.length_before(waits_from)
     in_step = np.flatnonzero(step >= 0)
-    amounts = (values[in_step] for values in (end - start, queued_ns, np.ones_like(step)))
+    amounts = (end - start)[in_step], queued_ns[in_step], 1
     return [busy_ns(start, end, step, steps), *(sums(step[in_step], a, steps) for a in amounts)]
 
 
@@ -187,7 +188,7 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
 def _collectives_next(context: Context, gpu: GpuEvents) -> Intervals:
     """The times at which the GPU is idle and the next event to begin is a launched communication kernel."""
     lasting = np.flatnonzero(gpu.end > gpu.start)
-    lasting = lasting[np.argsort(gpu.start[lasting], kind="stable")]
+    lasting = sorted_by(lasting, gpu.start)
     start, launch = gpu.start[lasting], gpu.launch[lasting]
     speaks = np.flatnonzero((gpu.state[lasting] == COMMUNICATES) & (launch >= 0))
     earlier = np.searchsorted(start, start[speaks], side="left")

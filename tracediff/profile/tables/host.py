@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Intervals, all_none, combined, cut, grouped, stacked, tuples
+from tracediff.arrays import Bools, Int64, Intervals, all_none, combined, cut, grouped, sorted_by, stacked, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -115,7 +115,7 @@ def loading_rows(context: Context) -> TableRows:
     """
     trace, lane, account = context.trace, context.lanes.annotations, context.account
     loaders = np.flatnonzero(trace.name_matches(LOADER_SCOPE.search, lane.rows))
-    rows = lane.rows[loaders[np.argsort(lane.start[loaders], kind="stable")]]
+    rows = lane.rows[sorted_by(loaders, lane.start)]
     start, end = trace.spans(rows)
     previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
     loading = np.flatnonzero(account.painted == STATES.index("data_loading"))
@@ -258,7 +258,7 @@ def module_rows(context: Context) -> TableRows:
     of_node = _modules_of(calls.table, paths)
     step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))
     module = np.where(step >= 0, of_node[calls.node], -1)
-    (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator.astype(np.int64)])
+    (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator])
     rows: list[tuple[Int64 | int, ...]] = [(at_step, module, self_ns, 0, operators, 0)]
     parents = np.array([parent for parent, _ in paths], np.int64)
     while len(at_step):

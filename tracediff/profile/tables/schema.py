@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import AnyArray, Int64, combined, numbered_texts
+from tracediff.arrays import AnyArray, Int64, combined, grouped, numbered_texts
 from tracediff.profile.events.context import Context
 from tracediff.profile.model.profile import TableRows
 
@@ -112,13 +112,13 @@ def summed(step: Int64, keys: Sequence[Key], columns: Sequence[Amounts]) -> Tabl
     """
     inside = np.flatnonzero(step >= 0)
     numbered = [_by_text(codes[inside], texts) for codes, texts in keys]
-    row, first = combined(step[inside], *(code for code, _ in numbered))
-    values = np.zeros((len(first), len(columns)), np.int64)
-    for k, column in enumerate(columns):
-        np.add.at(values[:, k], row, column if isinstance(column, int) else column[inside])
-    key, distinct = combined(*(code[first] for code, _ in numbered))
-    rows = ([texts[c] for c in code[first][distinct].tolist()] for code, texts in numbered)
-    return TableRows(tuple(zip(*rows, strict=True)), step[inside][first], key, values)
+    (at_step, *codes), values = grouped(
+        (step[inside], *(code for code, _ in numbered)),
+        [column if isinstance(column, int) else column[inside] for column in columns],
+    )
+    key, distinct = combined(*codes)
+    rows = ([texts[c] for c in code[distinct].tolist()] for code, (_, texts) in zip(codes, numbered, strict=True))
+    return TableRows(tuple(zip(*rows, strict=True)), at_step, key, np.stack(values, axis=1))
 
 
 def _by_text(codes: AnyArray, texts: Sequence[str] | Callable[[int], str]) -> tuple[Int64, list[str]]:
