@@ -19,6 +19,7 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import return_freed
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.formatting import ranges
+from tracediff.grouping import group_by
 from tracediff.ingest.discover import (
     SNAPSHOT_SUFFIX,
     captures_beside,
@@ -246,9 +247,7 @@ def _to_read(source: SetSource, timelines: bool) -> list[ReadTask]:
     files = [f for f in source.files if not is_capture(f)] or source.files
     captures = tuple(file for where in source.options.captures for file in find_traces(where))
     others = {f for f in files if is_execution_trace(f)}
-    by_folder: dict[tuple[str, ...], list[TraceFile]] = {}
-    for other in sorted(others):
-        by_folder.setdefault(other.folders, []).append(other)
+    by_folder = group_by(sorted(others), lambda other: other.folders)
     traces = [f for f in files if f not in others] or files
     text = "execution traces were found beside the traces: they give the shapes that a trace lacks"
     source.notes.add(EXECUTION_TRACE, text, len(files) - len(traces))

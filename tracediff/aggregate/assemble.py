@@ -5,7 +5,6 @@ folder, and what is missing: ranks, steps and GPU events are reported in health,
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import count
 from statistics import median_low
@@ -18,6 +17,7 @@ from tracediff.aggregate.traceset import Run, TraceSet, world_size
 from tracediff.arrays import distinct
 from tracediff.errors import TracediffError
 from tracediff.formatting import percent, plural, ranges
+from tracediff.grouping import group_by
 from tracediff.ingest.discover import RUN, rank_in_name, run_in_path, worker_of
 from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.model.profile import Profile
@@ -185,11 +185,9 @@ def _folder(profile: Profile) -> str:
 
 def _contents(profiles: list[Profile], path: str) -> tuple[str, str]:
     """(what there is, by the folders that may be sets or, within one, by file; the path of the first)."""
-    places: dict[str, list[Profile]] = defaultdict(list)
-    for profile in profiles:
-        places[_folder(profile)].append(profile)
+    places = group_by(profiles, _folder)
     if len(places) == 1:
-        places = {str(p.origin.file): [p] for p in profiles}
+        places = group_by(profiles, lambda profile: str(profile.origin.file))
     descriptions = [
         f"{os.path.relpath(place, path or None) if place != path else 'the folder itself'} ({_facts(members)})"
         for place, members in sorted(places.items())

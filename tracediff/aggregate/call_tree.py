@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike
 from tracediff.arrays import MISSING, Int64, combined, least, sorted_by, sums, tuples
+from tracediff.grouping import group_by
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -114,10 +114,7 @@ class CallTree(Struct):
 
     def children(self) -> dict[int, list[int]]:
         """Node → its children in order; −1 → the phases."""
-        out: dict[int, list[int]] = defaultdict(list)
-        for i, call in enumerate(self.calls):
-            out[call.parent].append(i)
-        return out
+        return group_by(range(len(self.calls)), lambda node: self.calls[node].parent)
 
     def op(self, node: int) -> str | None:
         """The innermost operator at or around ``node``."""

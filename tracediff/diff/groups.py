@@ -16,6 +16,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
+from tracediff.grouping import group_by
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, total
 from tracediff.profile.events.work import UNMATCHED
@@ -269,10 +270,7 @@ def _call(trees: Pair[CallTree], nodes: Pair[Sequence[int]]) -> str:
 
 def members_of(items: list[Item]) -> tuple[Member, ...]:
     """Equal items summed, the largest first."""
-    alike: dict[tuple[str, str, str | None, str, str, str | None], list[Item]] = {}
-    for item in items:
-        key = (item.work.name, item.work.category, item.op, item.family, item.phase, item.module)
-        alike.setdefault(key, []).append(item)
+    alike = group_by(items, lambda i: (i.work.name, i.work.category, i.op, i.family, i.phase, i.module))
     members = [
         Member(
             name=name,

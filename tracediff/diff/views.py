@@ -18,6 +18,7 @@ from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import PLACED, Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
+from tracediff.grouping import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import NONE, Pair, total
 from tracediff.patterns import late
@@ -206,9 +207,7 @@ def _sums(parts: Iterable[tuple[int, str, Member | Item]]) -> list[Sum]:
 
 def by_cause(work: WorkTime) -> list[Sum]:
     """All of ``work`` by CAUSES; the lines add up to the account."""
-    causes: dict[str, list[Group]] = {}
-    for group in work.groups:
-        causes.setdefault(CAUSES["layout" if _is_layout(group) else group.level], []).append(group)
+    causes = group_by(work.groups, lambda group: CAUSES["layout" if _is_layout(group) else group.level])
     return sorted_sums(
         Sum(name, total(g.time for g in groups), total(g.count for g in groups)) for name, groups in causes.items()
     )
@@ -278,10 +277,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 def work_changes(work: WorkTime) -> list[WorkChange]:
     """All of ``work``, each group in one row, the largest change first; the rows add up to the groups."""
-    alike: dict[tuple[object, ...], list[Group]] = defaultdict(list)
-    for group in work.groups:
-        alike[_key(group)].append(group)
-    return sorted(map(_merged, alike.values()), key=_place)
+    return sorted(map(_merged, group_by(work.groups, _key).values()), key=_place)
 
 
 def _place(row: WorkChange) -> tuple[object, ...]:

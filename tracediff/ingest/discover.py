@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable, Sequence
 
 from tracediff.errors import TracediffError
+from tracediff.grouping import group_by
 from tracediff.ingest.files.source import TraceFile, display_path, kind_of_file, open_file, open_trace, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes
@@ -118,10 +119,7 @@ def _kind(path: str) -> str:
 
 
 def _note_unread(notes: Notes, paths: list[str]) -> None:
-    kinds: dict[str, list[str]] = {}
-    for path in paths:
-        kinds.setdefault(_kind(path), []).append(path)
-    for kind, such in kinds.items():
+    for kind, such in group_by(paths, _kind).items():
         notes.add("not-read", f"not read: {kind}, such as {display_path(os.path.basename(such[0]))}", len(such))
 
 

@@ -13,6 +13,7 @@ from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
 from tracediff.errors import TracediffError, did_you_mean, printable, quoted
 from tracediff.formatting import change, count, counts, plural, time
+from tracediff.grouping import group_by
 from tracediff.pair import SIDES, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -75,11 +76,12 @@ def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
 
 def _instances(groups: Sequence[Group]) -> list[list[Group]]:
     """``groups`` in lists of the same call and kernels that were matched in one way, the most time first."""
-    alike: dict[tuple[object, ...], list[Group]] = {}
-    for group in groups:
+
+    def key(group: Group) -> tuple[object, ...]:
         names = group.members.map(lambda side: tuple((display_name(member.name), member.op) for member in side))
-        alike.setdefault((group.level, group.call, group.family, group.phase, *names), []).append(group)
-    return sorted(alike.values(), key=lambda some: (-sum(sum(g.time) for g in some), some[0].name))
+        return group.level, group.call, group.family, group.phase, *names
+
+    return sorted(group_by(groups, key).values(), key=lambda some: (-sum(sum(g.time) for g in some), some[0].name))
 
 
 def _called(member: Member, name: str) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -16,6 +16,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from tracediff import bounds
+from tracediff.grouping import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.source.revisions import Revisions
 
@@ -203,9 +204,7 @@ class Code:
     def __init__(self, revisions: Revisions, side: int, frames: Iterable[str], others: Iterable[str]) -> None:
         self._revisions, self._side = revisions, side
         paths = sorted(path for path in revisions.files[side] if path.endswith(".py"))
-        self._named: dict[str, list[str]] = defaultdict(list)
-        for path in paths:
-            self._named[PurePosixPath(path).name].append(path)
+        self._named = group_by(paths, lambda path: PurePosixPath(path).name)
         self.files: dict[str, SourceFile] = {}
         self._imports: dict[str, list[str]] = {}
         matches = (LINE_OF_CODE.fullmatch(frame) for frame in frames)
@@ -244,18 +243,12 @@ class Code:
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], list[Definition]]:
-        out: dict[tuple[str, str], list[Definition]] = defaultdict(list)
-        for definition in self.definitions:
-            out[definition.file, definition.simple_name].append(definition)
-        return out
+        return group_by(self.definitions, lambda definition: (definition.file, definition.simple_name))
 
     @cached_property
     def _methods(self) -> dict[str, list[Definition]]:
-        out: dict[str, list[Definition]] = defaultdict(list)
-        for definition in self.definitions:
-            if definition.owner:
-                out[definition.simple_name].append(definition)
-        return out
+        methods = (definition for definition in self.definitions if definition.owner)
+        return group_by(methods, lambda method: method.simple_name)
 
     def of_frame(self, frame: str) -> Definition | None:
         """The definition that a frame runs; None where no file, or more than one, has that function at that line."""

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 from tracediff import bounds
+from tracediff.grouping import group_by
 
 Pairs = list[tuple[int, int]]
 
@@ -164,7 +165,4 @@ class Joined(Generic[Member]):
 
     def groups(self) -> list[list[Member]]:
         """All groups, in the order in which their first members were joined."""
-        members_of_root: dict[Member, list[Member]] = defaultdict(list)
-        for member in list(self._root):
-            members_of_root[self._find(member)].append(member)
-        return list(members_of_root.values())
+        return list(group_by(list(self._root), self._find).values())

@@ -12,6 +12,7 @@ from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
 from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides
 from tracediff.diff.matching.sequence import by_sequence
+from tracediff.grouping import group_by
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
@@ -192,15 +193,8 @@ def _trust(trees: tuple[CallTree, CallTree], sides: Sides) -> str:
 
 def _by_key(leftover: Leftover, level: str, key: Callable[[Item], Hashable]) -> list[Match]:
     """One group for each key that both sides have."""
-    control, test = (_grouped(side, key) for side in leftover.items)
+    control, test = (group_by(side, key) for side in leftover.items)
     return [Match(level, Pair(items, test[k])) for k, items in control.items() if k is not None and k in test]
-
-
-def _grouped(items: list[Item], key: Callable[[Item], Hashable]) -> dict[Hashable, list[Item]]:
-    groups: dict[Hashable, list[Item]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return groups
 
 
 def _module_of_op(item: Item) -> Hashable:
@@ -225,15 +219,16 @@ def _add_rest_of_calls(matches: list[Match], leftover: Leftover) -> None:
                     if item.op is not None:
                         ns_of_kind[item.node][place] += item.ns
     for side, items in enumerate(leftover.items):
-        rest_of: dict[int, list[Item]] = defaultdict(list)
-        for item in items:
-            if item.node in by_call[side]:
-                rest_of[item.node].append(item)
-        for node, rest in rest_of.items():
+        rest_of_calls = group_by([item for item in items if item.node in by_call[side]], _node)
+        for node, rest in rest_of_calls.items():
             (place, ns), *others = by_call[side][node].items()
             if not others and sum(item.ns for item in rest) <= ns:
                 matches[place].items[side].extend(rest)
     leftover.take(matches)
+
+
+def _node(item: Item) -> int:
+    return item.node
 
 
 def _family(item: Item) -> Hashable:
@@ -246,7 +241,7 @@ def _kind(item: Item) -> Hashable:
 
 def _one_sided(sides: Sides) -> list[Match]:
     """What went and what came, by name, operator, module and phase."""
-    removed, added = (_grouped(side, _kind).values() for side in sides)
+    removed, added = (group_by(side, _kind).values() for side in sides)
     return [
         *(Match("removed", Pair(items, [])) for items in removed),
         *(Match("added", Pair([], items)) for items in added),

@@ -17,6 +17,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
 from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, Sides, base_name
+from tracediff.grouping import group_by
 from tracediff.pair import Pair
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
@@ -130,10 +131,8 @@ def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) ->
     """
     sides = []
     for items, tree in ((a, trees[0]), (b, trees[1])):
-        of_call: dict[int, list[Item]] = defaultdict(list)
-        for item in items:
-            if item.family == "gemm" or not item.fused:
-                of_call[item.node].append(item)
+        candidates = (item for item in items if item.family == "gemm" or not item.fused)
+        of_call = group_by(candidates, lambda item: item.node)
         dims = {node: _dimensions(node, tree) for node in of_call}
         sides.append([(of_call[node], d) for node, d in dims.items() if d])
     dims_of = [d for _, d in sides[0]], [d for _, d in sides[1]]
@@ -164,7 +163,4 @@ def _first(items: list[Item]) -> int:
 
 def _by_gap(items: list[Item], anchors: list[int]) -> dict[int, list[Item]]:
     """Items by how many anchors ran before them."""
-    out: dict[int, list[Item]] = defaultdict(list)
-    for item in items:
-        out[bisect_right(anchors, item.order)].append(item)
-    return out
+    return group_by(items, lambda item: bisect_right(anchors, item.order))

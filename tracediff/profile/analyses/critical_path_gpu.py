@@ -26,6 +26,7 @@ from tracediff.arrays import (
     tuples,
     values_at,
 )
+from tracediff.grouping import group_by
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -323,11 +324,9 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | No
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:
     """stream → its waits for other streams in order of time, those recorded in full."""
-    out: dict[int, list[Sync]] = {}
-    for sync in sorted(recorded_syncs(trace, STREAM_WAITS, streams), key=lambda sync: sync.time):
-        if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS:
-            out.setdefault(sync.stream, []).append(sync)
-    return out
+    syncs = sorted(recorded_syncs(trace, STREAM_WAITS, streams), key=lambda sync: sync.time)
+    in_full = (sync for sync in syncs if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS)
+    return group_by(in_full, lambda sync: sync.stream)
 
 
 def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int, int], int]) -> list[Sync]:
