@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 Made = TypeVar("Made")
 Number = TypeVar("Number", int, float)
+Key = TypeVar("Key", bound=Hashable)
 
 
 class Pair(NamedTuple, Generic[T]):
@@ -47,3 +48,12 @@ def total(pairs: Iterable[Pair[Number]]) -> Pair[Number]:
     """The sum of ``pairs``, side by side."""
     rows = list(pairs)
     return Pair(sum(row.control for row in rows), sum(row.test for row in rows))
+
+
+def side_sums(parts: Iterable[tuple[Key, int, tuple[int, ...]]]) -> dict[Key, tuple[Pair[int], ...]]:
+    """Key → the sums of the amounts of ``parts``: (key, 0 for control or 1 for test, amounts)."""
+    sums: dict[Key, tuple[Pair[int], ...]] = {}
+    for key, side, amounts in parts:
+        before = sums.get(key) or (NONE,) * len(amounts)
+        sums[key] = tuple(pair.plus(side, amount) for pair, amount in zip(before, amounts, strict=True))
+    return sums

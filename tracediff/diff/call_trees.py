@@ -21,7 +21,7 @@ from tracediff.arrays import AnyArray
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item
 from tracediff.diff.views import UNKNOWN, moved_lines
-from tracediff.pair import NONE, Pair, total
+from tracediff.pair import NONE, SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -52,6 +52,8 @@ class MergedCall(Struct, kw_only=True):
     work: Pair[int] = NONE
 
 
+NO_CALL = Call(-1, "", "", None, 0)
+"""What a side has of a call that only the other makes."""
 Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
@@ -68,10 +70,12 @@ def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing) -> tuple[lis
     ]
     while work:
         a, b, parent = work.pop()
-        side = "both" if a is not None and b is not None else "control" if b is None else "test"
-        tree, call_position = (trees[0], a) if a is not None else (trees[1], b)
-        assert call_position is not None
-        call = tree.calls[call_position]
+        calls = Pair(*(NO_CALL if node is None else tree.calls[node] for tree, node in zip(trees, (a, b), strict=True)))
+        here = len(nodes)
+        for position, node in zip(positions, (a, b), strict=True):
+            if node is not None:
+                position[node] = here
+        call = calls.control if a is not None else calls.test
         nodes.append(
             MergedCall(
                 parent=parent,
@@ -79,14 +83,12 @@ def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing) -> tuple[lis
                 kind=call.kind,
                 name=call.display_name,
                 shapes=call.shapes,
-                side=side,
+                side="both" if a is not None and b is not None else SIDES[a is None],
+                count=calls.map(lambda c: c.count),
+                host=calls.map(lambda c: c.total),
+                self_time=calls.map(lambda c: c.self_ns),
             )
         )
-        here = len(nodes) - 1
-        for which, node in ((0, a), (1, b)):
-            if node is not None:
-                positions[which][node] = here
-                _count(nodes[here], which, trees[which].calls[node])
         work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
     _add_work(nodes, positions, trees)
     return nodes, positions
@@ -108,12 +110,6 @@ def _together(
     for child in children[1].get(b, ()) if b is not None else ():
         if child not in paired:
             yield None, child
-
-
-def _count(node: MergedCall, which: int, call: Call) -> None:
-    node.count = node.count.plus(which, call.count)
-    node.host = node.host.plus(which, call.total)
-    node.self_time = node.self_time.plus(which, call.self_ns)
 
 
 def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTree, CallTree]) -> None:

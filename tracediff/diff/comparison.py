@@ -23,7 +23,7 @@ from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
-from tracediff.pair import NONE, Pair
+from tracediff.pair import NONE, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
@@ -245,8 +245,9 @@ def _groups(comparison: Comparison, part: Part) -> list[Group]:
 def _ops(comparison: Comparison, part: Part, groups: Iterable[Group], here: list[list[bool]]) -> list[Op]:
     """GPU work as its groups have it; operators as they are, or summed over the calls of the phases and modules."""
     ops = []
-    on_gpu = _sums(((m.category, m.name), side, (m.count, m.ns, m.ns)) for side, m in WorkTime(tuple(groups)).members())
-    on_host = _sums(_calls(comparison, here)) if part.has_place else None
+    members = WorkTime(tuple(groups)).members()
+    on_gpu = side_sums(((m.category, table_name(m.name)), side, (m.count, m.ns, m.ns)) for side, m in members)
+    on_host = side_sums(_calls(comparison, here)) if part.has_place else None
     for op in comparison.ops:
         if part.device not in (None, op.device):
             continue
@@ -259,27 +260,18 @@ def _ops(comparison: Comparison, part: Part, groups: Iterable[Group], here: list
     return ops
 
 
-Sums = dict[tuple[str, str], tuple[Pair[int], Pair[int], Pair[int]]]
+Sums = dict[tuple[str, str], tuple[Pair[int], ...]]
 """(category, table name) → count, total and self time."""
-
-
-def _sums(parts: Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]) -> Sums:
-    sums: Sums = {}
-    for (category, name), which, values in parts:
-        key = category, table_name(name)
-        count, times, self_times = sums.get(key, (NONE, NONE, NONE))
-        sums[key] = count.plus(which, values[0]), times.plus(which, values[1]), self_times.plus(which, values[2])
-    return sums
 
 
 def _calls(
     comparison: Comparison, here: list[list[bool]]
 ) -> Iterable[tuple[tuple[str, str], int, tuple[int, int, int]]]:
-    """The operators' calls at the chosen phases and modules, over the comparison's scale."""
+    """The operators' calls at the chosen phases and modules, as parts of `Sums`."""
     for which, tree in enumerate(comparison.trees):
         for call, is_here in zip(tree.calls, here[which], strict=True):
             if is_here and call.kind == "op":
-                yield (OPERATOR, call.name), which, (call.count, call.total, call.self_ns)
+                yield (OPERATOR, table_name(call.name)), which, (call.count, call.total, call.self_ns)
 
 
 def _with(op: Op, sums: Sums) -> list[Op]:
@@ -313,7 +305,7 @@ def _uncounted(call: Call) -> Call:
     return replace(call, count=0, total=0, self_ns=0)
 
 
-class CallPlace(Struct, kw_only=True):
+class CallPlace(Struct, frozen=True):
     """One stack; counts and times are numerators over the comparison's scale. The time of an operator includes
     everything below it; else it is that of the GPU work.
 
@@ -324,8 +316,8 @@ class CallPlace(Struct, kw_only=True):
 
     stack: tuple[str, ...]
     shapes: str | None
-    count: Pair[int] = NONE
-    time: Pair[int] = NONE
+    count: Pair[int]
+    time: Pair[int]
 
 
 def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPlace]:
@@ -334,13 +326,7 @@ def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPla
     """
     innermost = () if category == "cpu_op" else (display_name(raw_name),)
     return _placed(
-        (
-            which,
-            (*_stack(tree, node), *innermost),
-            shapes,
-            count,
-            ns,
-        )
+        (((*_stack(tree, node), *innermost), shapes), which, (count, ns))
         for which, tree in enumerate(comparison.trees)
         for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name))
     )
@@ -351,28 +337,26 @@ def places_of(comparison: Comparison, group: Group) -> list[CallPlace]:
     block.
     """
     return _placed(
-        (
-            which,
-            (*_stack(tree, item.node), *(() if item.work.category == "cpu_op" else (display_name(item.work.name),))),
-            _shapes(tree, item),
-            item.count,
-            item.ns,
-        )
+        ((_stack_of(tree, item), _shapes(tree, item)), which, (item.count, item.ns))
         for which, (tree, items) in enumerate(zip(comparison.trees, group.items, strict=True))
         for item in items
     )
 
 
-def _placed(occurrences: Iterable[tuple[int, tuple[str, ...], str | None, int, int]]) -> list[CallPlace]:
-    """Occurrences (side, stack, shapes, count, ns) summed, the longest time first."""
-    place_of_stack: dict[tuple[tuple[str, ...], str | None], CallPlace] = {}
-    for which, stack, shapes, count, ns in occurrences:
-        place = place_of_stack.setdefault((stack, shapes), CallPlace(stack=stack, shapes=shapes))
-        place.count, place.time = place.count.plus(which, count), place.time.plus(which, ns)
-    return sorted(
-        (p for p in place_of_stack.values() if any(p.count)),
-        key=lambda p: (-max(p.time), p.stack, p.shapes or ""),
-    )
+Place = tuple[tuple[str, ...], str | None]
+"""Stack and shapes, as of a `CallPlace`."""
+
+
+def _placed(occurrences: Iterable[tuple[Place, int, tuple[int, int]]]) -> list[CallPlace]:
+    """Occurrences (place, side, count and ns) summed, the longest time first."""
+    rows = [CallPlace(*place, count, time) for place, (count, time) in side_sums(occurrences).items() if any(count)]
+    return sorted(rows, key=lambda p: (-max(p.time), p.stack, p.shapes or ""))
+
+
+def _stack_of(tree: CallTree, item: Item) -> tuple[str, ...]:
+    """The calls around an item, and it itself if it is GPU work."""
+    stack = _stack(tree, item.node)
+    return tuple(stack if item.work.category == OPERATOR else [*stack, display_name(item.work.name)])
 
 
 def _shapes(tree: CallTree, item: Item) -> str | None:

@@ -20,7 +20,7 @@ from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
 from tracediff.grouping import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
-from tracediff.pair import NONE, Pair, total
+from tracediff.pair import NONE, Pair, side_sums, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
@@ -198,10 +198,7 @@ def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
 
 def _sums(parts: Iterable[tuple[int, str, Member | Item]]) -> list[Sum]:
     """Work as (side, name, work), with equal names as one line."""
-    sums: dict[str, tuple[Pair[int], Pair[int]]] = {}
-    for side, name, work in parts:
-        time, count = sums.get(name, (NONE, NONE))
-        sums[name] = time.plus(side, work.ns), count.plus(side, work.count)
+    sums = side_sums((name, side, (work.ns, work.count)) for side, name, work in parts)
     return sorted_sums(Sum(name, *both) for name, both in sums.items())
 
 
