@@ -3,6 +3,7 @@ some.
 """
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from table_rows import per_step
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.clock_sync import rank_clocks
-from tracediff.aggregate.collective_skew import UNCLEAR, collective_waits
+from tracediff.aggregate.collective_skew import UNCLEAR, collective_tables
 from tracediff.engine import LoadOptions, load_sets
 
 KERNEL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
@@ -61,7 +62,9 @@ def recorded(j, elements=1000, group="0", **more):
 
 def waits_of(folder):
     (traces,) = load_sets([folder], LoadOptions(tables=("collectives",), jobs=1))
-    return collective_waits(traces)
+    tables, notes = collective_tables(traces)
+    waits, stragglers, steps, clocks = tables.values()
+    return SimpleNamespace(waits=waits, stragglers=stragglers, steps=steps, clocks=clocks, notes=notes)
 
 
 # two steps of four collectives over three ranks; steps are 10 ms, collectives begin in the middle of them
@@ -87,7 +90,7 @@ def test_waits_end_when_the_last_rank_has_come_whatever_the_clocks(tmp_path):
         "1": 700_000,
         "2": -1_000_000 + 700_000,
     }
-    assert found.notes == ()
+    assert found.notes == []
 
 
 def test_who_comes_last_is_found_and_ties_are_unclear(tmp_path):
@@ -237,8 +240,8 @@ def test_runs_have_clocks_of_their_own_and_are_averaged(tmp_path):
 
 def test_without_communication_or_the_measure_there_is_nothing(tmp_path):
     path = write(tmp_path / "a.json", document([step(1, 0, 10), op("aten::mm", 1, 2)]))
-    assert collective_waits(load_sets([path], LoadOptions(tables=("collectives",)))[0]) is None
-    assert collective_waits(load_sets([path])[0]) is None
+    assert collective_tables(load_sets([path], LoadOptions(tables=("collectives",)))[0]) == ({}, [])
+    assert collective_tables(load_sets([path])[0]) == ({}, [])
 
 
 @needs_traces
@@ -252,4 +255,4 @@ def test_of_eight_real_ranks_the_seventh_is_late():
     assert all(200_000 <= v["transfer"] <= 220_000 for v in rows.values())  # the same on all ranks: the rest is waiting
     assert all(abs(v["offset"]) <= v["uncertainty"] <= 5000 for v in per_step(found.clocks).values() if v["shared"])
     assert all(v["time"] == v["wait"] + v["transfer"] for v in per_step(found.waits).values())
-    assert found.notes == ()
+    assert found.notes == []

@@ -16,7 +16,7 @@ import pytest
 from collecting import ONCE, ROOT, SHORT, TRAIN, collect
 from table_rows import per_step
 
-from tracediff.aggregate.collective_skew import collective_waits
+from tracediff.aggregate.collective_skew import collective_tables
 from tracediff.collected import collection_table
 from tracediff.diff.preflight import different_results
 from tracediff.diff.statistics.runs import estimate
@@ -383,10 +383,10 @@ def test_under_torchrun_each_rank_writes_its_own_file_and_their_collectives_meet
     assert [(run.name, sorted(run.ranks)) for run in traces.runs] == [("run 1", [0, 1]), ("run 2", [0, 1])]
     assert any("all_reduce" in name for p in traces.profiles for name in p.names)
     assert read_manifest(tmp_path / "out" / "eager").world_size == 2
-    found = collective_waits(traces)
-    ((key, row),) = per_step(found.waits).items()
+    tables, _ = collective_tables(traces)
+    ((key, row),) = per_step(tables["collective_waits"]).items()
     assert key == ("all_reduce", "0, 2 ranks", "float32", "≤ 512 B")
     assert row["operations"] == 1
     assert row["time"] == row["wait"] + row["transfer"] + row["unknown"]
     ranks = [("run 1", "0"), ("run 1", "1"), ("run 2", "0"), ("run 2", "1")]
-    assert [key[:2] for key in sorted(found.clocks.rows)] == ranks
+    assert [key[:2] for key in sorted(tables["rank_clocks"].rows)] == ranks

@@ -384,19 +384,20 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
     median = float(np.median([step.period_ns for run in steps.values() for step in run] or [0]))
     used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
     candidates = (
-        (run.name, rank, profile.origin.file, profile.timeline)
+        (run.name, rank, profile, timeline)
         for run in traces.runs
         for rank, files in run.ranks.items()
         for profile in files
-        if profile.timeline is not None
+        if (timeline := profile.timeline) is not None
     )
 
-    def oddness(place: tuple[str, int, TraceFile, PackedTimeline]) -> tuple[bool, float]:
-        run, rank, _, timeline = place
-        return (run, rank, timeline.step) not in used, abs(timeline.end - timeline.start - median)
+    def oddness(place: tuple[str, int, Profile, PackedTimeline]) -> tuple[bool, float]:
+        run, rank, profile, timeline = place
+        step, period = profile.step_numbers[timeline.position], profile.periods[timeline.position]
+        return (run, rank, step) not in used, abs(period - median)
 
     nearest = min(candidates, key=oddness, default=None)
     if nearest is None:
         return None
-    run, rank, file, timeline = nearest
-    return TypicalStep(run, rank, file, timeline.unpacked())
+    run, rank, profile, timeline = nearest
+    return TypicalStep(run, rank, profile.origin.file, timeline.unpacked())

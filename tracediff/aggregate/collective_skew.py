@@ -42,26 +42,6 @@ UNCLEAR = "unclear"
 """Stands for the rank where two came last within the uncertainty of their clocks."""
 
 
-class CollectiveWaits(Struct, frozen=True):
-    """What ranks wait for.
-
-    Attributes:
-        waits: per step of the mean rank. stragglers: per step of each rank. steps: of each step. clocks: of each run.
-        notes: what could not be matched.
-    """
-
-    waits: SetTable
-    stragglers: SetTable
-    steps: SetTable
-    clocks: SetTable
-    notes: tuple[Note, ...]
-
-    @property
-    def tables(self) -> tuple[SetTable, ...]:
-        """All four in the order in which they are shown."""
-        return self.waits, self.stragglers, self.steps, self.clocks
-
-
 class Operations(Collectives, frozen=True, kw_only=True):
     """The operations of one run over all its ranks, m of them; ``step`` is a number, −1 outside.
 
@@ -107,9 +87,9 @@ RunMatch = tuple[Run, Operations, MatchedCollective]
 COLUMNS = tuple(name for name in Operations.__struct_fields__ if name != "kinds")
 
 
-def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
-    """The collectives of ``traces`` matched over ranks; None where its profiles were made without the table
-    ``collectives`` or there is no communication.
+def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]]:
+    """(name → table of the collectives of ``traces`` matched over ranks, notes on what could not be matched); empty
+    where its profiles were made without the table ``collectives`` or there is no communication.
 
     A collective is one over the ranks by process group, name, dtype, size (but for all_to_all, whose parts may differ),
     and its sequence number in the group or, where none is recorded, its ordinal among equals in its step; equals of a
@@ -117,7 +97,7 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
     """
     operations_of_runs = [(run, _operations(traces, run)) for run in traces.runs]
     if not any(operations.kinds for _, operations in operations_of_runs):
-        return None
+        return {}, []
     notes = Notes()
     denominator, files = weighted_files(traces)
     weight_of = {id(profile): weight for profile, _, weight in files}
@@ -137,7 +117,8 @@ def collective_waits(traces: TraceSet) -> CollectiveWaits | None:
             _add_clocks(clocks, run, clock)
         if len(ranks) > 1:
             _add_notes(notes, operations, match)
-    return CollectiveWaits(waits, _stragglers(traces, matches), _straggling_steps(matches), clocks, tuple(notes.list()))
+    tables = waits, _stragglers(traces, matches), _straggling_steps(matches), clocks
+    return {table.schema.name: table for table in tables}, notes.list()
 
 
 def _operations(traces: TraceSet, run: Run) -> Operations:

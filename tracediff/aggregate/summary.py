@@ -171,12 +171,12 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
     """
     names = table_names(traces.tables)
     compares_ranks = len(traces.ranks) > 1 and not set(OVER_RANKS).isdisjoint(names)
-    waits = None
+    tables: dict[str, SetTable] = {}
+    unmatched: list[Note] = []
     if compares_ranks:
-        from tracediff.aggregate.collective_skew import collective_waits  # few sets have several ranks
+        from tracediff.aggregate.collective_skew import collective_tables  # few sets have several ranks
 
-        waits = collective_waits(traces)
-    tables = {table.schema.name: table for table in waits.tables} if waits else {}
+        tables, unmatched = collective_tables(traces)
     for name in names:
         if name not in OVER_RANKS and all(name in profile.tables for profile in traces.profiles):
             tables[name] = table_average(traces, name)
@@ -184,7 +184,7 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
     for name in traces.tables:
         if name != ALL and name not in tables:
             notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
-    return {name: tables[name] for name in names if name in tables}, (*(waits.notes if waits else ()), *notes.list())
+    return {name: tables[name] for name in names if name in tables}, (*unmatched, *notes.list())
 
 
 def _why_missing(name: str) -> str:

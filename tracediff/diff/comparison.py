@@ -213,11 +213,10 @@ def only(comparison: Comparison, part: Part) -> Comparison:
         return comparison
     groups = tuple(_groups(comparison, part))
     here = [_here(comparison, tree, part) for tree in comparison.trees]
-    gpu = comparison.has_gpu
     return replace(
         comparison,
-        gpu_time=replace(comparison.gpu_time, groups=groups if gpu else (), unattributed=NONE),
-        host_time=WorkTime(() if gpu else groups),
+        gpu_time=replace(comparison.gpu_time, groups=groups if comparison.has_gpu else (), unattributed=NONE),
+        host_time=WorkTime(() if comparison.has_gpu else groups),
         ops=tuple(
             sorted(_ops(comparison, part, groups, here), key=lambda op: (-abs(op.delta), op.category, op.raw_name))
         ),
@@ -287,7 +286,7 @@ def _with(op: Op, sums: Sums) -> list[Op]:
 
 def _here(comparison: Comparison, tree: CallTree, part: Part) -> list[bool]:
     """For each call of ``tree``, whether its phase and module are selected."""
-    phases, modules = inherited(tree, qualified_names(Pair(comparison.control.manifest, comparison.test.manifest)))
+    phases, modules = inherited(tree, qualified_names(comparison.sides.map(lambda side: side.manifest)))
     return [part.selects_place(phase, module) for phase, module in zip(phases, modules, strict=True)]
 
 

@@ -34,7 +34,7 @@ class Op(Struct, frozen=True, kw_only=True, dict=True):
     Attributes:
         counted_as: name under which its spellings are counted; of calls of two vendors, one of each.
         raw_name: as recorded (its most frequent spelling).
-        device: cpu or gpu. category: of the trace. family: kind of work.
+        category: of the trace. family: kind of work.
         total: every occurrence, recursion at each level. self_time: time in no child of the same lane.
         significance: of its self time.
         counts_vary: whether its count differs from step to step on either side.
@@ -42,7 +42,6 @@ class Op(Struct, frozen=True, kw_only=True, dict=True):
 
     counted_as: str
     raw_name: str
-    device: str
     category: str
     family: str
     count: Pair[int]
@@ -55,6 +54,11 @@ class Op(Struct, frozen=True, kw_only=True, dict=True):
     def name(self) -> str:
         """Readable name."""
         return display_name(self.counted_as)
+
+    @property
+    def device(self) -> str:
+        """gpu or cpu."""
+        return gpu_or_cpu(self.category)
 
     @property
     def time(self) -> Pair[int]:
@@ -107,7 +111,6 @@ def compare_ops(
             Op(
                 counted_as=_pair_name(averages, calls, name) if paired else name,
                 raw_name=raw,
-                device=gpu_or_cpu(category),
                 category=category,
                 family=family_of(category, raw),
                 count=count,

@@ -62,7 +62,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
         within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
             between runs; None with more runs or too few steps.
         method: none, t, ranks, prediction, paired or assumed.
-        unit: what was sampled. n_control, n_test: how many.
+        n_control, n_test: how many runs were sampled.
     """
 
     result: str
@@ -76,7 +76,6 @@ class Verdict(Struct, frozen=True, kw_only=True):
     median_test_us: float
     ci95_us: tuple[float, float] | None
     p_value: float | None
-    unit: str
     n_control: int
     n_test: int
     min_detectable_us: float | None
@@ -147,7 +146,6 @@ def judge(
         median_test_us=medians[1],
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
-        unit="run",
         n_control=len(control.runs),
         n_test=len(test.runs),
         min_detectable_us=base * math.expm1(difference.detectable) if difference.detectable is not None else None,

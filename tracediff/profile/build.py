@@ -106,8 +106,8 @@ def build_profile(
     )
     if selection is None:
         return profile
-    timeline = build_timeline(context, selection.typical(profile))
-    return replace(profile, timeline=PackedTimeline.of(timeline))
+    position = selection.typical(profile)
+    return replace(profile, timeline=PackedTimeline.of(position, build_timeline(context, position)))
 
 
 def work_keys_of(context: Context) -> WorkKeys:

@@ -41,7 +41,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
             comparison.comparability,
             reasons=[filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
         ),
-        verdict=filled(json_types.DiffVerdict, comparison.verdict),
+        verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
         answer=answer_of(comparison),
         unprofiled=filled(json_types.DiffUnprofiled, unprofiled, **both("*_us", unprofiled.us)) if unprofiled else None,
         step_time=_step_time(comparison),

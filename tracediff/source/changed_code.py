@@ -284,7 +284,7 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     repository = Repository(source)
     if repository.ask("rev-parse", "--git-dir") is None:
         raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source REPO")
-    recorded = [side.manifest.git_commit if side.manifest else None for side in (comparison.control, comparison.test)]
+    recorded = [side.manifest.git_commit if side.manifest else None for side in comparison.sides]
     names = commits or (recorded[0] or "", recorded[1] or "")
     hashes = [_commit(repository, name.removesuffix(CHANGES)) for name in names]
     if any(name.endswith(CHANGES) for name in names):

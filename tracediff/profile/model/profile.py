@@ -236,19 +236,16 @@ class PackedTimeline(Struct, frozen=True):
     """A timeline as it is kept: of the many files of a set, one step is shown.
 
     Attributes:
-        step, start, end: see `Timeline`. data: the timeline, pickled and compressed.
+        position: of its step in the file. data: the timeline, pickled and compressed.
     """
 
-    step: int
-    start: int
-    end: int
+    position: int
     data: bytes
 
     @classmethod
-    def of(cls, timeline: Timeline) -> Self:
-        """``timeline``, packed."""
-        data = zlib.compress(pickle.dumps(timeline, pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED)
-        return cls(timeline.step, timeline.start, timeline.end, data)
+    def of(cls, position: int, timeline: Timeline) -> Self:
+        """``timeline`` of the step at ``position``, packed."""
+        return cls(position, zlib.compress(pickle.dumps(timeline, pickle.HIGHEST_PROTOCOL), zlib.Z_BEST_SPEED))
 
     def unpacked(self) -> Timeline:
         """The timeline."""
