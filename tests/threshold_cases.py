@@ -120,7 +120,7 @@ def many() -> list[object]:
     times = 1 + np.array([[0, 1, -1], [1, 0, -1], [0, 1, -1], [1, -1, 0], [0, 3, -2], [2, -9, 7]]) / 1000
     change = np.array([1.3, 1.3, 1.012, 1.04, 1.006, 1.06])
     found = compare_many(us[:, None] * times, (us * change)[:, None] * times[:, ::-1], thresholds.NOISE_FLOOR)
-    return [found.verdict, found.q.tolist(), found.reach.tolist()]
+    return [(row.time_change, row.q_value, row.interval) for row in found.rows]
 
 
 def sentence() -> list[object]:

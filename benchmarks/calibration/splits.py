@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracediff.diff.statistics.many import compare_many
+from tracediff.diff.statistics.many import Tested, compare_many
 from tracediff.diff.statistics.runs import estimate
 
 SPLITS, SEED = 2000, 20
@@ -57,7 +57,7 @@ def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -
         if min(map(len, clean)) >= runs:
             x, y = (random.permutation(side_runs)[:runs] for side_runs in clean)
             first += names[int(np.argmax(np.abs(ops[1][:, y].mean(axis=1) - ops[0][:, x].mean(axis=1))))] == name
-            first_by_q += names[_smallest(compare_many(ops[0][:, x], ops[1][:, y]).q)] == name
+            first_by_q += names[_smallest(compare_many(ops[0][:, x], ops[1][:, y]))] == name
     change = math.expm1(float(np.median(logs[1]) - np.median(logs[0])))
     added = float(np.median(ops[1][names.index(name)]) - np.median(ops[0][names.index(name)]))
     return {
@@ -70,8 +70,9 @@ def power(base: dict[str, Any], planted: dict[str, Any], name: str, runs: int) -
     }
 
 
-def _smallest(q: Floats) -> int:
-    return int(np.nanargmin(q)) if np.isfinite(q).any() else -1
+def _smallest(tested: Tested) -> int:
+    q = [math.inf if row.q_value is None else row.q_value for row in tested.rows]
+    return int(np.argmin(q)) if math.isfinite(min(q)) else -1
 
 
 def excludes_zero(control: Floats, test: Floats) -> bool:
@@ -82,7 +83,7 @@ def excludes_zero(control: Floats, test: Floats) -> bool:
 
 def flags_any(control: Floats, test: Floats) -> bool:
     """Whether any operator is flagged as faster or slower."""
-    return any(word in ("faster", "slower") for word in compare_many(control, test).verdict)
+    return any(row.time_change in ("faster", "slower") for row in compare_many(control, test).rows)
 
 
 def random_splits(size: int, runs: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:

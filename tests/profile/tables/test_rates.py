@@ -18,7 +18,7 @@ from tracediff.aggregate.averages import table_average
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.perf_model.device_peaks import DEVICES, device_named, device_of
-from tracediff.profile.tables.rates import RATES, attained
+from tracediff.profile.tables.rates import RATES, part_of_peak
 
 COLUMNS = [c.name for c in RATES.columns]
 H100 = "NVIDIA H100 80GB HBM3"
@@ -277,11 +277,10 @@ def test_times_of_real_traces_close_and_no_part_of_a_peak_is_above_it(name):
     (loaded,) = load_sets([str(traces.FOLDER / name)], LoadOptions(tables=("rates",), jobs=1))
     (profile,) = loaded.profiles
     closes(profile)
-    device = device_of(profile.origin.gpus)
     rows = table_average(loaded, "rates").rows
     for key, values in rows.items():
-        found = attained(key[2], values, device)
-        assert all(0 <= part <= 1 for part in (found.compute, found.memory) if part is not None), key
+        part = part_of_peak(key, values, profile.origin.gpus)
+        assert part is None or 0 <= part <= 1, key
 
 
 def closes(profile):
@@ -326,25 +325,29 @@ def test_two_vendors_of_one_model_have_the_same_work():
     assert sum(flop for _, flop in work[0].values()) == pytest.approx(8.977e12, rel=1e-4)
 
 
-def test_a_part_of_a_peak_needs_a_known_device_dtype_and_units():
-    device = device_named(H100)
+def attained(dtype, values, gpu=H100):
+    return part_of_peak(("", "", dtype), values, (gpu,))
 
+
+def test_a_part_of_a_peak_needs_a_known_device_dtype_and_units():
     def row(**columns):
         return [columns.get(name, 0) for name in COLUMNS]
 
-    fast = row(time=1000, calls=1, flop=494_700_000, flop_time=1000, bytes=1_675_000, bytes_time=1000)
-    assert attained("bfloat16", fast, device).compute == pytest.approx(0.5)
-    assert attained("bfloat16", fast, device).memory == pytest.approx(0.5)
-    assert attained("bfloat16", fast, None) == attained("int32", fast, None)
-    assert attained("float32", fast, device).compute is None  # TF32 or not?
-    assert attained("float32", fast, device).part is None
+    arithmetic, traffic = {"flop": 494_700_000, "flop_time": 1000}, {"bytes": 1_675_000, "bytes_time": 1000}
+    assert attained("bfloat16", row(**arithmetic)) == pytest.approx(0.5)
+    assert attained("bfloat16", row(**traffic)) == pytest.approx(0.5)
+    fast = row(time=1000, calls=1, **arithmetic, **traffic)
+    assert attained("bfloat16", fast) == pytest.approx(0.5)
+    assert attained("bfloat16", fast, "AMD Radeon Graphics") is None
+    assert attained("int32", fast, "AMD Radeon Graphics") is None
+    assert attained("float32", row(**arithmetic)) is None  # TF32 or not?
+    assert attained("float32", fast) is None
     on_matrix = row(time=1000, calls=1, flop=247_350_000, flop_time=1000, matrix=1000)
-    assert attained("float32", on_matrix, device).part == pytest.approx(0.5)
+    assert attained("float32", on_matrix) == pytest.approx(0.5)
     on_vector = row(time=1000, calls=1, flop=33_450_000, flop_time=1000, vector=1000)
-    assert attained("float32", on_vector, device).part == pytest.approx(0.5)
-    assert (
-        attained("float32", row(flop=10**12, flop_time=1000, vector=1000), device).compute is None
-    )  # more than the peak: not by these operations
+    assert attained("float32", on_vector) == pytest.approx(0.5)
+    more_than_the_peak = row(flop=10**12, flop_time=1000, vector=1000)  # not by these operations
+    assert attained("float32", more_than_the_peak) is None
 
 
 def test_a_name_is_one_device_or_none():
@@ -373,8 +376,8 @@ def test_a_name_is_one_device_or_none():
         board = device_named(name)
         assert board is not None
         assert board.memory is None
-        assert attained("bfloat16", [1000, 1, 156_000_000, 1000, 10**6, 1000, 0, 0], board).memory is None
-        assert attained("bfloat16", [1000, 1, 156_000_000, 1000, 10**6, 1000, 0, 0], board).part == 0.5
+        assert attained("bfloat16", [1000, 1, 0, 0, 10**6, 1000, 0, 0], name) is None
+        assert attained("bfloat16", [1000, 1, 156_000_000, 1000, 10**6, 1000, 0, 0], name) == 0.5
     assert device_of((H100, "Tesla T4")) is None
     assert len({d.name for d in DEVICES}) == len(DEVICES)
     assert json.dumps([[d.memory, d.vector, d.matrix] for d in DEVICES])

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.arrays import Floats
+from tracediff.arrays import Floats, tuples
 
 
 class Significance(Struct, frozen=True):
@@ -40,66 +40,44 @@ class Significance(Struct, frozen=True):
 UNTESTED = Significance()
 
 
-class Tested(Struct, frozen=True, kw_only=True):
-    """What testing says of many numbers, k of them.
+class Tested(Struct, frozen=True):
+    """What testing says of many numbers.
 
     Attributes:
-        effect: float64[k] logarithm of test / control; NaN where a side has a run without it.
-        p, q: float64[k] p and its Benjamini–Hochberg adjustment; NaN where untested.
-        verdict: k words: faster, slower, same, unclear, untested.
+        rows: the significance of each.
         common: logarithm of the factor that all tested have in common (their median), 0 where none was tested.
-        reach: float64[k] half width of the 95 % interval of the effect; NaN where untested.
     """
 
-    effect: Floats
-    p: Floats
-    q: Floats
-    verdict: tuple[str, ...]
+    rows: tuple[Significance, ...]
     common: float
-    reach: Floats
 
     def of(self, k: int) -> Significance:
         """The significance of number k."""
-        if self.verdict[k] == "untested":
-            return UNTESTED
-        effect, reach = self.effect[k], self.reach[k]
-        return Significance(
-            time_change=self.verdict[k],
-            p_value=float(self.p[k]),
-            q_value=float(self.q[k]),
-            relative=float(np.expm1(effect - self.common)),
-            interval=(float(np.expm1(effect - reach)), float(np.expm1(effect + reach))),
-        )
+        return self.rows[k]
 
 
 def compare_many(control: Floats, test: Floats, noise_floor: float = thresholds.NOISE_FLOOR) -> Tested:
-    """Test k numbers given one value per run on both sides.
+    """Test k numbers given one value per run on both sides; none is tested where a side has a run without it.
 
     Args:
         control, test: float64[k, runs] µs per step, each run's median over its steps.
         noise_floor: relative changes up to this are never flagged.
     """
-    k = len(control)
-    present = (control > 0).all(axis=1) & (test > 0).all(axis=1) if k else np.zeros(0, bool)
-    effect, p, q, reach = (np.full(k, np.nan) for _ in range(4))
-    logs = [np.log(side[present]) for side in (control, test)]
-    effect[present] = logs[1].mean(axis=1) - logs[0].mean(axis=1)
-    large = np.maximum(control.mean(axis=1), test.mean(axis=1)) >= thresholds.TESTED_US if k else present
+    present = (control > 0).all(axis=1) & (test > 0).all(axis=1)
+    large = np.maximum(control.mean(axis=1), test.mean(axis=1)) >= thresholds.TESTED_US
     enough = min(control.shape[1], test.shape[1]) >= thresholds.TESTED_RUNS
-    tested = present & large & enough
-    if tested.any():
-        p[tested], reach[tested] = _moderated(np.log(control[tested]), np.log(test[tested]))
-        q[tested] = _adjusted(p[tested])
-    columns = zip(effect.tolist(), q.tolist(), reach.tolist(), tested.tolist(), strict=True)
-    words = tuple(_word(e, x, r, noise_floor) if t else "untested" for e, x, r, t in columns)
-    return Tested(
-        effect=effect,
-        p=p,
-        q=q,
-        verdict=words,
-        common=float(np.median(effect[tested])) if tested.any() else 0.0,
-        reach=reach,
-    )
+    tested = np.flatnonzero(present & large & enough)
+    rows = [UNTESTED] * len(control)
+    if not len(tested):
+        return Tested(tuple(rows), 0.0)
+    logs = [np.log(side[tested]) for side in (control, test)]
+    effect = logs[1].mean(axis=1) - logs[0].mean(axis=1)
+    p, reach = _moderated(*logs)
+    q, common = _adjusted(p), float(np.median(effect))
+    relative, low, high = (np.expm1(change) for change in (effect - common, effect - reach, effect + reach))
+    for k, e, half, one_p, one_q, beyond, *interval in tuples(tested, effect, reach, p, q, relative, low, high):
+        rows[k] = Significance(_word(e, one_q, half, noise_floor), one_p, one_q, beyond, (interval[0], interval[1]))
+    return Tested(tuple(rows), common)
 
 
 def _moderated(control: Floats, test: Floats) -> tuple[Floats, Floats]:
@@ -161,6 +139,6 @@ def _word(effect: float, q: float, reach: float, floor: float) -> str:
     """faster or slower where that is neither chance nor trivial; same where the whole interval is a trifle; else
     unclear.
     """
-    if q <= thresholds.SIGNIFICANCE and abs(effect) > np.log1p(floor):
+    if q <= thresholds.SIGNIFICANCE and abs(effect) > math.log1p(floor):
         return "slower" if effect > 0 else "faster"
-    return "same" if abs(effect) + reach < np.log1p(thresholds.EQUIVALENCE_BAND) else "unclear"
+    return "same" if abs(effect) + reach < math.log1p(thresholds.EQUIVALENCE_BAND) else "unclear"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff.arrays import Bools, Int64, changes, combined, most, numbered_texts, tuples, values_at
 from tracediff.ingest.model import categories as cat
@@ -14,7 +13,7 @@ from tracediff.ingest.model.trace import Codes, Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.model.profile import TableRows
-from tracediff.profile.perf_model.device_peaks import DevicePeaks, device_of
+from tracediff.profile.perf_model.device_peaks import device_of
 from tracediff.profile.perf_model.operator_costs import (
     OperatorWork,
     base_of,
@@ -30,8 +29,29 @@ from tracediff.profile.tables.schema import FileTable, Key, Part, TableSchema, r
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
-    """The share of the roofline that a row attains, if ``gpus`` is one kind of device."""
-    return attained(key[2], values, device_of(gpus)).part
+    """The share of the roofline that a row attains: 1 for the peak that bounds its work. None where ``gpus`` are not
+    one device that is known, or the trace or the datasheet lacks that peak; and above 1: then caches served the data
+    or the algorithm needed fewer operations.
+
+    Args:
+        values: of the columns, of a row or of a sum of rows of one dtype, over any common denominator.
+    """
+    device = device_of(gpus)
+    if device is None:
+        return None
+    value = dict(zip((c.name for c in RATES.columns), values, strict=True))
+    tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
+    gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
+    known_time = max(value["matrix"], value["vector"])
+    units = None if 2 * known_time < value["flop_time"] or not known_time else value["matrix"] >= value["vector"]
+    compute, memory = _part(tflop_s, device.peak(key[2], units)), _part(gb_s, device.memory)
+    if compute is None and tflop_s is not None:
+        return None
+    return max((part for part in (compute, memory) if part is not None), default=None)
+
+
+def _part(rate: float | None, peak: float | None) -> float | None:
+    return rate / peak if rate is not None and peak and rate <= peak else None
 
 
 RATES = TableSchema(
@@ -70,40 +90,6 @@ FEWER = re.compile(r"winograd|Sp3AsmConv|(?<![a-z])fft", re.IGNORECASE)
 UNKNOWN_UNITS, VECTOR, MATRIX, BY_FEWER = range(4)
 """Units that compute, by kernel name; if an operator's kernels differ, the last in this order counts."""
 UNITS = {None: UNKNOWN_UNITS, False: VECTOR, True: MATRIX}
-
-
-class Attained(Struct, frozen=True):
-    """Shares of the device's peaks that a row attains, 1 for the peak. None where the trace or the table of devices
-    lacks the data, and above 1: then caches served the data or the algorithm needed fewer operations.
-
-    Attributes:
-        part: of the roofline, that is of the peak that bounds this work. None if only that peak is unknown.
-    """
-
-    compute: float | None
-    memory: float | None
-    part: float | None
-
-
-def attained(dtype: str, values: Sequence[float], device: DevicePeaks | None) -> Attained:
-    """The shares of a row of the table, or of a sum of rows of one dtype.
-
-    Args:
-        values: of the columns, over any common denominator.
-    """
-    value = dict(zip((c.name for c in RATES.columns), values, strict=True))
-    tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
-    gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
-    known_time = max(value["matrix"], value["vector"])
-    units = None if 2 * known_time < value["flop_time"] or not known_time else value["matrix"] >= value["vector"]
-    compute = _part(tflop_s, device.peak(dtype, units) if device else None)
-    memory = _part(gb_s, device.memory if device else None)
-    shares = [part for part in (compute, memory) if part is not None]
-    return Attained(compute, memory, max(shares, default=None) if compute is not None or tflop_s is None else None)
-
-
-def _part(rate: float | None, peak: float | None) -> float | None:
-    return rate / peak if rate is not None and peak and rate <= peak else None
 
 
 def rate_rows(context: Context) -> TableRows:
