@@ -65,7 +65,7 @@ def test_a_kernel_leads_to_its_launch_and_the_operators_around_it(tmp_path):
         ("GPU event", "gemm"), ("launch", "cudaLaunchKernel"), ("around", "aten::mm"), ("around", "aten::linear"),
     ]  # fmt: skip
     assert [c.place for c in chain] == ["GPU 0 stream 7", "thread 100", "thread 100", "thread 100"]
-    assert chain[0].start == 1_200_000
+    assert chain[0].ts_ns == 1_200_000
     assert [(c.what, c.name) for c in follow(context, chain[1].event)] == [(c.what, c.name) for c in chain]
     assert [(c.what, c.name) for c in follow(context, chain[2].event)] == [
         ("around", "aten::mm"),
@@ -90,4 +90,4 @@ def test_closer_means_more_marks_of_a_real_trace():
     assert len(part.marks.row) <= bounds.TIMELINE_MARKS
     for event in part.marks.event[part.marks.event >= 0].tolist():
         chain = follow(context, event)
-        assert all(a.start >= b.start for a, b in pairwise(chain) if a.what != "GPU event" or b.what == "launch")
+        assert all(a.ts_ns >= b.ts_ns for a, b in pairwise(chain) if a.what != "GPU event" or b.what == "launch")

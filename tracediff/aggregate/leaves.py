@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
-from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import Floats, Int64, changes, combined, tuples
+from tracediff.aggregate.traceset import Numbering, TraceSet
+from tracediff.arrays import Floats, Int64, changes, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -65,7 +65,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
     """The leaves of ``traces`` over ``steps`` (run → its used steps, each of its slowest rank)."""
     places = {id(profile): nodes for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)}
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
-    index = _Index()
+    index = Numbering[LeafKey]()
     leaves_of_profiles: list[tuple[int, LeafTable, Int64, Int64]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
@@ -74,45 +74,35 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
             by_file[step.rank, step.file].append(step.position)
         for (rank, file), positions in by_file.items():
             profile = run.ranks[rank][file]
-            rows, leaves = index.leaves_of(profile, places[id(profile)], tuple(positions))
+            rows = np.flatnonzero(np.isin(profile.leaves.step, positions))
+            leaves = _leaves_of(index, profile, places[id(profile)], rows, tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))
             for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):
                 longest_so_far = longest.get((r, leaf))
                 if longest_so_far is None or ns > longest_so_far.ns:
                     text = match_name(profile.names[following]) if following >= 0 else ""
                     longest[r, leaf] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
-    amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.keys)))
+    amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.numbers)))
     for r, table, rows, leaves in leaves_of_profiles:
         for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
             np.add.at(amount, leaves, getattr(table, name)[rows])
     counts = [len(steps[run.name]) for run in traces.runs]
     path, total, count = amounts / np.maximum(counts, 1)[:, None]
-    return SetLeaves(list(index.keys), path, total, count, counts, longest)
+    return SetLeaves(list(index.numbers), path, total, count, counts, longest)
 
 
-class _Index:
-    """The distinct leaves of a set, in order of their first occurrence; those of files with the same rows, as of the
-    ranks and runs of a program, are looked up once.
-    """
-
-    def __init__(self) -> None:
-        self.keys: dict[LeafKey, int] = {}
-        self._known: dict[tuple[object, ...], tuple[Int64, Int64]] = {}
-
-    def leaves_of(self, profile: Profile, places: list[int], positions: tuple[int, ...]) -> tuple[Int64, Int64]:
-        """(rows of the steps at ``positions``, position in the set of each row's leaf), each int64[r]; columns are the
-        same if they are identical (`SharedColumns`).
-        """
-        table = profile.leaves
-        columns = [getattr(table, name) for name in COLUMNS]
-        meaning = (profile.names, profile.texts, profile.categories, places, table.step, *columns)
-        same = (positions, *map(id, meaning))
-        if same not in self._known:
-            rows = np.flatnonzero(np.isin(table.step, positions))
-            code, first = combined(*(column[rows] for column in columns))
-            leaves = [self.keys.setdefault(key, len(self.keys)) for key in _keys(profile, places, rows[first])]
-            self._known[same] = rows, np.array(leaves, np.int64)[code]
-        return self._known[same]
+def _leaves_of(
+    index: Numbering[LeafKey], profile: Profile, places: list[int], rows: Int64, positions: tuple[int, ...]
+) -> Int64:
+    """int64[r]: position in the set of the leaf of each of ``rows``, which are of the steps at ``positions``."""
+    table = profile.leaves
+    columns = [getattr(table, name) for name in COLUMNS]
+    meaning = (profile.names, profile.texts, profile.categories, places, table.step, *columns)
+    return index.of(
+        (positions, *map(id, meaning)),
+        lambda: [column[rows] for column in columns],
+        lambda first: _keys(profile, places, rows[first]),
+    )
 
 
 def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:

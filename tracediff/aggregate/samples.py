@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
-from tracediff.aggregate.traceset import TraceSet
+from tracediff.aggregate.traceset import Numbering, TraceSet
 from tracediff.arrays import Floats, Int64, combined, concatenated, distinct, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
@@ -44,12 +44,16 @@ Rows = tuple[Int64, Int64, Int64, Int64]
 
 def op_samples(traces: TraceSet) -> Samples:
     """Self time by (category, table name)."""
-    keys = _Keys()
+    keys = Numbering[Hashable]()
 
     def rows(profile: Profile) -> Rows:
         table, names, categories = profile.ops, profile.names, profile.categories
-        meaning = (table.category, table.name, names, categories)
-        key = keys.of(meaning, lambda: (table.category, table.name), lambda c, n: (categories[c], table_name(names[n])))
+        columns = table.category, table.name
+        key = keys.of(
+            tuple(map(id, (*columns, names, categories))),
+            lambda: columns,
+            lambda first: ((categories[c], table_name(names[n])) for c, n in tuples(*(c[first] for c in columns))),
+        )
         return table.step, key, table.count, table.self_ns
 
     return _samples(traces, rows, keys)
@@ -57,46 +61,25 @@ def op_samples(traces: TraceSet) -> Samples:
 
 def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | None], str]) -> Samples:
     """Work by family: GPU events, or without ``gpu`` the self time of operators."""
-    keys = _Keys()
+    keys = Numbering[Hashable]()
 
     def rows(profile: Profile) -> Rows:
         table, calls, names = profile.kernels if gpu else profile.host_work, profile.calls, profile.names
-        op_of_node = np.append(np.where(calls.kind == OP, calls.name, -1), -1)
+        op = np.append(np.where(calls.kind == OP, calls.name, -1), -1)[table.node]
         key = keys.of(
-            (table.name, table.node, calls.kind, calls.name, names),
-            lambda: (table.name, op_of_node[table.node]),
-            lambda name, op: family_of(names[name], names[op] if op >= 0 else None),
+            tuple(map(id, (table.name, table.node, calls.kind, calls.name, names))),
+            lambda: (table.name, op),
+            lambda first: (
+                family_of(names[name], names[code] if code >= 0 else None)
+                for name, code in tuples(table.name[first], op[first])
+            ),
         )
         return table.step, key, table.count, table.total_ns
 
     return _samples(traces, rows, keys)
 
 
-class _Keys:
-    """The numbers of keys; those of files with the same columns, as of the ranks of a program, are looked up once."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[Hashable, int] = {}
-        self._known: dict[tuple[int, ...], Int64] = {}
-
-    def of(
-        self,
-        meaning: tuple[object, ...],
-        codes: Callable[[], tuple[Int64, Int64]],
-        key: Callable[[int, int], Hashable],
-    ) -> Int64:
-        """int64[n]: the number of the ``key`` of each row's two codes, both of which ``meaning`` decides."""
-        same = tuple(map(id, meaning))
-        if same not in self._known:
-            a, b = codes()
-            code, first = combined(a, b)
-            keys = [key(x, y) for x, y in tuples(a[first], b[first])]
-            numbers = [self.numbers.setdefault(k, len(self.numbers)) for k in keys]
-            self._known[same] = np.array(numbers, np.int64)[code]
-        return self._known[same]
-
-
-def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: _Keys) -> Samples:
+def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: Numbering[Hashable]) -> Samples:
     of_file = {id(profile): rows(profile) for profile in traces.profiles}
     size = len(keys.numbers)
     values = np.zeros((size, len(traces.runs)))

@@ -4,7 +4,7 @@ tables have the same rows are added up row by row, so that what follows costs as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
+from tracediff.arrays import Int64, combined
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note
@@ -115,6 +116,7 @@ class TraceSet(Struct, kw_only=True):
         return f"<TraceSet {self.label}: {runs}, {ranks}, {steps}>"
 
 
+Key = TypeVar("Key", bound=Hashable)
 T = TypeVar("T", OpTable, CallTable, WorkTable, TableRows)
 Weighted = Sequence[tuple[Profile, list[int], int]]
 """Profiles with the positions of their used steps and the weight of a step."""
@@ -180,3 +182,31 @@ def _equal(table: T) -> list[str]:
 def _is_small(table: T) -> bool:
     columns = (getattr(table, name) for name in _merged(table, "sum"))
     return all(max(-int(c.min(initial=0)), int(c.max(initial=0))) < LARGEST for c in columns)
+
+
+class Numbering(Generic[Key]):
+    """The numbers of keys, in order of their first occurrence; those of files with the same columns, as of the ranks
+    and runs of a program, are looked up once.
+
+    Attributes:
+        numbers: key → its number.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[Key, int] = {}
+        self._rows: dict[Hashable, Int64] = {}
+
+    def of(
+        self, meaning: Hashable, columns: Callable[[], Sequence[Int64]], keys: Callable[[Int64], Iterable[Key]]
+    ) -> Int64:
+        """int64[n]: the number of each row's key.
+
+        Args:
+            meaning: decides both: what is equal for two files, and the ids of what is identical (`SharedColumns`).
+            columns: gives codes of the rows' keys, int64[n] each. keys: gives the keys of the rows at positions.
+        """
+        if meaning not in self._rows:
+            code, first = combined(*columns())
+            numbers = [self.numbers.setdefault(key, len(self.numbers)) for key in keys(first)]
+            self._rows[meaning] = np.array(numbers, np.int64)[code]
+        return self._rows[meaning]

@@ -5,6 +5,7 @@ times measured without the profiler contradict it, they are what counts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import median
 
 from msgspec import Struct
@@ -122,17 +123,13 @@ def judge(
     (``whole_files``) it is on their files.
     """
     means = step_time.period.map(lambda ns: ns / (scale * 1000))
-    logs = _logs(control), _logs(test)
-    difference = (
-        estimate(*logs, paired=judging.paired, assumed_cv=judging.assume_run_cv)
-        if logs[0] and logs[1]
-        else Estimate(0.0)
-    )
-    base = _median_us(control)
+    periods = [[median(step.period_ns for step in steps) for steps in side.runs.values()] for side in (control, test)]
+    difference = _estimated(periods[0], periods[1], judging)
+    medians = median(periods[0]) / 1000, median(periods[1]) / 1000
+    base = medians[0]
     inside = (
         _within(control, test, base) if not difference.interval and len(control.runs) == len(test.runs) == 1 else None
     )
-    medians = base, _median_us(test)
     result = result_of(difference, judging.equivalence_band)
     return Verdict(
         result=result,
@@ -169,14 +166,12 @@ def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:
     )
 
 
-def _logs(average: StepAverage) -> list[float]:
-    """The logarithm of each run's median period; empty if one is 0."""
-    medians = [median(step.period_ns for step in steps) for steps in average.runs.values() if steps]
-    return [math.log(m) for m in medians] if all(m > 0 for m in medians) else []
-
-
-def _median_us(average: StepAverage) -> float:
-    return median(median(step.period_ns for step in steps) for steps in average.runs.values()) / 1000
+def _estimated(control: Sequence[float], test: Sequence[float], judging: Judging) -> Estimate:
+    """The test of one time per run, in any unit; none where one is 0."""
+    if min(*control, *test) <= 0:
+        return Estimate(0.0)
+    logs = (list(map(math.log, side)) for side in (control, test))
+    return estimate(*logs, paired=judging.paired, assumed_cv=judging.assume_run_cv)
 
 
 def _within(control: StepAverage, test: StepAverage, base: float) -> tuple[float, float] | None:
@@ -337,12 +332,7 @@ def judge_unprofiled(
     control, test = (_medians(manifest) for manifest in manifests)
     if not control or not test:
         return None
-    difference = estimate(
-        [math.log(us) for us in control],
-        [math.log(us) for us in test],
-        paired=judging.paired,
-        assumed_cv=judging.assume_run_cv,
-    )
+    difference = _estimated(control, test, judging)
     base, result = median(control), result_of(difference, judging.equivalence_band)
     unprofiled = Unprofiled(
         us=Pair(base, median(test)),

@@ -6,12 +6,12 @@ it launched.
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, changes, group_rows, tuples
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Codes, Trace, place_of
+from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_records
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
@@ -215,21 +215,15 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     return Memory(device, times, amounts, from_zero)
 
 
-class Linked(Struct, frozen=True, kw_only=True):
+class Linked(EventRecord, frozen=True, kw_only=True):
     """One event of a launch chain.
 
     Attributes:
         event: its row of the trace. what: ``GPU event``, ``launch`` or ``around``.
-        name: as recorded. place: its stream or thread.
-        start, dur: ns on the trace's clock.
     """
 
     event: int
     what: str
-    name: str
-    place: str
-    start: int
-    dur: int
 
 
 def follow(context: Context, event: int) -> list[Linked]:
@@ -240,27 +234,20 @@ def follow(context: Context, event: int) -> list[Linked]:
     on_gpu = np.flatnonzero(gpu.rows == event)
     launch = int(gpu.launch[on_gpu[0]]) if len(on_gpu) else event
     if len(on_gpu) and launch < 0:
-        return [_linked(context, event, "GPU event")]
+        return _linked(context, [(event, "GPU event")])
     work = [event] if len(on_gpu) else gpu.rows[gpu.launch == launch][: bounds.EVENTS_OF_LAUNCH].tolist()
-    chain = [_linked(context, row, "GPU event") for row in work]
+    chain = [(row, "GPU event") for row in work]
     if work:
-        chain.append(_linked(context, launch, "launch"))
+        chain.append((launch, "launch"))
     in_lane = np.flatnonzero(lane.rows == launch)
     position = int(in_lane[0]) if len(in_lane) else -1
     position = int(lane.parent[position]) if position >= 0 and work else position
     while position >= 0:
-        chain.append(_linked(context, int(lane.rows[position]), "around"))
+        chain.append((int(lane.rows[position]), "around"))
         position = int(lane.parent[position])
-    return chain
+    return _linked(context, chain)
 
 
-def _linked(context: Context, row: int, what: str) -> Linked:
-    trace = context.trace
-    return Linked(
-        event=row,
-        what=what,
-        name=trace.names[int(trace.name[row])],
-        place=place_of(trace, row),
-        start=int(trace.ts[row]),
-        dur=int(trace.dur[row]),
-    )
+def _linked(context: Context, chain: list[tuple[int, str]]) -> list[Linked]:
+    records = event_records(context.trace, [row for row, _ in chain])
+    return [Linked(event=row, what=what, **asdict(one)) for (row, what), one in zip(chain, records, strict=True)]

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, sorted_by
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
@@ -331,20 +331,22 @@ def longest_events(trace: Trace, name: str, most: int) -> list[EventRecord]:
         i for i, n in enumerate(trace.names) if name.lower() in n.lower()
     ]
     rows = np.flatnonzero(np.isin(trace.name, codes) & (trace.dur >= 0))
-    rows = rows[np.lexsort((trace.ts[rows], -trace.dur[rows]))][:most]
+    return event_records(trace, sorted_by(rows, trace.ts, -trace.dur)[:most].tolist())
+
+
+def event_records(trace: Trace, rows: Sequence[int]) -> list[EventRecord]:
+    """The complete events at ``rows``."""
     timed = trace.ts[trace.dur >= 0]  # metadata events have time 0
     first = int(timed.min()) if len(timed) else 0
-    return [_event_record(trace, int(row), first) for row in rows]
-
-
-def _event_record(trace: Trace, row: int, first: int) -> EventRecord:
-    ts = int(trace.ts[row])
-    return EventRecord(
-        file=trace.file,
-        name=trace.names[int(trace.name[row])],
-        category=trace.categories[int(trace.category[row])],
-        at_ns=ts - first,
-        ts_ns=ts,
-        dur_ns=int(trace.dur[row]),
-        place=place_of(trace, row),
-    )
+    return [
+        EventRecord(
+            file=trace.file,
+            name=trace.names[trace.name[row]],
+            category=trace.categories[trace.category[row]],
+            at_ns=int(trace.ts[row]) - first,
+            ts_ns=int(trace.ts[row]),
+            dur_ns=int(trace.dur[row]),
+            place=place_of(trace, row),
+        )
+        for row in rows
+    ]
