@@ -17,6 +17,7 @@ import msgspec
 
 from tracediff.collected import FxNode, VariantRow
 from tracediff.diff.gate.limits import Waiver
+from tracediff.diff.preflight import Reason
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
 from tracediff.present.columns import First
@@ -53,7 +54,7 @@ SIDES = {
 """Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
-SHARED: tuple[type, ...] = (Amount, ChangedCode, First, FxNode, Note, Touching, VariantRow, Waiver)
+SHARED: tuple[type, ...] = (Amount, ChangedCode, First, FxNode, Note, Reason, Touching, VariantRow, Waiver)
 """Objects of documents that are not made for them."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 

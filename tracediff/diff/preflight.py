@@ -22,6 +22,8 @@ from tracediff.profile.placement.replays import KERNELS, UNMATCHED
 from tracediff.runtimes import is_graph_launch
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
+REFUSING = ("one-side-no-gpu", "nothing-shared")
+"""Codes of the reasons to refuse."""
 DOUBTFUL = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype")
 """Codes of which each makes it doubtful what a difference in time means. Other operators or results alone do not:
 rewritten code does the same work, and a change of the model may be what is compared.
@@ -88,20 +90,21 @@ WITH_VALUES = (
 
 
 class Reason(Struct, frozen=True):
-    """A caution, or a reason to refuse: something that differs between the sides.
-
-    Attributes:
-        code: stable short name, listed in docs/preflight.md.
-        message: what differs, and what it means for the comparison.
-        control, test: the two values.
-        level: caution or refused.
-    """
+    """One difference between the sides that may make the comparison misleading."""
 
     code: str
+    """stable code (docs/preflight.md)"""
     message: str
+    """what it means for the comparison"""
     control: str
+    """value on the control side"""
     test: str
-    level: str = CAUTION
+    """value on the test side"""
+
+    @property
+    def level(self) -> str:
+        """caution or refused."""
+        return REFUSED if self.code in REFUSING else CAUTION
 
     @property
     def is_unlike(self) -> bool:
@@ -151,25 +154,11 @@ def preflight(control: TraceSet, test: TraceSet, shared: bool) -> Comparability:
         reasons.append(Reason("results", message, other.control, other.test))
     if control.has_gpu != test.has_gpu:
         accounts = ["GPU events" if side.has_gpu else "none" for side in (control, test)]
-        reasons.append(
-            Reason(
-                "one-side-no-gpu",
-                "only one side has GPU events: record both with ProfilerActivity.CUDA",
-                accounts[0],
-                accounts[1],
-                REFUSED,
-            )
-        )
+        message = "only one side has GPU events: record both with ProfilerActivity.CUDA"
+        reasons.append(Reason("one-side-no-gpu", message, *accounts))
     if not shared:
-        reasons.append(
-            Reason(
-                "nothing-shared",
-                "the sides have no operation in common: check that both are traces of the same program",
-                control.label,
-                test.label,
-                REFUSED,
-            )
-        )
+        message = "the sides have no operation in common: check that both are traces of the same program"
+        reasons.append(Reason("nothing-shared", message, control.label, test.label))
     return Comparability(tuple(reasons))
 
 

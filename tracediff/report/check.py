@@ -17,7 +17,7 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.diff.gate.judge import EXIT_CODES, INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.diff.gate.limits import FACTORS, Waiver
-from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.diff.preflight import CAUTION, OK, REFUSED, Reason
 from tracediff.errors import printable
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, headline
@@ -209,7 +209,7 @@ class GateComparability(JsonObject):
 
     level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
     """refused: the sides cannot be compared"""
-    reasons: list[json_types.ReasonRow]
+    reasons: list[Reason]
     """what differs; empty if nothing does"""
     stopping: list[str]
     """codes of the reasons that stopped the check"""
@@ -282,11 +282,11 @@ def document(gate: Gate) -> CheckDocument:
         sentence=sentence(gate),
         control=filled(CheckedSet, comparison.control),
         test=filled(CheckedSet, comparison.test),
-        verdict=filled(json_types.DiffVerdict, comparison.verdict),
+        verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
         comparability=filled(
             GateComparability,
             comparison.comparability,
-            reasons=[filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
+            reasons=list(comparison.comparability.reasons),
             stopping=[reason.code for reason in gate.stopping],
         ),
         limits=[_limit(judged) for judged in gate.judged],

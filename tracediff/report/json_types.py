@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tracediff.diff.preflight import CAUTION, OK, REFUSED
+from tracediff.diff.preflight import CAUTION, OK, REFUSED, Reason
 from tracediff.diff.verdict import RESULTS
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
@@ -59,25 +59,12 @@ class Set(JsonObject):
     """median step without the profiler, in µs; null where the collector did not measure it"""
 
 
-class ReasonRow(JsonObject):
-    """One difference between the sides that may make the comparison misleading."""
-
-    code: str
-    """stable code (docs/preflight.md)"""
-    message: str
-    """what it means for the comparison"""
-    control: str
-    """value on the control side"""
-    test: str
-    """value on the test side"""
-
-
 class DiffComparability(JsonObject):
     """The preflight: whether the two sets are comparable."""
 
     level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
     """refused: not comparable; compared only with --force"""
-    reasons: list[ReasonRow]
+    reasons: list[Reason]
     """what differs; empty where nothing does"""
 
 

@@ -166,7 +166,7 @@ def _comparison(cell: Cell) -> MatrixComparison:
         cell,
         control=comparison.control.label,
         test=comparison.test.label,
-        verdict=filled(json_types.DiffVerdict, comparison.verdict),
+        verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
         comparability=MatrixComparability(comparability.level, [r.code for r in comparability.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )

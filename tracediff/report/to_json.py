@@ -39,7 +39,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         comparability=filled(
             json_types.DiffComparability,
             comparison.comparability,
-            reasons=[filled(json_types.ReasonRow, reason) for reason in comparison.comparability.reasons],
+            reasons=list(comparison.comparability.reasons),
         ),
         verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
         answer=answer_of(comparison),
