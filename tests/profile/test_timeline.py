@@ -92,13 +92,13 @@ def test_the_typical_step_is_the_used_one_nearest_to_the_median(tmp_path):
         for e in (step(k, start, dur), op("aten::add", start + 1, 3))
     ]
     file = TraceFile(str(write(tmp_path / "trace.json", document(events))))
-    assert profile_file(file, selection=Selection()).timeline.step == 4  # of 1–5: 20, 40, 30, 31, 60
+    assert profile_file(file, selection=Selection()).timeline.unpacked().step == 4  # of 1–5: 20, 40, 30, 31, 60
     assert profile_file(file).timeline is None
-    assert profile_file(file, selection=Selection(first=5, last=5)).timeline.step == 5
+    assert profile_file(file, selection=Selection(first=5, last=5)).timeline.unpacked().step == 5
     first_set, second_set = load_sets(
         [file.path, file.path], LoadOptions(tuple(SetOptions(selection=Selection(first=k, last=k)) for k in (1, 2)))
     )
-    assert [s.profiles[0].timeline.step for s in (first_set, second_set)] == [1, 2]
+    assert [s.profiles[0].timeline.unpacked().step for s in (first_set, second_set)] == [1, 2]
 
 
 @examples(60)

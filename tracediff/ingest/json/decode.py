@@ -27,7 +27,7 @@ NEXT_EVENT = late(rb"\s*+,\s*+(?=\{)|\s*+\]\s*+\Z")
 """Behind an event: up to the next one, or to the end of the list."""
 
 
-class Codes(dict[Any, int]):
+class Dictionary(dict[Any, int]):
     """Value → small code, given in order of first appearance.
 
     Attributes:
@@ -70,23 +70,29 @@ class Fields(Struct):
     arguments: Callable[[dict[int, Int64]], dict[int, Columns]]
 
 
-class EventDecoder(Struct, dict=True):
-    """Decodes chunks and keeps the dictionaries that their codes refer to."""
+class Dictionaries(Struct):
+    """What the codes of a file's columns refer to."""
+
+    names: Dictionary = field(default_factory=Dictionary)
+    categories: Dictionary = field(default_factory=lambda: Dictionary((c, i) for i, c in enumerate(cat.KNOWN)))
+    ids: Dictionary = field(default_factory=Dictionary)
+    texts: Dictionary = field(default_factory=Dictionary)
+
+
+class EventDecoder(Dictionaries, kw_only=True, dict=True):
+    """Decodes chunks and keeps the dictionaries that their codes refer to; the first text is that of an absent one."""
 
     notes: Notes
-    only: frozenset[str] | None = None
-    names: Codes = field(default_factory=Codes)
-    categories: Codes = field(default_factory=lambda: Codes((c, i) for i, c in enumerate(cat.KNOWN)))
-    ids: Codes = field(default_factory=Codes)
-    phases: Codes = field(default_factory=Codes)
-    texts: Codes = field(default_factory=lambda: Codes([(b"", 0)]))
+    only: frozenset[str] | None
+    phases: Dictionary = field(default_factory=Dictionary)
     argument_decoders: dict[int, ArgumentDecoder] = field(default_factory=dict)
-    _stated: Codes = field(default_factory=Codes)
+    _stated: Dictionary = field(default_factory=Dictionary)
     _canonical: list[int] = field(default_factory=list)
     _plain_arguments: dict[int, dict[str, None]] = field(default_factory=dict)
     _times_as_text: bool = False
 
     def __post_init__(self) -> None:
+        self.texts[b""]  # is code 0
         self._plain = PlainReader(partial(_is_wanted, self.only)) if is_used() else None
 
     def plain_events(self, text: bytes) -> tuple[list[Batch | Plain], int]:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import field
 
 from tracediff.arrays import MISSING, Int64
 from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
-from tracediff.ingest.json.decode import ChunkPart, Codes, Whole
-from tracediff.ingest.model import categories as cat
+from tracediff.ingest.json.decode import ChunkPart, Dictionaries, Whole
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import LONGEST_US
 from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta
@@ -39,13 +38,9 @@ def distinct(names: Sequence[str]) -> Names:
     return list(places), place
 
 
-class TraceBuilder(Struct):
+class TraceBuilder(Dictionaries):
     """Collects events, a group of one category at a time."""
 
-    names: Codes = field(default_factory=Codes)
-    categories: Codes = field(default_factory=lambda: Codes((c, i) for i, c in enumerate(cat.KNOWN)))
-    texts: Codes = field(default_factory=Codes)
-    ids: Codes = field(default_factory=Codes)
     _whole: Whole = field(default_factory=Whole)
     _odd: int = 0
     _untimed: int = 0

@@ -43,7 +43,7 @@ def recognises(first: bytes) -> bool:
 def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset[str] | None) -> Iterator[Trace]:
     """The events of a trace as torch.profiler writes it; see `Reader`."""
     notes = Notes()
-    decoder = EventDecoder(notes, only)
+    decoder = EventDecoder(notes=notes, only=only)
     whole = Whole()
     with no_garbage_collection():
         size = chunk or (PLAIN_CHUNK if is_used() else CHUNK)
