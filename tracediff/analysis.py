@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import thresholds
-from tracediff.aggregate.averages import COMMUNICATING, OpAverage, SetTable, UsedStep, call_tree, step_average
+from tracediff.aggregate.averages import COMMUNICATING, Average, SetTable, UsedStep, call_tree, step_average
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side, summarise
 from tracediff.aggregate.traceset import TraceSet
@@ -114,7 +114,7 @@ def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Sha
     return tuple(sorted((Share(name, *entry) for name, entry in sums.items()), key=lambda s: (-s.ns, s.name)))
 
 
-def operations(average: OpAverage, scale: int, families: Families) -> tuple[Operation, ...]:
+def operations(average: Average, scale: int, families: Families) -> tuple[Operation, ...]:
     """All operations of a set, the largest self time first; spellings of one name are one operation."""
     out = [
         Operation(

@@ -176,7 +176,7 @@ def _counts(traces: TraceSet) -> tuple[float | None, float]:
     """(GPU kernels per step, operator calls per step)."""
     average = op_average(traces)
     kernels, ops = (
-        sum(n for (c, _), (n, _, _) in average.ops.items() if c == category) / average.denominator
+        sum(n for (c, _), (n, _, _) in average.rows.items() if c == category) / average.denominator
         for category in ("kernel", "cpu_op")
     )
     return (kernels if traces.has_gpu else None), ops
@@ -208,7 +208,7 @@ def fx_nodes(traces: TraceSet, calls: dict[str, str]) -> list[FxNode]:
     average = op_average(traces)
     times = {
         name.removeprefix(PREFIX): total / average.denominator / 1000
-        for (_, name), (_, total, _) in average.ops.items()
+        for (_, name), (_, total, _) in average.rows.items()
         if name.startswith(PREFIX)
     }
     whole = sum(times.values())

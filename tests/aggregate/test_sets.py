@@ -94,7 +94,7 @@ def test_means_are_over_steps_then_ranks_then_runs_and_exact(tmp_path):
     assert average.period / average.denominator == (100_000 + 40_000) / 2
     assert sum(average.states.values()) == average.period
     ops = op_average(load(tmp_path))
-    assert ops.ops["cpu_op", "aten::mm"][0] / ops.denominator == 1
+    assert ops.rows["cpu_op", "aten::mm"][0] / ops.denominator == 1
 
 
 def test_the_slowest_rank_makes_a_step(tmp_path):

@@ -86,7 +86,7 @@ def training(folder, framework, code):
 def per_step(traces, kind, name):
     """How often ``name`` is in a step."""
     average = op_average(traces)
-    return sum(count for (k, n), (count, *_) in average.ops.items() if k == kind and n.startswith(name)) / (
+    return sum(count for (k, n), (count, *_) in average.rows.items() if k == kind and n.startswith(name)) / (
         average.denominator
     )
 

@@ -84,7 +84,7 @@ def averages(path):
     (traces_,) = load_sets([str(path)])
     kernels = kernel_average(traces_)
     tree = call_tree(traces_, True, weighted_files(traces_)[0])
-    ops = op_average(traces_).ops
+    ops = op_average(traces_).rows
     return step_average(traces_), tree_text(tree), kernels.busy, kernels.spilled, kernels.outside, ops
 
 

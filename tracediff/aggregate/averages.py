@@ -95,22 +95,13 @@ class KernelAverage(Struct):
     outside: list[int] = field(default_factory=lambda: [0, 0])
 
 
-class OpAverage(Struct):
-    """Operations by (category, raw name); numerators in 1/denominator events and ns: [count, total, self]."""
-
-    denominator: int
-    ops: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-
-
-class SetTable(Struct, frozen=True):
-    """A table of a set, as that of a schema.
+class Average(Struct, frozen=True):
+    """Rows of a set per step.
 
     Attributes:
-        schema: of its rows. denominator: of all numerators.
-        rows: key → numerators of the columns, per step.
+        denominator: of all numerators. rows: key → numerators in 1/denominator events, ns or bytes.
     """
 
-    schema: TableSchema
     denominator: int
     rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
 
@@ -124,6 +115,12 @@ class SetTable(Struct, frozen=True):
         """(key, values of the columns per step) of each row, the largest first."""
         ordered = sorted(self.rows.items(), key=lambda row: (-row[1][0], row[0]))
         return [(key, [n / self.denominator for n in values]) for key, values in ordered]
+
+
+class SetTable(Average, frozen=True, kw_only=True):
+    """A table of a set: its rows have the keys and columns of ``schema``."""
+
+    schema: TableSchema
 
 
 def keep_pace(periods: Collection[float], communication: Collection[float]) -> bool:
@@ -284,27 +281,24 @@ def kernel_average(traces: TraceSet) -> KernelAverage:
     return average
 
 
-def op_average(traces: TraceSet) -> OpAverage:
-    """All operations of ``traces`` per step: counts, total and self times (the mean rank's)."""
+def op_average(traces: TraceSet) -> Average:
+    """All operations of ``traces``, the mean rank's: (category, raw name) → count, total and self time."""
     denominator, weighted = weighted_files(traces)
-    average = OpAverage(denominator)
+    average = Average(denominator)
     profiles = [profile for profile, _, _ in weighted]
     for group in alike(weighted, [p.ops for p in profiles], [(p.names, p.categories) for p in profiles]):
-        profile, table, weight = group.profile, group.table, group.weight
+        profile, table = group.profile, group.table
         rows = np.flatnonzero(np.isin(table.step, group.used))
         columns = (table.category, table.name, table.count, table.total_ns, table.self_ns)
-        for category, name, count, total, self_ns in zip(*(c[rows].tolist() for c in columns), strict=True):
-            entry = average.ops.setdefault((profile.categories[category], profile.names[name]), [0, 0, 0])
-            entry[0] += weight * count
-            entry[1] += weight * total
-            entry[2] += weight * self_ns
+        for category, name, *amounts in tuples(*(column[rows] for column in columns)):
+            average.add((profile.categories[category], profile.names[name]), amounts, group.weight)
     return average
 
 
 def table_average(traces: TraceSet, name: str) -> SetTable:
     """The table called ``name`` per step of the mean rank; files without it have none of its rows."""
     denominator, weighted = weighted_files(traces)
-    average = SetTable(table_schema(name), denominator)
+    average = SetTable(denominator, schema=table_schema(name))
     with_table = [(of_file, table) for of_file in weighted if (table := of_file[0].tables.get(name)) is not None]
     for group in alike(
         [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)

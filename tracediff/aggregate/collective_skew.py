@@ -101,7 +101,7 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
     notes = Notes()
     denominator, files = weighted_files(traces)
     weight_of = {id(profile): weight for profile, _, weight in files}
-    waits, clocks = SetTable(WAITS, denominator), SetTable(CLOCKS, 1)
+    waits, clocks = SetTable(denominator, schema=WAITS), SetTable(1, schema=CLOCKS)
     matches: list[RunMatch] = []
     for run, operations in operations_of_runs:
         ranks = list(run.ranks)
@@ -260,7 +260,7 @@ def _stragglers(traces: TraceSet, matches: list[RunMatch]) -> SetTable:
     """
     runs_of = Counter(rank for run in traces.runs for rank in run.ranks)
     shares = {(run.name, rank): runs_of[rank] * steps for run, rank, _, steps in files_of_ranks(traces)}
-    table = SetTable(STRAGGLERS, lcm(*shares.values()))
+    table = SetTable(lcm(*shares.values()), schema=STRAGGLERS)
     for run, operations, match in matches:
         ranks = list(run.ranks)
         weights = [table.denominator // shares[run.name, rank] for rank in ranks]
@@ -279,7 +279,7 @@ def _straggling_steps(matches: list[RunMatch]) -> SetTable:
     runs_of = Counter(
         step for _, operations, _ in matches for step in distinct(operations.step[operations.used]).tolist()
     )
-    table = SetTable(STRAGGLING_STEPS, lcm(*runs_of.values()))
+    table = SetTable(lcm(*runs_of.values()), schema=STRAGGLING_STEPS)
     for run, operations, match in matches:
         for step, position, _, caused, late in _arrivals(operations, match):
             key = (str(step), _rank(list(run.ranks), position))

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import (
+    Average,
     KernelAverage,
-    OpAverage,
     SetTable,
     StepAverage,
     TypicalStep,
@@ -206,7 +206,7 @@ class SetSummary(Struct, frozen=True, kw_only=True):
     side: Side
     steps: StepAverage
     kernels: KernelAverage
-    ops: OpAverage
+    ops: Average
     tables: dict[str, SetTable]
 
     @property

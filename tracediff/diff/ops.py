@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from msgspec import Struct
 
-from tracediff.aggregate.averages import OpAverage
+from tracediff.aggregate.averages import Average
 from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
 from tracediff.pair import Pair
@@ -88,7 +88,7 @@ class Op(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def compare_ops(
-    averages: Pair[OpAverage],
+    averages: Pair[Average],
     samples: Pair[Samples],
     scale: int,
     family_of: Callable[[str, str], str],
@@ -128,24 +128,24 @@ def largest_first(ops: Iterable[Op]) -> list[Op]:
     return sorted(ops, key=lambda op: (-abs(op.delta), -sum(op.self_time), op.raw_name))
 
 
-def _counterparts(averages: Pair[OpAverage]) -> dict[str, str]:
+def _counterparts(averages: Pair[Average]) -> dict[str, str]:
     """Runtime call → what it does, if the sides' calls are of different vendors."""
-    control, test = ({raw for category, raw in a.ops if category in CALL_CATEGORIES} for a in averages)
+    control, test = ({raw for category, raw in a.rows if category in CALL_CATEGORIES} for a in averages)
     return counterparts(control, test)
 
 
-def _pair_name(averages: Pair[OpAverage], calls: Mapping[str, str], role: str) -> str:
+def _pair_name(averages: Pair[Average], calls: Mapping[str, str], role: str) -> str:
     """``cudaLaunchKernel → hipLaunchKernel``: the most frequent call of each side that does the same."""
     names = []
     for average in averages:
-        time_of_call = {raw: values[0] for (_, raw), values in average.ops.items() if calls.get(raw) == role}
+        time_of_call = {raw: values[0] for (_, raw), values in average.rows.items() if calls.get(raw) == role}
         if time_of_call:
             names.append(max(time_of_call, key=lambda raw: (time_of_call[raw], raw)))
     return PAIRED.join(names)
 
 
 def by_name(
-    averages: Sequence[OpAverage], scale: int, calls: Mapping[str, str] = MappingProxyType({})
+    averages: Sequence[Average], scale: int, calls: Mapping[str, str] = MappingProxyType({})
 ) -> dict[tuple[str, str], tuple[str, list[list[int]]]]:
     """(category, name) → its most frequent spelling, and count, total and self of each of ``averages``, numerators over
     ``scale``. Runtime calls that do the same by ``calls`` (name → what it does) are one row.
@@ -154,7 +154,7 @@ def by_name(
     sums: dict[tuple[str, str], list[list[int]]] = {}
     for side, average in enumerate(averages):
         factor = scale // average.denominator
-        for (category, raw), values in average.ops.items():
+        for (category, raw), values in average.rows.items():
             key = (CALL_CATEGORIES[0], calls[raw]) if raw in calls else (category, table_name(raw))
             spellings.setdefault(key, Counter())[raw] += factor * values[0]
             entry = sums.setdefault(key, [[0, 0, 0] for _ in averages])[side]
