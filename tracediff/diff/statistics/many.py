@@ -75,8 +75,8 @@ def compare_many(control: Floats, test: Floats, noise_floor: float = thresholds.
     p, reach = _moderated(*logs)
     q, common = _adjusted(p), float(np.median(effect))
     relative, low, high = (np.expm1(change) for change in (effect - common, effect - reach, effect + reach))
-    for k, e, half, one_p, one_q, beyond, *interval in tuples(tested, effect, reach, p, q, relative, low, high):
-        rows[k] = Significance(_word(e, one_q, half, noise_floor), one_p, one_q, beyond, (interval[0], interval[1]))
+    for k, e, half, one_p, one_q, change, *interval in tuples(tested, effect, reach, p, q, relative, low, high):
+        rows[k] = Significance(_word(e, one_q, half, noise_floor), one_p, one_q, change, (interval[0], interval[1]))
     return Tested(tuple(rows), common)
 
 
