@@ -1,8 +1,9 @@
 """tracediff: why a training step got faster or slower.
 
-Two sets of PyTorch profiler traces go in; what comes out names every microsecond of the difference. Five names do most:
+Two sets of PyTorch profiler traces go in; the result accounts for every microsecond of the difference. Five names do
+most:
 
-- ``record_steps(step, path)`` records steps as a set of traces.
+- ``with record_steps(path) as p:`` records the steps of a loop, which calls ``p.step()``, as a set of traces.
 - ``compare(control, test)`` compares two sets: ``diff = tracediff.compare("before/", "after/")``.
 - ``diff.verdict`` says whether the step got faster, ``diff.because`` why, in a sentence.
 - ``diff.explanation`` has the causes, which add up: ``print(diff.explanation)``, or ``.to_frame()``.

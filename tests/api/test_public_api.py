@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import pydoc
 
 import pytest
 from build_trace import document, op, step, write
@@ -28,6 +29,27 @@ def diff(samples):
 def test_every_public_name_is_there(name):
     assert getattr(tracediff, name) is not None
     assert name in dir(tracediff)
+
+
+def test_help_on_the_package_has_each_public_name():
+    text = pydoc.plain(pydoc.render_doc(tracediff))
+    assert [name for name in tracediff.__all__ if name not in text] == ["__version__"]
+
+
+@pytest.mark.parametrize("name", [name for name in tracediff.__all__ if name != "__version__"])
+def test_help_is_written_for_each_public_name(name):
+    assert name in pydoc.plain(pydoc.render_doc(getattr(tracediff, name)))
+
+
+def test_help_is_written_for_what_results_contain(samples, diff):
+    results = [diff, tracediff.analyze(samples[0]), tracediff.check(*samples), tracediff.matrix(*samples)]
+    for result in [*results, diff.explanation]:
+        for name in dir(result):
+            if not name.startswith("_") and name not in {"comparison", "analysis"}:  # the two that are not public
+                value = getattr(result, name)
+                pydoc.render_doc(value if callable(value) else type(value))
+    for part in (*diff.explanation.causes, *diff.explanation.facts, *results[1].findings):
+        pydoc.render_doc(type(part))
 
 
 def test_the_names_are_the_documented_ones():

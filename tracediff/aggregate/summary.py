@@ -5,7 +5,7 @@ comparison is made of two of them, an analysis of one.
 from __future__ import annotations
 
 from statistics import median_low
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,12 +31,10 @@ from tracediff.aggregate.averages import (
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note, Notes
+from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
-
-if TYPE_CHECKING:
-    from tracediff.ingest.torch_log import TorchLog
 
 
 MEDIAN = "median rank"

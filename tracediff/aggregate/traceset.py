@@ -5,7 +5,7 @@ tables have the same rows are added up row by row, so that what follows costs as
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,14 +17,12 @@ from tracediff.arrays import Int64, combined
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest
 from tracediff.ingest.model.health import Note
+from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.columns import columns_of
 from tracediff.profile.model.profile import CallTable, OpTable, Profile, TableRows, WorkTable
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import ALL
-
-if TYPE_CHECKING:
-    from tracediff.ingest.torch_log import TorchLog
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=bounds.REASON)]
 
