@@ -189,7 +189,26 @@ def test_a_table_that_a_snapshot_lacks_is_in_the_health_notes(samples, tmp_path)
 def test_the_error_of_a_missing_table_says_how_to_load_it(samples):
     with pytest.raises(tracediff.TracediffError) as error:
         tracediff.analyze(tracediff.load(samples[0])).table("gaps")
-    assert "load(…, tables=['gaps'])" in str(error.value)
+    assert "give tables=['gaps'] to compare, analyze or load" in str(error.value)
+
+
+@pytest.mark.parametrize("argument", ["ranks", "steps", "skip_first", "label", "step_marker", "captures", "families"])
+@pytest.mark.parametrize(
+    "function", [tracediff.compare, tracediff.analyze, tracediff.check, tracediff.matrix, tracediff.snapshot]
+)
+def test_an_argument_that_only_load_takes_names_load(samples, function, argument):
+    with pytest.raises(TypeError, match=rf"{function.__name__}\(load\(path, {argument}=…\), …\)"):
+        function(*samples, **{argument: 0})
+
+
+def test_pairs_of_too_few_runs_are_an_error(samples):
+    with pytest.raises(tracediff.TracediffError, match="loop has 2 runs and vmap has 2 runs; record 5 runs or more"):
+        tracediff.compare(*samples, paired=True)
+
+
+def test_steps_by_number_leave_out_no_first_steps(samples):
+    with pytest.raises(tracediff.TracediffError, match="so skip_first has no effect; give one of them"):
+        tracediff.load(samples[0], steps=(4, 5), skip_first=1)
 
 
 @pytest.mark.slow

@@ -215,6 +215,13 @@ def test_a_table_that_cannot_be_made_is_reported(tmp_path):
     assert "stragglers" not in alone.to_json()
 
 
+def test_a_table_over_ranks_of_one_rank_says_what_to_read(tmp_path):
+    ranks = write_ranks(tmp_path / "ranks")
+    shown = run("compare", ranks, ranks, "--rank", 1, "--table", "stragglers").output
+    missing = "table stragglers is missing: it compares ranks, and only rank 1 is read; "
+    assert missing + "give the traces of several ranks, and no --rank" in " ".join(shown.split())
+
+
 @pytest.mark.slow
 def test_the_table_of_a_collection():
     shown = run("collect", "--show", SAMPLES / "vit")
@@ -225,6 +232,17 @@ def test_the_table_of_a_collection():
     assert run("collect", "--show", SAMPLES / "vit", "--markdown", "-").stdout == (
         run("collect", "--show", SAMPLES / "vit", "--markdown=-").stdout
     )
+
+
+@pytest.mark.parametrize("command", ["compare", "matrix", "check"])
+def test_pairs_of_too_few_runs_are_an_error(command):
+    message = error_of(command, EAGER, COMPILED, "--paired")
+    assert message.endswith("runs; record 5 runs or more of each, or leave out --paired")
+
+
+def test_steps_by_number_leave_out_no_first_steps():
+    message = error_of("compare", EAGER, COMPILED, "--step", "5..6", "--skip-first", "1")
+    assert message == "--step: chooses steps by number, so --skip-first has no effect; give one of them"
 
 
 ODD_NUMBERS = ["", "²", "٣", "1_000", "nan", "inf", "-1", "1e400", "0x10", "9" * 5000, "\u202e1", "1..²"]

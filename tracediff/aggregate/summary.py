@@ -4,6 +4,7 @@ comparison is made of two of them, an analysis of one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median_low
 from typing import NamedTuple
 
@@ -181,13 +182,15 @@ def set_tables(traces: TraceSet) -> tuple[dict[str, SetTable], tuple[Note, ...]]
     notes = Notes()
     for name in traces.tables:
         if name != ALL and name not in tables:
-            notes.add(MISSING, f"table {name} is missing: {_why_missing(name)}")
+            notes.add(MISSING, f"table {name} is missing: {_why_missing(name, traces.ranks)}")
     return {name: tables[name] for name in names if name in tables}, (*unmatched, *notes.list())
 
 
-def _why_missing(name: str) -> str:
+def _why_missing(name: str, ranks: Sequence[int]) -> str:
+    if name in OVER_RANKS and len(ranks) == 1:
+        return f"it compares ranks, and only rank {ranks[0]} is read; give the traces of several ranks, and no --rank"
     if name in OVER_RANKS:
-        return "it compares collectives of several ranks (a snapshot keeps none of them)"
+        return "no collective of the ranks is recorded, or the set is a snapshot, which keeps none; give traces"
     return f"the snapshot was made without it (create it again with --table {name})"
 
 

@@ -173,7 +173,7 @@ class Diff(Charted):
         first.
 
         Raises:
-            TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
+            TracediffError: there is none of that name, or it was not loaded: ``compare(…, tables=[name])``.
         """
         return frame_of(rows.table(loaded_table(name, self._document.tables), self._document.tables[name]))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
@@ -69,7 +71,7 @@ def load(
 
     Raises:
         TracediffError: nothing there, not a trace, no step left, a capture without graphs, an unknown table, or
-            ``steps`` that are no numbers.
+            ``steps`` that are no numbers or come with ``skip_first``.
     """
     selection = Selection(skip_first, *_first_and_last(steps)) if steps is not None else Selection(skip_first)
     selected_ranks = frozenset([ranks] if isinstance(ranks, int) else ranks) if ranks is not None else None
@@ -91,7 +93,26 @@ def _first_and_last(steps: Any) -> tuple[int, int]:
     return both[0], both[1]
 
 
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def takes_loaded_sets(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function of sets, whose error of an argument that only `load` takes says so."""
+    only_of_load = signature(load).parameters.keys() - signature(function).parameters.keys()
+
+    @wraps(function)
+    def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        for name in sorted(only_of_load & kwargs.keys()):
+            remedy = f"{function.__name__}(load(path, {name}=…), …)"
+            raise TypeError(f"{function.__name__}() takes no {name}=: it is chosen where a set is loaded, {remedy}")
+        return function(*args, **kwargs)
+
+    return called
+
+
 @speaks_python
+@takes_loaded_sets
 def snapshot(traces: TraceSet | Where, path: StrPath, *, tables: Sequence[str] = ()) -> int:
     """Write a compact baseline of a set to ``path``; returns its size in bytes.
 
@@ -106,6 +127,7 @@ def snapshot(traces: TraceSet | Where, path: StrPath, *, tables: Sequence[str] =
 
 
 @speaks_python
+@takes_loaded_sets
 def analyze(
     traces: TraceSet | Where,
     *,
@@ -129,6 +151,7 @@ def analyze(
 
 
 @speaks_python
+@takes_loaded_sets
 def compare(
     control: TraceSet | Where,
     test: TraceSet | Where,
@@ -147,6 +170,8 @@ def compare(
     commits: tuple[str, str] | None = None,
 ) -> Diff:
     """Compare two sets of traces.
+
+    Steps, ranks and labels are chosen where a set is loaded: ``compare(load("a", ranks=0), load("b", ranks=0))``.
 
     Args:
         control, test: what `load` returned, or whatever it takes.
@@ -174,6 +199,7 @@ def compare(
 
 
 @speaks_python
+@takes_loaded_sets
 def check(
     control: TraceSet | Where,
     test: TraceSet | Where,
@@ -220,6 +246,7 @@ def check(
 
 
 @speaks_python
+@takes_loaded_sets
 def matrix(
     control: TraceSet | Where,
     *others: TraceSet | Where,

@@ -99,7 +99,7 @@ def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
     schema = table_schema(name)
     if name not in tables:
         reason = "was not loaded, or the traces do not allow it (see health)"
-        raise TracediffError(f"table {name}", reason, f"load the traces with load(…, tables=[{name!r}])")
+        raise TracediffError(f"table {name}", reason, f"give tables=[{name!r}] to compare, analyze or load")
     return schema
 
 

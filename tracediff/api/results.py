@@ -156,7 +156,7 @@ class SetAnalysis(Charted):
         """A further table that the set was loaded with.
 
         Raises:
-            TracediffError: there is none of that name, or it was not loaded: ``load(…, tables=[name])``.
+            TracediffError: there is none of that name, or it was not loaded: ``analyze(…, tables=[name])``.
         """
         return frame_of(table(loaded_table(name, self._document.tables), self._document.tables[name], ("",)))
 

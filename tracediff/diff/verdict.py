@@ -16,7 +16,7 @@ from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
 from tracediff.errors import TracediffError
-from tracediff.formatting import PERCENT, number, percent
+from tracediff.formatting import PERCENT, number, percent, plural
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
 
@@ -121,8 +121,13 @@ def judge(
 ) -> Verdict:
     """The verdict on two sides: their runs' median periods tested, and the result in words; of sides without steps
     (``whole_files``) it is on their files.
+
+    Raises:
+        TracediffError: the runs are to be tested in pairs, and are too few or not as many on both sides.
     """
     means = step_time.period.map(lambda ns: ns / (scale * 1000))
+    if judging.paired:
+        _check_pairs(labels, (len(control.runs), len(test.runs)))
     periods = [[median(step.period_ns for step in steps) for steps in side.runs.values()] for side in (control, test)]
     difference = _estimated(periods[0], periods[1], judging)
     medians = median(periods[0]) / 1000, median(periods[1]) / 1000
@@ -149,6 +154,15 @@ def judge(
         method=difference.method,
         within_runs_us=inside,
     )
+
+
+def _check_pairs(labels: tuple[str, str], runs: tuple[int, int]) -> None:
+    if runs[0] != runs[1] or runs[0] < thresholds.RANKED_RUNS:
+        counts = " and ".join(
+            f"{label} has {plural(number, 'run')}" for label, number in zip(labels, runs, strict=True)
+        )
+        remedy = f"record {thresholds.RANKED_RUNS} runs or more of each, or leave out --paired"
+        raise TracediffError("--paired", f"each run needs a counterpart, but {counts}", remedy)
 
 
 def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:

@@ -241,12 +241,11 @@ def _executor(name: str | None) -> Iterator[Any]:
 
 
 def _selection(steps: Sequence[str], skips: Sequence[str]) -> Selection:
-    """The steps to use: of repeated options the last counts, and --step precedes --skip-first."""
+    """The steps to use: of repeated options the last counts."""
     from tracediff.profile.model.selection import Selection
 
-    if steps:
-        return Selection.parse(steps[-1])
-    return Selection(skip_first=_number("--skip-first", skips[-1])) if skips else Selection()
+    skip_first = _number("--skip-first", skips[-1]) if skips else None
+    return Selection.parse(steps[-1], skip_first) if steps else Selection(skip_first)
 
 
 def _number(name: str, text: str) -> int:

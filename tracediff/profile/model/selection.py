@@ -27,12 +27,17 @@ class Selection(Struct, frozen=True):
     first: int | None = None
     last: int | None = None
 
+    def __post_init__(self) -> None:
+        """Raises a TracediffError where first steps are left out of steps that are chosen by number."""
+        if self.skip_first is not None and self.first is not None:
+            raise TracediffError("--step", "chooses steps by number, so --skip-first has no effect", "give one of them")
+
     @classmethod
-    def parse(cls, text: str) -> Selection:
-        """The selection written as ``A`` or ``A..B``.
+    def parse(cls, text: str, skip_first: int | None = None) -> Selection:
+        """The selection written as ``A`` or ``A..B``, with which no ``skip_first`` may be given.
 
         Raises:
-            TracediffError: any other text.
+            TracediffError: any other text, or both.
         """
         match = RANGE.match(text)
         if not match:
@@ -40,7 +45,7 @@ class Selection(Struct, frozen=True):
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise TracediffError("--step", f"the range {quoted(text)} ends before it begins", f"write {last}..{first}")
-        return cls(first=first, last=last)
+        return cls(skip_first, first, last)
 
     def used(self, profile: Profile) -> Bools:
         """bool[s]: which steps of ``profile`` count."""
