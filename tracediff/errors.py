@@ -32,7 +32,7 @@ class TracediffError(Exception):
         return printable(f"{self.subject}: {self.reason}; {self.remedy}")
 
 
-SUBJECTS = {"NAME": "name", "--": "arguments", "tracediff collect": "tracediff.collect"}
+SUBJECTS = {"NAME": "name", "--": "arguments"}
 PHRASES = {
     "see tracediff collect --help": "see help(tracediff.collect)",
     "FILE.py:make_step or --workload NAME": "a target or a workload",

@@ -61,6 +61,7 @@ def test_the_names_are_the_documented_ones():
 def test_objects_print_in_a_line_or_two(samples, diff):
     printed = [tracediff.load(samples[0]), diff, diff.verdict, tracediff.analyze(samples[0])]
     printed += [tracediff.check(*samples, allow=["single-run"]), tracediff.matrix(*samples)]
+    printed += diff.explanation.causes
     for value in printed:
         assert len(repr(value)) < 500, type(value)
         assert "\n" not in repr(value)
@@ -99,7 +100,7 @@ def test_what_is_not_tested_is_no_number(tmp_path):
     assert diff.verdict.result == "untested"
     assert math.isnan(diff.verdict.p_value)
     assert all(map(math.isnan, diff.verdict.ci95_us))
-    corrected = tracediff.matrix(tmp_path / "a", tmp_path / "b").frame[["p_value", "p_adjusted"]]
+    corrected = tracediff.matrix(tmp_path / "a", tmp_path / "b").to_frame()[["p_value", "p_adjusted"]]
     for frame in (diff.ops[["p_value", "q_value"]], diff.step_time[["p_value", "q_value"]], corrected):
         assert frame.dtypes.eq(float).all()
         assert frame.isna().all(axis=None)
@@ -242,8 +243,8 @@ def test_one_step_and_one_rank_need_no_sequence(samples):
 @pytest.mark.slow
 def test_matrix_has_a_row_per_set(samples):
     found = tracediff.matrix(samples[0], samples[1], samples[0])
-    assert list(found.frame["test"]) == [d.comparison.test.label for d in found.diffs]
-    assert len(tracediff.matrix(*samples, samples[1], pairwise=True).frame) == 3
+    assert list(found.to_frame()["test"]) == [d.comparison.test.label for d in found.diffs]
+    assert len(tracediff.matrix(*samples, samples[1], pairwise=True).to_frame()) == 3
 
 
 def test_a_snapshot_compares_like_its_traces(samples, diff, tmp_path):

@@ -192,6 +192,7 @@ def test_ops_that_only_one_side_has(tmp_path, base):
         ("op:aten::mmm", "aten::mm"),
         ("op:aten::COPY", "aten::copy_"),
         ("op:gemm", "sgemm_128"),
+        ("op:cpy", "aten::copy_"),
         ("op:*nothing*", "sgemm_128"),
         ("family:gemn", "gemm"),
         ("family:conv", "gemm"),
@@ -207,6 +208,11 @@ def test_a_limit_that_matches_nothing_is_an_error_that_suggests_what_there_is(tm
     with pytest.raises(TracediffError) as same:
         run(base, base)
     assert str(same.value) in (str(error.value), f"tracediff.toml, limit 1, {error.value}")
+
+
+def test_a_limit_without_a_near_name_says_what_patterns_match(base):
+    with pytest.raises(TracediffError, match=r"; a pattern matches whole names, as 'op:\*gemm\*' does; there are "):
+        run(base, base, "--limit", "op:nosuch=3%")
 
 
 def test_help_lists_what_can_be_allowed_and_a_whole_example():

@@ -107,7 +107,7 @@ def test_the_page_has_the_answer_the_chart_and_all_tables(pair, tmp_path, visit)
 
 
 def test_errors(tmp_path):
-    with pytest.raises(TracediffError, match="cannot be read"):
+    with pytest.raises(TracediffError, match=r"no such file or folder; check the path$"):
         run(tmp_path / "missing")
 
 

@@ -103,7 +103,7 @@ def test_other_accounts_do_not_see_the_address_in_the_browser_s_command(tmp_path
 
 def test_a_file_that_is_not_there_and_a_port_in_use_are_one_line(served, tmp_path):
     server, path = served
-    with pytest.raises(TracediffError, match="no such file"):
+    with pytest.raises(TracediffError, match=r"no such file or folder; check the path$"):
         FileServer(str(tmp_path / "missing.json"), 0)
     with pytest.raises(TracediffError, match=f"port {server.server_port}"):
         FileServer(str(path), server.server_port)

@@ -170,7 +170,7 @@ def test_a_request_that_cannot_be_served_is_all_that_the_command_writes(tmp_path
     result = collect(tmp_path, "train.py", "--ovrwrite")
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert line == "tracediff: error: tracediff collect: unknown argument '--ovrwrite'; did you mean --overwrite?"
+    assert line == "tracediff: error: collect: unknown argument '--ovrwrite'; did you mean --overwrite?"
 
 
 @pytest.mark.parametrize(
@@ -221,6 +221,28 @@ def test_a_missing_file_is_an_error_of_one_line(tmp_path):
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "tracediff: error: missing.py:make_step: no such file; give FILE.py:make_step\n"
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_not_python_is_refused_before_a_run(tmp_path):
+    (tmp_path / "notes.txt").write_text("def make_step(): ...")
+    result = collect(tmp_path, "notes.txt:make_step", "-o", "out")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "tracediff: error: notes.txt:make_step: not a Python file; give FILE.py:make_step\n"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            [],
+            "collect: needs either FILE.py:make_step or --workload NAME; give one of them; --list lists the workloads",
+        ),
+        (["train.py:make_step"], "-o: was not given; add -o DIR, the folder to write to"),
+    ],
+)
+def test_a_request_without_what_to_run_or_where_to_write_says_so(tmp_path, arguments, message):
+    assert collect(tmp_path, *arguments).stderr == f"tracediff: error: {message}\n"
 
 
 def test_a_missing_cuda_device_is_reported(tmp_path):

@@ -125,7 +125,7 @@ def test_damaged_entries_are_named_and_left_out(small, tmp_path):
 
 
 def test_a_history_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(TracediffError, match="no such file or directory"):
+    with pytest.raises(TracediffError, match="no such file or folder; check the path"):
         read(str(tmp_path / "missing"))
     with pytest.raises(TracediffError, match="has no entries; add sets with"):
         read(str(tmp_path))

@@ -15,10 +15,10 @@ from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import distinct, tuples
 from tracediff.formatting import time
 from tracediff.ingest.files.source import TraceFile
-from tracediff.ingest.manifest import GraphBreak
+from tracediff.ingest.manifest import CompiledCall, CompiledKernel, GraphBreak, TorchLog
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import as_one
-from tracediff.ingest.torch_log import PHASES, TORCH_LOG, CompiledCall, CompiledKernel, TorchLog, read_log
+from tracediff.ingest.torch_log import PHASES, TORCH_LOG, read_log
 from tracediff.profile.kernels.match_names import is_generated
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.calls import CALL_OF_GRAPH, OP

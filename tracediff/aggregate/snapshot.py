@@ -23,9 +23,8 @@ from tracediff.aggregate.snapshot_columns import (
 from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile, open_trace
-from tracediff.ingest.manifest import Manifest, RunFacts
+from tracediff.ingest.manifest import Manifest, RunFacts, TorchLog
 from tracediff.ingest.model.health import Note, Notes, less
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Accounts, Profile
 from tracediff.profile.model.selection import Selection

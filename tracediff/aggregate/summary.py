@@ -30,9 +30,8 @@ from tracediff.aggregate.averages import (
     usual_rank,
 )
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.ingest.manifest import Manifest
+from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note, Notes
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.arrays import Int64, combined
 from tracediff.formatting import plural, ranges
-from tracediff.ingest.manifest import Manifest
+from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
-from tracediff.ingest.torch_log import TorchLog
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.columns import columns_of
 from tracediff.profile.model.profile import CallTable, OpTable, Profile, TableRows, WorkTable

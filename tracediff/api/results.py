@@ -91,8 +91,7 @@ class Matrix:
         """The comparisons in order."""
         return [Diff(cell.comparison) for cell in self._cells]
 
-    @cached_property
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """One row per comparison: labels, the corrected result, µs per step, p and Holm's p (NaN where untested)."""
         return frame_of(matrix.rows(self._cells))
 
@@ -105,7 +104,7 @@ class Matrix:
         return written(matrix.to_markdown(self._cells), path)
 
     def _repr_html_(self) -> str:
-        return self.frame.to_html(float_format="{:,.1f}".format)
+        return self.to_frame().to_html(float_format="{:,.1f}".format)
 
     def __repr__(self) -> str:
         results = ", ".join(f"{cell.comparison.test.label} {cell.result}" for cell in self._cells)

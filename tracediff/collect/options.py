@@ -32,6 +32,8 @@ examples:
 """
 
 
+COMMAND = "collect"
+"""What errors of the whole command are about."""
 SEE = "see tracediff collect --help"
 
 
@@ -62,7 +64,7 @@ class Parser(argparse.ArgumentParser):
                 raise TracediffError(f"--{name.replace('_', '-')}", "is empty", "give a value, or leave the option out")
         if unknown:
             hint = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions, SEE)
-            raise TracediffError(self.prog, f"unknown argument {unknown[0]!r}", hint)
+            raise TracediffError(COMMAND, f"unknown argument {unknown[0]!r}", hint)
         return options
 
     def error(self, message: str) -> NoReturn:
@@ -71,7 +73,7 @@ class Parser(argparse.ArgumentParser):
         Raises:
             TracediffError: always.
         """
-        raise TracediffError(self.prog, message, SEE)
+        raise TracediffError(COMMAND, message, SEE)
 
 
 STAGES = ("eager", "compile:backend=eager", "compile:backend=aot_eager", "compile")
@@ -172,13 +174,13 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
         raise TracediffError("--json, --markdown", "only apply to the table of a collection", "add --show DIR")
     if (options.workload is None) == (options.target is None):
         reason = "needs either FILE.py:make_step or --workload NAME"
-        raise TracediffError("tracediff collect", reason, "give one of them; --list lists the workloads")
+        raise TracediffError(COMMAND, reason, "give one of them; --list lists the workloads")
     if separator < len(arguments) and options.workload:
         raise TracediffError("--", "a workload takes no arguments after --; they are passed to make_step", "use --size")
     if options.out is None:
-        raise TracediffError("-o", "the folder to write to is missing", "add -o DIR")
+        raise TracediffError("-o", "was not given", "add -o DIR, the folder to write to")
     variants = _variants(options)
-    check_torch("tracediff collect")
+    check_torch(COMMAND)
     program = file_of(options.target) if options.target else None
     _check_backends(variants)
     device, out = options.device or _default_device(), Path(options.out)
@@ -232,7 +234,7 @@ def _check_backends(variants: Sequence[Variant]) -> None:
 
 
 def _default_device() -> str:
-    return "cuda" if import_torch("tracediff collect").cuda.is_available() else "cpu"
+    return "cuda" if import_torch(COMMAND).cuda.is_available() else "cpu"
 
 
 def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
@@ -278,7 +280,7 @@ def backend_listing() -> str:
     Raises:
         TracediffError: torch is not installed.
     """
-    check_torch("tracediff collect")
+    check_torch(COMMAND)
     import torch
     from torch._inductor import list_mode_options
 
@@ -340,7 +342,7 @@ def collect(
     words += ["--overwrite"] if overwrite else []
     request = request_of([*words, *(["--", *arguments] if arguments else [])])
     if not isinstance(request, Collection):
-        raise TracediffError("tracediff.collect", "nothing to collect", "give a target or a workload")
+        raise TracediffError(COMMAND, "nothing to collect", "give a target or a workload")
     request.collect()
     for variant, reason in request.failed.items():
         raise TracediffError(variant, f"failed: {reason}", "run it with `tracediff collect` to see its output")

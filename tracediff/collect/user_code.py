@@ -34,10 +34,12 @@ def file_of(target: str) -> Path | None:
     """The file of ``FILE.py:NAME``; None of a module.
 
     Raises:
-        TracediffError: there is no such file.
+        TracediffError: there is no such file, or it is none of Python.
     """
     path = Path(target.rpartition(":")[0] or target)
     if path.suffix != ".py":
+        if path.is_file():
+            raise TracediffError(target, "not a Python file", "give FILE.py:make_step")
         return None
     if not path.is_file():
         raise TracediffError(target, "no such file", "give FILE.py:make_step")

@@ -144,6 +144,11 @@ class Cause(Struct, frozen=True, kw_only=True):
         """All labels of its place in the tree, its node's last."""
         return (*self.trail, self.node.label)
 
+    def __repr__(self) -> str:
+        return (
+            f"<Cause {self.label}: {self.control_us:,.1f} → {self.test_us:,.1f} µs, {self.delta_us:+,.1f} of the step>"
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:

@@ -1,5 +1,5 @@
 """The files that describe a collection: `manifest.json` of each variant, `collection.json` above them. What else they
-hold is not read.
+hold is not read. What torch.compile did is described alike by a manifest and by a log.
 """
 
 from pathlib import Path
@@ -43,6 +43,50 @@ class CompileFacts(msgspec.Struct, frozen=True):
 
     graph_count: Count
     graph_breaks: list[GraphBreak]
+
+
+class CompiledKernel(msgspec.Struct, frozen=True):
+    """One kernel that inductor made.
+
+    Attributes:
+        name: as traces have it. graph: key of its graph in inductor's cache, None where unknown.
+        phase: forward, backward or inference; empty where unknown.
+        ops: its original operators. lines: of code outside of torch, ``model.py(12): forward``.
+    """
+
+    name: str
+    graph: str | None
+    phase: str
+    ops: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+class CompiledCall(msgspec.Struct, frozen=True):
+    """A call that the code of a compiled graph makes: of an operator, or of a kernel.
+
+    Attributes:
+        graph: key of the graph in inductor's cache. name: as traces have it. lines: as for `CompiledKernel`.
+    """
+
+    graph: str
+    name: str
+    lines: tuple[str, ...]
+
+
+class TorchLog(msgspec.Struct, frozen=True):
+    """What torch.compile did, by its log.
+
+    Attributes:
+        graph_breaks, recompiles: each with its place and reason. compile_us: by `tracediff.ingest.torch_log.PHASES`.
+        rank: that wrote it, None where unknown. calls: of each graph in order.
+    """
+
+    kernels: tuple[CompiledKernel, ...]
+    graph_breaks: tuple[GraphBreak, ...]
+    recompiles: tuple[GraphBreak, ...]
+    compile_us: tuple[float, ...]
+    rank: int | None = None
+    calls: tuple[CompiledCall, ...] = ()
 
 
 class PeakMemory(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.discover import CODE_NAME, rank_in_name
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.files.source import TraceFile, open_trace
-from tracediff.ingest.manifest import GraphBreak
+from tracediff.ingest.manifest import CompiledCall, CompiledKernel, GraphBreak, TorchLog
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import innermost_line, line_of_code
 from tracediff.ingest.torch_records import CODE, GRAPH, MOST_LINE, Frame, Record, records
@@ -46,50 +46,6 @@ NAME_IN_TRACE = re.compile(r"\bgraph_\d+_\w+")
 CODE_AT = "# File: "
 NODE = re.compile(r"\A\s*(\w+)(?:: | = )")
 COMPILE_ID, OBJECT_ID = re.compile(r"\A\d+/\d+: "), re.compile(r"\d{9,}")
-
-
-class CompiledKernel(msgspec.Struct, frozen=True):
-    """One kernel that inductor made.
-
-    Attributes:
-        name: as traces have it. graph: key of its graph in inductor's cache, None where unknown.
-        phase: forward, backward or inference; empty where unknown.
-        ops: its original operators. lines: of code outside of torch, ``model.py(12): forward``.
-    """
-
-    name: str
-    graph: str | None
-    phase: str
-    ops: tuple[str, ...]
-    lines: tuple[str, ...]
-
-
-class CompiledCall(msgspec.Struct, frozen=True):
-    """A call that the code of a compiled graph makes: of an operator, or of a kernel.
-
-    Attributes:
-        graph: key of the graph in inductor's cache. name: as traces have it. lines: as for `CompiledKernel`.
-    """
-
-    graph: str
-    name: str
-    lines: tuple[str, ...]
-
-
-class TorchLog(msgspec.Struct, frozen=True):
-    """What torch.compile did.
-
-    Attributes:
-        graph_breaks, recompiles: each with its place and reason. compile_us: by PHASES.
-        rank: that wrote it, None where unknown. calls: of each graph in order.
-    """
-
-    kernels: tuple[CompiledKernel, ...]
-    graph_breaks: tuple[GraphBreak, ...]
-    recompiles: tuple[GraphBreak, ...]
-    compile_us: tuple[float, ...]
-    rank: int | None = None
-    calls: tuple[CompiledCall, ...] = ()
 
 
 class _Mappings(msgspec.Struct):

@@ -46,6 +46,6 @@ def workload(name: str) -> Workload:
         TracediffError: there is none; or torch, which all of them need, is not installed.
     """
     check_choice(name, NAMES, f"--workload {name}", "unknown workload", f"workloads: {', '.join(NAMES)}")
-    check_torch("tracediff collect")
+    check_torch("collect")
     selected: Workload = getattr(import_module(f"tracediff.collect.workloads.{FILES[name]}"), name.replace("-", "_"))
     return selected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from statistics import median
 from textwrap import shorten
@@ -162,17 +163,22 @@ def _ops(limit: Limit, comparison: Comparison) -> list[Figure]:
     ops = [op for op in comparison.ops if op.category not in ANNOTATIONS]
     matches = [op for op in ops if _matches(op, limit.name)]
     if not matches:
-        raise _unknown(limit, "an operator or kernel", [name for op in ops for name in (op.name, op.raw_name)])
+        names = sorted((name for op in ops for name in (op.name, op.raw_name)), key=len)  # operators before kernels
+        raise _unknown(limit, "an operator or kernel", names, "a pattern matches whole names, as 'op:*gemm*' does; ")
     return [_op(op, comparison, len(matches) > 1) for op in matches]
 
 
-def _unknown(limit: Limit, what: str, names: Sequence[str]) -> TracediffError:
-    """The error of a limit that matches nothing; a name that contains it is as near as one that is spelt alike."""
+def _unknown(limit: Limit, what: str, names: Sequence[str], form: str = "") -> TracediffError:
+    """The error of a limit that matches nothing; a name that contains it is as near as one that is spelt alike, with
+    its namespace or without. Without a near name it says in what ``form`` names are given, and lists some.
+    """
     part = limit.name.strip("*").lower()
     containing = sorted({name for name in names if part and part in name.lower()}, key=lambda name: (len(name), name))
     listed = shorten(", ".join(dict.fromkeys(names)), bounds.REASON, placeholder=" …")
-    there_are = f"there are {listed}" if listed else "there are none"
-    remedy = f"did you mean {containing[0]}?" if containing else did_you_mean(part, names, there_are)
+    there_are = f"{form}there are {listed}" if listed else "there are none"
+    name_without = {name.rpartition("::")[2].lower(): name for name in reversed(names)}  # its namespace
+    near = containing[:1] or [name_without[match] for match in get_close_matches(part, name_without, n=1)]
+    remedy = f"did you mean {near[0]}?" if near else did_you_mean(part, names, there_are)
     return TracediffError(f"limit on {quoted(limit.subject)}", f"neither side has such {what}", remedy)
 
 

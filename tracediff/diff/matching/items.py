@@ -8,21 +8,18 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Work
-from tracediff.ingest.manifest import CompiledGraph, Manifest
+from tracediff.ingest.manifest import CompiledGraph, CompiledKernel, Manifest, TorchLog
 from tracediff.ingest.model.names import as_one
 from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.match_names import is_generated, match_name
-
-if TYPE_CHECKING:
-    from tracediff.ingest.torch_log import CompiledKernel, TorchLog
 
 GRAPH_OF_NAME = late(r"^graph_\d+_")
 VIEWS = late(

@@ -154,6 +154,8 @@ def _fault(file: TraceFile, error: Exception) -> TracediffError:
 
 def unreadable(place: TraceFile | str, error: OSError) -> TracediffError:
     """The one-line form of an operating system error."""
+    if isinstance(error, FileNotFoundError):
+        return TracediffError(display_path(str(place)), "no such file or folder", "check the path")
     reason = (error.strerror or str(error)).lower()
     return TracediffError(display_path(str(place)), f"cannot be read ({reason})", "check the path and its permissions")
 
