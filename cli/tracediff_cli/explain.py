@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tracediff.errors import NotATrace, TracediffError, printable, quoted
-from tracediff.formatting import time_unit
+from tracediff.formatting import Unit, time_unit
 from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
 from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.ingest.model.trace import EventRecord, longest_events
@@ -30,7 +30,7 @@ from tracediff_cli.progress import reading_progress
 @option(
     "--events",
     is_flag=True,
-    help="List the longest events of that name instead, with file, time and stream or thread; nothing is compared.",
+    help="List the longest events of that name instead, in all steps and ranks, with file, time and stream or thread.",
 )
 @option("--top", type=WholeNumber(0), default=10, show_default=True, metavar="N", help="Show the N largest.")
 @pair_options(table_help=None)
@@ -50,6 +50,8 @@ def explain(
       tracediff explain old/ new/ cudaStreamSynchronize --events
     """
     if events:
+        if any(pair.loading.of_sets[selection] for selection in ("rank", "step", "skip_first")):
+            raise click.UsageError("--events lists those of whole files: leave out --rank, --step and --skip-first")
         _list_events((pair.control, pair.test), name, top)
         return 0
     from tracediff.report.explain import explain as explained
@@ -74,9 +76,10 @@ def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
         events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
     if not any(events_by_side):
         raise TracediffError("NAME", f"no event is called {quoted(name)}", "find the name with --top 100 or in --json")
+    unit = time_unit(e.dur_ns / 1000 for e in chain(*events_by_side))
     for label, events in zip(labels_for(paths), events_by_side, strict=True):
-        title = f"{label}: longest events called {name}" if events else f"{label}: no event called {name}"
-        table = [_table(events)] if events else []
+        title = f"{label}: longest events called {name} of all steps" if events else f"{label}: no event called {name}"
+        table = [_table(events, unit)] if events else []
         print_screen(console, Group(Text(printable(title), style="bold"), *table, ""))
 
 
@@ -102,8 +105,7 @@ def _longest(
     return sets
 
 
-def _table(events: list[EventRecord]) -> Table:
-    unit = time_unit(e.dur_ns / 1000 for e in events)
+def _table(events: list[EventRecord], unit: Unit) -> Table:
     heads = ("name", f"duration {unit.name}", "start ms", "stream or thread", "file")
     table = grid(heads, "lrrll", expand=True)
     table.padding = 0, 1

@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import click
 import pytest
 import traces
 from build_trace import call, document, kernel, op, step, write
@@ -132,6 +133,16 @@ def test_where_lists_the_longest_events(tmp_path):
     lines = output("explain", path, path, "aten::mm", "--events", "--top", "1", width=120).splitlines()
     assert lines[2].split() == ["aten::mm", "25.0", "0.050", "thread", "100", "a.json"]
     assert "GPU 0 stream 7" in output("explain", path, path, "LIKE", "--events", width=120)
+    with pytest.raises(click.UsageError, match="leave out --rank, --step and --skip-first"):
+        run("explain", path, path, "LIKE", "--events", "--step", "1")
+
+
+def test_events_of_both_sides_have_one_unit(tmp_path):
+    for side, us in (("a", 50), ("b", 90_000)):
+        write(tmp_path / side / "trace.json", document([step(1, 0, 100_000), op("aten::mm", 1, us)]))
+    text = output("explain", str(tmp_path / "a"), str(tmp_path / "b"), "aten::mm", "--events", width=120)
+    assert text.count("duration ms") == 2
+    assert text.count("longest events called aten::mm of all steps") == 2
 
 
 def test_refused_is_exit_code_3_and_still_writes_json(tmp_path):

@@ -21,8 +21,8 @@ from tracediff.report.escape import log_line
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 WHY = {
-    "exact": "the same kernels launched by the same call of {call}",
-    "op": "different kernels launched by the same call of {call}",
+    "exact": "the same work below the same call of {call}",
+    "op": "other work below the same call of {call}, or the same with sizes that differ or are not recorded",
     "module": "remaining work of the same module and phase",
     "fusion": "a fused kernel and the operators listed in its name or provenance, between the same neighbouring work",
     "sequence": "not launched by an operator on at least one side: paired in the order in which it runs, by its names",
