@@ -414,3 +414,18 @@ def test_help_has_examples():
     text = run("--help").stdout
     assert "Example" in text
     assert "tracediff check" in text
+
+
+def test_a_check_of_single_runs_says_once_that_nothing_was_decided(tmp_path):
+    for side, us in (("a", 100), ("b", 80)):
+        write(tmp_path / side / "t.json", document([step(1, 0, us), op("aten::mm", 1, 5)]))
+    text = run(tmp_path / "a", tmp_path / "b").stdout
+    assert "record 5 per side, at least 3" in " ".join(text.split())
+    assert text.count("inconclusive") == 2  # the sentence and the row
+    assert "not decided" not in text
+    run(tmp_path / "a", tmp_path / "b", "--markdown", tmp_path / "check.md")
+    markdown = (tmp_path / "check.md").read_text()
+    assert "95 % interval" not in markdown
+    assert "- **step**" not in markdown
+    judged = run(tmp_path / "b", tmp_path / "a", "--allow", "single-run").stdout
+    assert "1 of 1 limit is exceeded: step (median +25.0 %)" in judged

@@ -35,8 +35,14 @@ def _decision(gate: Gate) -> str:
     verb = "is" if len(reported) == 1 else "are"
     return (
         f"{gate.result}: {len(reported)} of {plural(len(gate.judged), 'limit')} {verb} {what}: "
-        f"{', '.join(map(subject, reported[: bounds.EXAMPLES]))}{more}"
+        f"{', '.join(map(_changed, reported[: bounds.EXAMPLES]))}{more}"
     )
+
+
+def _changed(judged: Judged) -> str:
+    """What is limited, with the change that is judged: ``step (median +5.2 %)``."""
+    statistic = "median " if judged.limit.kind == "step" else ""
+    return f"{subject(judged)} ({statistic}{change(judged)})"
 
 
 def subject(judged: Judged) -> str:
@@ -107,16 +113,17 @@ def bound(judged: Judged) -> str:
 
 def explanation(judged: Judged) -> str:
     """The figure, its limit, the reason for the result, and what would resolve it."""
-    figure = judged.figure
     both = from_to(*figures(judged))
-    parts = [f"{'median ' if judged.limit.kind == 'step' else ''}{both}, {change(judged)}"]
-    if figure.interval:
-        parts[0] += f" (95 % interval {interval(judged)})"
-    parts[0] += f"; limit {bound(judged)}"
-    if judged.why:
-        parts.append(judged.why)
-    if judged.settle:
-        parts.append(judged.settle)
+    figure = f"{'median ' if judged.limit.kind == 'step' else ''}{both}, {change(judged)}"
+    if judged.figure.interval:
+        figure += f" (95 % interval {interval(judged)})"
+    return "; ".join(part for part in (figure, f"limit {bound(judged)}", reason(judged)) if part)
+
+
+def reason(judged: Judged) -> str:
+    """The reason for the result and what would resolve it, beside a row of figures; empty if these say all."""
+    figure = judged.figure
+    parts = [part for part in (judged.why, judged.settle) if part]
     if judged.result == REGRESSION and figure.control is not None and judged.bound is not None:
         most = figure.control + judged.bound
         parts.append(f"the limit allows up to {_amount(most, _unit(judged, most))}")
@@ -124,6 +131,11 @@ def explanation(judged: Judged) -> str:
         how = "its waiver expired on" if judged.result == REGRESSION else "waived until"
         parts.append(f"{how} {judged.waiver.expires.isoformat()}: {judged.waiver.reason}")
     return "; ".join(parts)
+
+
+def reasons(gate: Gate) -> list[tuple[Judged, str]]:
+    """The limits that did not pass and have a `reason`; none where the sentence has it, as no limit was decided."""
+    return [] if gate.stopping else [(judged, text) for judged in not_passed(gate) if (text := reason(judged))]
 
 
 def not_passed(gate: Gate) -> list[Judged]:

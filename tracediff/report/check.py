@@ -29,6 +29,7 @@ from tracediff.present.check import (
     figures,
     interval,
     not_passed,
+    reasons,
     row_subject,
     sentence,
     subject,
@@ -62,10 +63,10 @@ def show(gate: Gate, console: Console) -> None:
         line(),
         _table(gate),
     ]
-    for judged in not_passed(gate):
+    for judged, reason in reasons(gate):
         what = printable(f"  {subject(judged)}: {judged.result}")
         parts += [line(), Text(what, style="bold", no_wrap=True, overflow="ellipsis")]
-        parts.append(line(explanation(judged), indent=2 * INDENT))
+        parts.append(line(reason, indent=2 * INDENT))
     parts += [line(f"caution: {caution}", "dim", INDENT) for caution in sections.caution_lines(comparison)]
     print_screen(console, Group(*parts))
 
@@ -99,8 +100,8 @@ def to_markdown(gate: Gate) -> str:
         *_limits(gate),
         "",
     ]
-    failing = not_passed(gate)[: bounds.COMMENT_LIMITS]
-    lines += [*(f"- **{escaped(subject(j))}**: {escaped(explanation(j))}" for j in failing), ""] if failing else []
+    failing = reasons(gate)[: bounds.COMMENT_LIMITS]
+    lines += [*(f"- **{escaped(subject(j))}**: {escaped(reason)}" for j, reason in failing), ""] if failing else []
     lines += list_lines("Compared with caution:", map(escaped, sections.caution_lines(comparison)))
     if not comparison.was_refused:
         lines += [*_folded("Where the step went", step_lines(comparison)), *_changes(gate)]
@@ -110,7 +111,10 @@ def to_markdown(gate: Gate) -> str:
 def _limits(gate: Gate) -> list[str]:
     limits = [*not_passed(gate), *gate.with_result(PASS)]
     heads = ["subject", "control", "test", "change", "95 % interval", "limit", "result"]
-    lines = table_lines(heads, "lrrrrll", map(_cells, limits[: bounds.COMMENT_LIMITS]))
+    rows = [_cells(judged) for judged in limits[: bounds.COMMENT_LIMITS]]
+    used = [k for k, head in enumerate(heads) if head != "95 % interval" or any(cells[k] for cells in rows)]
+    aligned = "".join("lrrrrll"[k] for k in used)
+    lines = table_lines([heads[k] for k in used], aligned, [[cells[k] for k in used] for cells in rows])
     more = len(limits) - bounds.COMMENT_LIMITS
     return [*lines, "", f"{more:,} more limits are in the JSON document (--json)."] if more > 0 else lines
 

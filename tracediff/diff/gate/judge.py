@@ -135,7 +135,7 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
             Reason(
                 SINGLE_RUN,
                 "one run of a side does not tell whether a difference is significant: record "
-                f"{thresholds.TESTED_RUNS} or more per side",
+                f"{thresholds.RANKED_RUNS} per side, at least {thresholds.TESTED_RUNS}",
                 str(runs[0]),
                 str(runs[1]),
             )
