@@ -20,11 +20,12 @@ from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import Origins, items_of
 from tracediff.diff.ops import by_name, gpu_or_cpu
 from tracediff.diff.views import VIEWS
-from tracediff.formatting import part, time, time_unit
+from tracediff.formatting import part, plural, time, time_unit
 from tracediff.profile.events.step_states import BUSY_STATES, LABELS, STATES
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import Families
+from tracediff.runtimes import is_allocation, is_release
 
 
 class Analysis(Scaled, frozen=True, kw_only=True):
@@ -191,18 +192,26 @@ HOST_COLLECTIVES = "exposed-communication", "waiting for collectives of the host
 """What synchronising is without a GPU."""
 
 
+FIRST_CALLS = "first-calls"
+IN_STEADY_STATE = "First calls take the host longer than later ones: judge this in steady state."
+"""What advice on the host's time is, of steps that are no steady state."""
+SPEED_UP_HOST = "Speed up the host; faster kernels shorten the step only where the host waits for them."
+
+
 def find(analysis: Analysis) -> tuple[Finding, ...]:
-    """Every finding, the largest part of the step first."""
+    """Every finding, that the steps are no steady state first, then the largest part of the step."""
+    first_calls = _first_calls(analysis)
     findings = [
-        *_bound(analysis),
-        *_states(analysis),
+        *first_calls,
+        *_bound(analysis, is_steady=not first_calls),
+        *_states(analysis, is_steady=not first_calls),
         *_outlier_steps(analysis.side),
         *straggler(analysis.side, analysis.us(analysis.period)),
     ]
     return tuple(finding for _, finding in sorted(findings, key=lambda f: (-f[0], f[1].code, f[1].title)))
 
 
-def _bound(analysis: Analysis) -> list[Weighted]:
+def _bound(analysis: Analysis, *, is_steady: bool) -> list[Weighted]:
     """host-bound and gpu-bound."""
     if not analysis.side.has_gpu or not analysis.period:
         return []
@@ -210,7 +219,7 @@ def _bound(analysis: Analysis) -> list[Weighted]:
     idle = analysis.period - busy
     if idle >= thresholds.HOST_BOUND * analysis.period:
         bound, ns = "host", idle
-        advice = "Speed up the host; faster kernels shorten the step only where the host waits for them."
+        advice = SPEED_UP_HOST if is_steady else IN_STEADY_STATE
     elif idle <= thresholds.GPU_BOUND * analysis.period:
         bound, ns, advice = "GPU", busy, "Speed up kernels: host savings will not shorten the step."
     else:
@@ -220,13 +229,33 @@ def _bound(analysis: Analysis) -> list[Weighted]:
     return [(analysis.us(ns), Finding(f"{bound.lower()}-bound", title, advice, evidence))]
 
 
-def _states(analysis: Analysis) -> list[Weighted]:
+def _first_calls(analysis: Analysis) -> list[Weighted]:
+    """first-calls: each step gets memory from the driver more often than it gives some back: the allocator grows."""
+    calls = [op for op in analysis.operations if is_allocation(op.raw_name)]
+    allocated, released = (
+        sum(op.count for op in analysis.operations if is_one(op.raw_name)) for is_one in (is_allocation, is_release)
+    )
+    if allocated < analysis.scale or allocated <= released:
+        return []
+    names = " and ".join(sorted({op.name for op in calls}))
+    how_often = plural(analysis.number(allocated), "call")
+    title = f"not steady state: memory is got from the driver in {how_often} of {names} per step"
+    advice = (
+        "So do first calls, which also load kernels: their host time does not recur. Record more warm-up steps, "
+        "or leave out more with --skip-first."
+    )
+    return [(analysis.us(analysis.period), Finding(FIRST_CALLS, title, advice))]
+
+
+def _states(analysis: Analysis, *, is_steady: bool) -> list[Weighted]:
     """States that make up a large part of the step and that can be shortened."""
     findings = []
     for state in analysis.states:
         if state.name in ADVICE and state.ns >= thresholds.LARGE_STATE * analysis.period > 0:
             is_of_host = state.name == "synchronising" and not analysis.side.has_gpu
             code, what, advice = HOST_COLLECTIVES if is_of_host else ADVICE[state.name]
+            if state.name == "launching" and not is_steady:
+                advice = IN_STEADY_STATE
             us = analysis.us(state.ns)
             detail = f"This is {part(state.ns, analysis.period)} of the step. {advice}"
             findings.append((us, Finding(code, f"{what}: {time(us)} per step", detail)))
@@ -289,20 +318,22 @@ def straggler(side: Side, step_us: float) -> list[tuple[float, Finding]]:
     late = sorted(rank for rank, wait in waits.items() if wait <= latest_wait)
     early = max(waits, key=lambda r: (waits[r], -r))
     one = len(late) == 1
+    wait = min(longest - shortest, step_us)  # the times of collectives that overlap are sums
     title = (
         f"{_listed(late)} of {side.label} {'is a straggler' if one else 'are stragglers'}: other ranks wait up to "
-        f"{time(longest - shortest)} per step"
+        f"{time(wait)} per step"
     )
     latest = min(late, key=lambda rank: waits[rank])
     spends, enters = ("spends", "it enters") if one else ("spend", "they enter")
     detail = (
         f"{_listed(late).capitalize()} {spends} {_range(waits[r] for r in late)} per step in communication, "
-        f"rank {early} {time(longest)}: {enters} the collectives last. {_more_than_others(side, latest)}{LATE_ADVICE}"
+        f"rank {early} {time(longest)}{' (collectives that overlap are added up)' if longest > step_us else ''}: "
+        f"{enters} the collectives last. {_more_than_others(side, latest)}{LATE_ADVICE}"
     )
     evidence = tuple(
         f"rank {r}: {time(us)} in communication" for r, us in sorted(waits.items(), key=lambda item: item[1])
     )
-    return [(longest - shortest, Finding("straggler", title, detail, evidence=evidence))]
+    return [(wait, Finding("straggler", title, detail, evidence=evidence))]
 
 
 def _listed(ranks: list[int]) -> str:

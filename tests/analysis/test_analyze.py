@@ -134,6 +134,23 @@ def test_what_stands_out_is_said(tmp_path):
     assert "idle for 90 % of the step" in analysis.findings[0].title
 
 
+@pytest.mark.parametrize(("releases", "is_steady"), [(0, False), (1, True)])
+def test_first_calls_are_no_steady_state_and_hold_back_advice_on_the_host(tmp_path, releases, is_steady):
+    events = []
+    for k in range(1, 4):
+        start = 1000 * k
+        events += [step(k, start, 900), call("cudaMalloc", start + 10, 20, 10 * k)]
+        events += [call("cudaLaunchKernel", start + 50, 600, k), kernel("k", start + 660, 10, correlation=k)]
+        events += [call("cudaFree", start + 700, 1, 10 * k + 1)] * releases
+    findings = {f.code: f for f in analyze_set(loaded(write(tmp_path / "t.json", document(events)))).findings}
+    assert ("first-calls" in findings) != is_steady
+    for code, advice in (("launch-bound", "Launch fewer, larger kernels"), ("host-bound", "Speed up the host")):
+        assert (advice if is_steady else "judge this in steady state") in findings[code].detail
+    if not is_steady:
+        title = "not steady state: memory is got from the driver in 1 call of cudaMalloc per step"
+        assert findings["first-calls"].title == title
+
+
 def test_names_are_text_in_every_format(tmp_path):
     analysis = analyze_set(loaded(small(tmp_path, HOSTILE)))
     page, markdown = to_html(analysis, "tracediff analyze x"), to_markdown(analysis)

@@ -33,6 +33,12 @@ def test_a_late_rank_is_a_finding(tmp_path):
     assert found.title == "rank 1 of after is a straggler: other ranks wait up to 300.0 µs per step"
 
 
+def test_no_rank_waits_longer_than_the_step(tmp_path):
+    (found,) = stragglers(tmp_path / "after", 1500)
+    assert found.title.endswith("other ranks wait up to 1,000 µs per step")
+    assert "1,600 µs (collectives that overlap are added up)" in found.detail
+
+
 def test_ranks_that_come_together_are_none(tmp_path):
     assert not stragglers(tmp_path / "before", 0)
 
