@@ -36,7 +36,6 @@ from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
 
-
 MEDIAN = "median rank"
 
 
