@@ -360,13 +360,15 @@ def _as_they_come(
         from tracediff.process.workers import Processes
 
         yield from Processes(files, sizes, attempt, progress).run(jobs)
-    else:
+    elif progress:
         from tracediff.progress import Meter
 
         meter = Meter(sizes, [0] * len(files), progress)
         for k, task in enumerate(files):
             yield k, attempt(task, partial(meter.read, k))
             meter.finish(k)
+    else:
+        yield from ((k, attempt(task, None)) for k, task in enumerate(files))
 
 
 def _attempt(
