@@ -209,6 +209,27 @@ def test_ranks_say_that_there_is_one_only(comparison):
     assert "No set has several ranks" in charts.ranks(comparison).layout.annotations[0].text
 
 
+def of_ranks(folder, **ranks):
+    """A comparison whose sides have a file for each of these ranks."""
+    for side, numbers in ranks.items():
+        for rank in numbers:
+            write(folder / side / f"rank{rank}.json", document(events(1 + rank), distributedInfo={"rank": rank}))
+    return tracediff.compare(str(folder / "control"), str(folder / "test")).comparison
+
+
+def test_ranks_that_one_side_lacks_are_said(tmp_path):
+    missing = charts.ranks(of_ranks(tmp_path, control=(0, 1), test=(0,)))
+    assert "Only one rank is on both sides (recorded: 0, 1 → 0)." in missing.layout.annotations[0].text.replace("<br>", " ")
+
+
+def test_one_rank_against_another_is_several_ranks(tmp_path):
+    heat = charts.ranks(of_ranks(tmp_path, control=(0,), test=(1,)))
+    assert [list(axis.ticktext) for axis in (heat.layout.yaxis, heat.layout.yaxis2)] == [
+        ["rank 0, time of 2 steps"],
+        ["rank 1, time of 2 steps"],
+    ]
+
+
 def test_launches_count_the_calls(comparison):
     figure = charts.launches(comparison)
     assert list(figure.layout.yaxis.ticktext) == ["cudaLaunchKernel"]

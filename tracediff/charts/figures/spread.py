@@ -109,8 +109,8 @@ Cells = dict[int, dict[str, float]]
 def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
     sides = subject.sides
-    if max(len(side.ranks) for side in sides) < 2:
-        return empty(theme, "No set has several ranks to compare.")
+    if len({rank for side in sides for rank in side.ranks}) < 2:
+        return empty(theme, _one_rank(subject))
     cells = [_cells(side) for side in sides]
     gpu = subject.has_gpu
     names = {column: column if column == COMMUNICATION else state_label(column, gpu) for column in _columns(cells)}
@@ -127,8 +127,8 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     figure.update_xaxes(**named_ticks(list(map(label, names.values()))), tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (
-        "Time per state of each rank. The step time is that of the slowest rank; the labels count the steps in "
-        "which a rank was the slowest."
+        "Time per state of each rank. The step time is that of the slowest rank, of ranks that keep pace of the one "
+        "that the others wait for; the labels count the steps whose time is that of a rank."
     )
     return finish(figure, theme, _ranks_title(sides), subtitle, 240 + 26 * min(sum(rows), 60))
 
@@ -139,14 +139,23 @@ def _cells(side: Side) -> Cells:
     for rank, us in side.communication_us.items():
         cells.setdefault(rank, {})[COMMUNICATION] = us
     if len(cells) > bounds.RANK_BARS:
-        slowest = _slowest(side)
-        first = sorted(cells, key=lambda r: (-slowest[r], -cells[r].get(COMMUNICATION, 0.0), r))[: bounds.RANK_BARS]
+        timed = _steps_timed(side)
+        first = sorted(cells, key=lambda r: (-timed[r], -cells[r].get(COMMUNICATION, 0.0), r))[: bounds.RANK_BARS]
         cells = {rank: cells[rank] for rank in sorted(first)}
     return cells
 
 
-def _slowest(side: Side) -> Counter[int]:
-    """Rank → the number of used steps in which it was the slowest."""
+def _one_rank(subject: Comparison | Analysis) -> str:
+    """Why no ranks are shown, and which ranks a side has that the other lacks."""
+    reasons = subject.comparability.reasons if isinstance(subject, Comparison) else ()
+    recorded = next((reason for reason in reasons if reason.code == "ranks"), None)
+    if recorded is None:
+        return "No set has several ranks to compare."
+    return f"Only one rank is on both sides (recorded: {recorded.control} → {recorded.test.partition(';')[0]})."
+
+
+def _steps_timed(side: Side) -> Counter[int]:
+    """Rank → the number of used steps whose time is its own: see `averages.used_steps`."""
     return Counter(step.rank for steps in side.steps.values() for step in steps)
 
 
@@ -158,10 +167,10 @@ def _columns(cells: list[Cells]) -> list[str]:
 
 def _map(figure: go.Figure, row: int, *, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:
     """The ranks of one side; ``names`` are those of the columns."""
-    slowest = _slowest(side)
+    timed = _steps_timed(side)
     order = list(cells)
     ticks = [
-        f"rank {rank}" + (f", slowest of {plural(slowest[rank], 'step')}" if slowest[rank] else "") for rank in order
+        f"rank {rank}" + (f", time of {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order
     ]
     figure.add_heatmap(
         z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in names] for r in order),

@@ -200,7 +200,8 @@ def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
 def origin(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Rows (name, control, test) on how the report was made; versions are in the control column."""
     sides = zip(*map(set_facts, comparison.sides), strict=True)
-    return [*((what, value, "") for what, value in versions()), *((what, c, t) for (what, c), (_, t) in sides)]
+    ranks = [("ranks recorded", r.control, r.test) for r in comparison.comparability.reasons if r.code == "ranks"]
+    return [*((what, value, "") for what, value in versions()), *((what, c, t) for (what, c), (_, t) in sides), *ranks]
 
 
 def set_facts(side: Side) -> list[tuple[str, str]]:
