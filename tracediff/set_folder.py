@@ -41,6 +41,11 @@ class SetFolder:
             sets += [folder / n for n in files if (n not in traces or len(traces) > 1) and (folder / n).is_file()]
             yield from filter(str.isprintable, (path.relative_to(self.root).as_posix() for path in sets))
 
+    def links_outside(self) -> list[str]:
+        """Names of the links in the folder that lead out of it, sorted: what they lead to cannot be read."""
+        links = (entry for entry in os.scandir(self.root) if entry.is_symlink() and entry.name.isprintable())
+        return sorted(link.name for link in links if not self._is_open(Path(os.path.realpath(link.path))))
+
     def files(self) -> tuple[FileState, ...]:
         """All files that may belong to sets, as they are now."""
         return _states(os.path.join(folder, name) for folder, files in self._walk() for name in files)

@@ -12,6 +12,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from msgspec.structs import replace
 
+from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff_dashboards import layout
 from tracediff_dashboards.pages import components, draw, flame, page_at, timeline
@@ -19,9 +20,10 @@ from tracediff_dashboards.pages.details import details, spans
 from tracediff_dashboards.pages.rows import TableRow, find_row
 from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
 from tracediff_dashboards.reading.loading import Load
+from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, window_of
 from tracediff_dashboards.state.controls import CONTROLS, PROPERTIES, changed, row_of, values_of
-from tracediff_dashboards.state.view import TABS, View, view_of
+from tracediff_dashboards.state.view import TABS, Filters, View, view_of
 
 CHOSEN_FROM = ("control", "test", *layout.FILTERED_BY)
 """Controls whose options depend on the sets."""
@@ -34,6 +36,7 @@ PAGE = [
     Output("poll", "disabled"),
     Output("cancel", "hidden"),
     Output("unfiltered", "hidden"),
+    Output("filters", "open"),
 ]
 """What a new page sets."""
 VIEW = [State("url", "search"), State("theme", "data")]
@@ -135,7 +138,8 @@ class Callbacks:
         new_values = [
             no_update if value == sent[key] else value for key, value in zip(CONTROLS, values_of(view), strict=True)
         ]
-        return [*always, *new_values, names, names, *options, page, is_done, is_done, view.filters.part.is_all]
+        fold = no_update if view.filters == Filters() else True  # else as the user left it
+        return [*always, *new_values, names, names, *options, page, is_done, is_done, view.filters.part.is_all, fold]
 
     def page(self, which: str | None, view: View, theme: str | None) -> tuple[list[Any], list[Any], bool]:
         """(components, options of the filters, whether nothing more will come)."""
@@ -143,7 +147,7 @@ class Callbacks:
         if which is None:
             return [components.alert("This page does not exist; choose one above.")], options, True
         if not (view.control and view.test):
-            return [_nothing_chosen(bool(self._sets.names()))], options, True
+            return [_nothing_chosen(self._sets)], options, True
         try:
             context = self._comparisons.context(view, theme)
         except TracediffError as error:
@@ -235,8 +239,10 @@ class Callbacks:
     def show_linked(self, clicked: Any, search: str | None, theme: str | None) -> Any:
         """The table of the clicked event, its launch and the calls around it."""
         side, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
-        if side not in ("0", "1") or not (event.isascii() and event.isdigit() and len(event) < 16):
+        if side not in ("0", "1"):
             return []
+        if not (event.isascii() and event.isdigit() and len(event) < 16):
+            return timeline.linked_table([])
         context = self._comparisons.context(view_of(search), theme)
         if context is None:
             return []
@@ -253,12 +259,17 @@ def _progress(load: Load) -> Any:
     ]
 
 
-def _nothing_chosen(any_set: bool) -> Any:
-    instruction = (
-        "Choose a control and a test above"
-        if any_set
-        else "The folder that the dashboard was started with contains no traces: start it with another folder"
-    )
+def _nothing_chosen(sets: Sets) -> Any:
+    links = sets.folder.links_outside() if sets.folder else []
+    if sets.names():
+        instruction = "Choose a control and a test above"
+    elif links:
+        instruction = (
+            f"The folder contains no traces, but links that lead out of it ({', '.join(links[: bounds.ITEMS])}), which "
+            f"are not followed: start the dashboard with two of them, or with the folder that they lead to"
+        )
+    else:
+        instruction = "The folder that the dashboard was started with contains no traces: start it with another folder"
     return html.Div(
         [
             html.H1("Compare two sets of traces"),

@@ -48,7 +48,6 @@ def shell(theme: str) -> Any:
                 ]
             ),
             _sets(),
-            _filters(),
             html.Div(
                 [html.Div(id="status", role="status"), html.Button("Cancel", id="cancel", type="button", hidden=True)],
                 className="status",
@@ -61,7 +60,7 @@ def shell(theme: str) -> Any:
 
 def _sets() -> Any:
     drop = dcc.Upload(
-        "drop two traces here, or click to select them",
+        "drop or choose two traces",
         id="upload",
         multiple=True,
         max_size=MOST_BYTES,
@@ -84,6 +83,7 @@ def _sets() -> Any:
                 className="field upload",
                 title=f"Up to {MOST_BYTES >> 20} MB each; a single file replaces the test",
             ),
+            _filters(),
             html.Div(id="notice", role="alert"),
         ],
         className="sets",
@@ -93,8 +93,8 @@ def _sets() -> Any:
 
 def _filters() -> Any:
     devices = [{"label": "GPU", "value": "gpu"}, {"label": "CPU", "value": "cpu"}]
-    steps = dcc.Input(id="steps", type="text", debounce=True, placeholder="5..10", maxLength=24, autoComplete="off")
-    return html.Section(
+    steps = dcc.Input(id="steps", type="text", debounce=True, placeholder="e.g. 5..10", maxLength=24, autoComplete="off")
+    fields = html.Div(
         [
             _labelled("device", "device", options=devices),
             *(_labelled(key, key, multi=True) for key in ("phase", "family", "module")),
@@ -105,8 +105,10 @@ def _filters() -> Any:
             html.P(UNFILTERED, id="unfiltered", className="facts", hidden=True),
         ],
         className="filters",
+        role="group",
         **components.attributes(aria_label="Filters"),
     )
+    return html.Details([html.Summary("Filters, steps and ranks"), fields], id="filters", className="fold")
 
 
 def _labelled(key: str, label: str, **options: Any) -> Any:

@@ -97,8 +97,15 @@ class Tab:
             quiet = 0 if self.asked else quiet + LOOK_MS
         return self
 
+    def unfold(self):
+        """Show the filters."""
+        if not self.page.is_visible("#clear"):
+            self.page.click("#filters summary")
+        return self
+
     def choose(self, control, *labels):
         """Choose entries of a dropdown."""
+        self.unfold()
         self.page.click(f"#{control}")
         self.page.wait_for_function(CHOSEN_FIRST)  # an option changes into another one when the list is sorted
         for label in labels:

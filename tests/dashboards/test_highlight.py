@@ -69,6 +69,8 @@ def test_the_details_of_a_clicked_event_can_be_closed(tab, end):
         f"{{points: [{{curveNumber: 0, pointNumber: 0, id: '{mark}'}}], event: {{}}}})"
     )
     page.wait_for_selector("#followed table")
+    assert page.evaluate("document.querySelector('#followed').offsetHeight <= innerHeight / 4")
+    assert "start after the first" in page.inner_text("#followed thead")
     if end == "key":
         page.keyboard.press("Escape")
     else:

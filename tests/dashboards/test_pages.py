@@ -67,12 +67,12 @@ def test_filters_leave_out_and_live_in_the_address(tab):
 def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
     app = tab().go("/?control=ranks&test=base")
     reads = dashboard.loader.find("ranks", "base")
-    app.page.fill("#steps", "2..3")
+    app.unfold().page.fill("#steps", "2..3")
     app.page.keyboard.press("Enter")
     app.page.wait_for_selector("text=steps 2–3 (recorded: 1–4)")
     app.page.fill("#steps", "7..9")
     app.page.keyboard.press("Enter")
-    app.page.wait_for_selector("[role=alert] >> text=no step is left")
+    app.page.wait_for_selector("[role=alert] >> text=no step is left to compare; steps in this file: 1–4")
     app.page.fill("#steps", "x")
     app.page.keyboard.press("Enter")
     app.page.wait_for_selector("text=not a step or a range of steps")
@@ -83,6 +83,27 @@ def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
     assert "--rank" not in app.page.inner_text("[role=alert]")
     assert reads is dashboard.loader.find("ranks", "base") is None
     assert not app.complaints
+
+
+def test_filters_are_folded_until_one_is_used(tab):
+    app = tab().go(f"/{PAIR}")
+    assert not app.page.is_visible("#family")
+    assert app.page.evaluate("document.querySelector('#page').getBoundingClientRect().top") < 150
+    app.turn(f"/{PAIR}&device=gpu")
+    assert app.page.is_visible("#family")
+    assert not app.complaints
+
+
+def test_a_folder_of_links_says_that_they_lead_out_of_it(tab, runs, tmp_path):
+    (tmp_path / "A").symlink_to(runs / "base")
+    linked = Dashboard(Sets(root=tmp_path))
+    server = bound(linked, "127.0.0.1", 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    app = tab(url=f"http://127.0.0.1:{server.server_port}").go("/")
+    assert "links that lead out of it (A), which are not followed" in app.page.inner_text("#page")
+    server.shutdown()
+    server.server_close()
+    linked.close()
 
 
 def test_a_rank_of_each_side_is_chosen_in_the_page(tab):
@@ -299,7 +320,7 @@ def test_thirty_quick_interactions_fail_nowhere(tab):
         if k % 3 == 0:
             app.page.click("#theme-button")
         if k % 4 == 0:
-            app.page.fill("#steps", f"{1 + k % 3}..4")
+            app.unfold().page.fill("#steps", f"{1 + k % 3}..4")
             app.page.keyboard.press("Enter")
     app.settle()
     app.page.click("nav a >> nth=0")

@@ -38,6 +38,13 @@ def test_sets_are_folders_runs_files_and_snapshots(tmp_path):
     assert Sets({"x": "/x"}).where("x") == "/x"
 
 
+def test_links_that_lead_out_of_the_folder_are_told_apart(folder):
+    (folder / "linked").symlink_to(folder.parent / "outside")
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "again").symlink_to(folder / "base")
+    assert Sets(root=folder).folder.links_outside() == ["linked"]
+
+
 def test_every_listed_set_may_be_read(folder):
     sets = Sets(root=folder)
     assert [sets.where(name) for name in sets.names()] == [str((folder / name).resolve()) for name in sets.names()]

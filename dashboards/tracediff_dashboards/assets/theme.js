@@ -5,7 +5,7 @@ new MutationObserver(() => {
     target.setAttribute("aria-label", target.closest("div:has(> label)")?.querySelector("label").textContent ?? "choice");
   }
   const upload = document.querySelector("#upload input[type=file]:not([aria-label])");
-  upload?.setAttribute("aria-label", "Drop two traces here, or click to select them");
+  upload?.setAttribute("aria-label", "Drop or choose two traces");
 }).observe(document, { childList: true, subtree: true });
 
 // Esc or a button closes what a click on the timeline has opened, and Esc ends the highlight of a row.

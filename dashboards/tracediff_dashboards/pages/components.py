@@ -123,9 +123,10 @@ def missing_events(context: PageContext) -> list[Any]:
 
 
 def error_alert(error: TracediffError) -> Any:
-    """An error as an alert; without the remedy if that is an option of the command line."""
+    """An error as an alert; without what of the remedy is an option of the command line."""
     subject = "steps" if error.subject == "--step" else error.subject
-    return alert(f"{subject}: {error.reason}" + (f"; {error.remedy}" if "--" not in error.remedy else ""))
+    remedies = [remedy for remedy in error.remedy.split("; ") if "--" not in remedy]
+    return alert("; ".join([f"{subject}: {error.reason}", *remedies]))
 
 
 def alert(sentence: str, *more: Any) -> Any:

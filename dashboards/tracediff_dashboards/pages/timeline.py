@@ -30,23 +30,25 @@ if TYPE_CHECKING:
     from tracediff.aggregate.traceset import TraceSet
     from tracediff.diff.comparison import Comparison
 
+HELP = (
+    "Drag to zoom in, double-click to zoom out to the whole step, click an event to see its launch and the operators "
+    "around it. The row selected in Changes stands out, else the work that the filters leave."
+)
+
 
 def page(context: PageContext) -> list[Any]:
     """The components: one step per side on a shared time axis (by default the typical ones), and the launches."""
     return [
-        html.H1("Timeline"),
-        *components.missing_events(context),
         html.Div(
             [
+                html.H1("Timeline"),
                 _choice("at-control", "control step", context.sets[0], context.view.at_control),
                 _choice("at-test", "test step", context.sets[1], context.view.at_test),
+                html.Details([html.Summary("How to use it"), html.P(HELP)], className="fold facts"),
             ],
-            className="filters",
+            className="filters head",
         ),
-        components.note(
-            "Drag to zoom in, double-click to zoom out to the whole step, click an event to see its launch and the "
-            "operators around it. The row selected in Changes stands out, else the work that the filters leave."
-        ),
+        *components.missing_events(context),
         components.chart(
             context, "timeline", config={"doubleClick": "autosize"}
         ),  # otherwise it resets to the range of the first step
@@ -148,11 +150,11 @@ def linked_table(events: Sequence[Linked]) -> list[Any]:
         for e in events
     ]
     return [
+        html.Button("Close", id="unfollow", title="Esc"),
         components.table(
-            ("name", "kind", "stream or thread", "duration", "start"),
+            ("name", "kind", "stream or thread", "duration", "start after the first"),
             rows,
             "Event, launch and surrounding calls",
             "words",
         ),
-        html.Button("Close", id="unfollow", title="Esc"),
     ]
