@@ -93,7 +93,9 @@ def _sets() -> Any:
 
 def _filters() -> Any:
     devices = [{"label": "GPU", "value": "gpu"}, {"label": "CPU", "value": "cpu"}]
-    steps = dcc.Input(id="steps", type="text", debounce=True, placeholder="e.g. 5..10", maxLength=24, autoComplete="off")
+    steps = dcc.Input(
+        id="steps", type="text", debounce=True, placeholder="e.g. 5..10", maxLength=24, autoComplete="off"
+    )
     fields = html.Div(
         [
             _labelled("device", "device", options=devices),

@@ -108,6 +108,11 @@ def url(pair):
     made.close()
 
 
+def test_the_module_that_saved_most_is_named_where_none_regressed(tab, url):
+    app = tab(url=url).go("/?control=after&test=before", ".answers")
+    assert "Net/Layer[*]" in app.page.inner_text(".answers dt:has-text('Which module saved most') + dd")
+
+
 def test_three_questions_take_at_most_two_clicks(tab, url):
     app = tab(url=url).go(f"/{PAIR}", ".answers")
     clicks = []

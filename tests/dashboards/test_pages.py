@@ -85,6 +85,16 @@ def test_steps_and_ranks_are_chosen_without_reading_again(tab, dashboard):
     assert not app.complaints
 
 
+def test_without_modules_the_page_leads_to_what_is_annotated(tab):
+    app = tab().go(f"/{PAIR}")
+    assert "the traces contain no modules" in app.page.inner_text("dt:has-text('Which module changed most') + dd")
+    app.turn(f"/changes{PAIR}&tab=modules")
+    app.page.click(".missing >> text=Annotations and Python")
+    app.page.wait_for_selector(".ag-row")
+    assert "tab=scopes" in app.page.url
+    assert not app.complaints
+
+
 def test_filters_are_folded_until_one_is_used(tab):
     app = tab().go(f"/{PAIR}")
     assert not app.page.is_visible("#family")

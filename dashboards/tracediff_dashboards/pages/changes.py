@@ -9,13 +9,14 @@ from dash_ag_grid import AgGrid
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.formatting import Unit, time_unit
+from tracediff.diff.views import UNKNOWN
+from tracediff.formatting import Unit, plural, time_unit
 from tracediff.pair import Pair
 from tracediff.present.columns import TEXT, TIME, RowColumn
 from tracediff.present.setting import side_names
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.details import details
-from tracediff_dashboards.pages.rows import TITLES, TableRow, table_rows
+from tracediff_dashboards.pages.rows import TITLES, TableRow, no_modules, table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.state.view import (
     COLUMNS,
@@ -34,6 +35,8 @@ def page(context: PageContext) -> list[Any]:
     """The components: tabs, the table of the selected tab, and the panel of the selected row."""
     tab = context.view.tab
     rows = table_rows(context.comparison, tab)
+    if tab == "modules" and all(row.item.name == UNKNOWN for row in rows):
+        rows = []
     head = [html.H1("Changes"), _tabs(context.view)]
     if not rows:
         return [*head, _empty(context), html.Div(AgGrid(id="grid", rowData=[], columnDefs=[]), hidden=True)]
@@ -82,10 +85,9 @@ def _empty(context: PageContext) -> Any:
         )
     if context.is_filtered:
         return components.missing("The filters leave no work of this kind: clear a filter above.")
-    reasons = {
-        "kernels": "The traces contain no GPU work.",
-        "modules": "The traces contain no modules: record them with with_modules=True or with_stack=True.",
-    }
+    if context.view.tab == "modules":
+        return components.missing(["Nothing to show: ", *no_modules(context)])
+    reasons = {"kernels": "The traces contain no GPU work."}
     return components.missing(reasons.get(context.view.tab, "The traces contain no work of this kind."))
 
 
@@ -95,7 +97,7 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = " of many" if len(rows) == bounds.SEARCHED_ROWS else ""
-    caption = f"{len(rows):,} rows{more}, the largest change first; counts and {times} per step"
+    caption = f"{plural(len(rows), 'row')}{more}, the largest change first; counts and {times} per step"
     return html.Div(
         [
             html.Span(caption, id="rows", title=caption, className="facts"),

@@ -99,25 +99,27 @@ def _changes(context: PageContext) -> list[Any]:
 def answers(context: PageContext) -> Any:
     """Both questions with their answers."""
     has_gpu = context.whole.has_gpu
-    questions = [("Which module regressed most", _module(context))]
+    questions = [_module(context)]
     if has_gpu:
         questions.append(("Why the GPU is idle", _idle(context)))
     terms = [piece for question, answer in questions for piece in (html.Dt(question), html.Dd(answer))]
     return html.Dl(terms, className="answers")
 
 
-def _module(context: PageContext) -> list[Any]:
-    """The module with the largest added time, as a link to its row."""
-    rows = [row for row in table_rows(context.comparison, "modules") if row.cells["name"] != UNKNOWN]
-    if not rows:
-        return ["unknown: the traces contain no modules (with_stack=True records those that Python code calls)"]
-    slowest = max(rows, key=lambda row: row.cells["delta_us"])
+def _module(context: PageContext) -> tuple[str, list[Any]]:
+    """The module that regressed most, where none did the one that saved most, as a link to its row."""
+    modules = [row for row in table_rows(context.comparison, "modules") if row.cells["name"] != UNKNOWN]
+    if not modules:
+        return "Which module changed most", ["unknown: ", *rows.no_modules(context)]
+    slowest = max(modules, key=lambda row: row.cells["delta_us"])
+    question = "Which module regressed most"
     if slowest.cells["delta_us"] <= 0:
-        return ["none: no module became slower; ", components.row_link(context, "modules", "", "all modules")]
+        slowest = min(modules, key=lambda row: row.cells["delta_us"])
+        question = "Which module saved most"
     cells = slowest.cells
     instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
     link = components.row_link(context, "modules", slowest.key, components.name(cells["name"]))
-    return [link, f"{instances}: {components.times(cells['control_us'], cells['test_us'])}"]
+    return question, [link, f"{instances}: {components.times(cells['control_us'], cells['test_us'])}"]
 
 
 def _idle(context: PageContext) -> list[Any]:

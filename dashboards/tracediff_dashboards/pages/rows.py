@@ -7,6 +7,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
+from dash import dcc
 from msgspec import Struct
 
 from tracediff import bounds
@@ -17,6 +18,7 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op, largest_first
 from tracediff.diff.views import VIEWS, Sum, WorkChange, summed_by
 from tracediff.present.columns import GRID
 from tracediff.report.page.html import text
+from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.state.view import SCHEMAS
 
 TITLES = {
@@ -57,6 +59,15 @@ def table_rows(comparison: Comparison, tab: str) -> list[TableRow]:
         cells = {"key": key, **{name: value for name, value in values if value is not None}}
         rows.append(TableRow(key, item.group if isinstance(item, WorkChange) else item, cells))
     return rows
+
+
+def no_modules(context: PageContext) -> list[Any]:
+    """That the traces contain no modules, and a link to the annotations that they contain instead."""
+    sentence = "the traces contain no modules (with_stack=True records those that Python code calls)"
+    if not any(op.category == "user_annotation" for op in context.whole.ops):
+        return [sentence]
+    link = dcc.Link("Annotations and Python", href=context.address("changes", tab="scopes", row=""))
+    return [f"{sentence}; what they annotate instead is in the flame graph and under ", link]
 
 
 def _items(comparison: Comparison, tab: str) -> Iterable[Op | Sum | WorkChange]:

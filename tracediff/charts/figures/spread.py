@@ -169,9 +169,7 @@ def _map(figure: go.Figure, row: int, *, side: Side, cells: Cells, names: dict[s
     """The ranks of one side; ``names`` are those of the columns."""
     timed = _steps_timed(side)
     order = list(cells)
-    ticks = [
-        f"rank {rank}" + (f", time of {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order
-    ]
+    ticks = [f"rank {rank}" + (f", time of {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order]
     figure.add_heatmap(
         z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in names] for r in order),
         x=list(range(len(names))),
