@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, changes, group_rows, tuples
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_records
+from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_records, thread_title
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
@@ -61,14 +61,14 @@ def build_timeline(
     launching = np.zeros(len(trace), bool)
     launching[gpu.launch[gpu.launch >= 0]] = True
     for code in threads[: bounds.TIMELINE_THREADS]:
-        thread_title = f"thread {trace.ids[code % (len(trace.ids) + 1)]}"
+        thread = thread_title(trace.ids[code % (len(trace.ids) + 1)])
         for what, lane, inside in lanes:
             mine = inside[lane.thread[inside] == code]
             for depth in range(bounds.TIMELINE_DEPTH):
                 some = mine[lane.depth[mine] == depth]
                 if len(some):
                     parts.append(_host(trace, lane, some, launching, len(rows)))
-                    rows.append(f"{thread_title} {what}" + (f" {depth + 1}" if depth else ""))
+                    rows.append(f"{thread} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - bounds.TIMELINE_STREAMS, 0) + max(len(threads) - bounds.TIMELINE_THREADS, 0)
     spans = np.concatenate(parts, axis=1)
     spans[1:3] = np.clip(spans[1:3], *window) - window[0]

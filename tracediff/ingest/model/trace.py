@@ -313,11 +313,16 @@ class EventRecord(Struct, frozen=True, kw_only=True):
     place: str
 
 
+def thread_title(tid: int | str | None) -> str:
+    """``thread 1234``; a negative id of 32 bits without its sign, as Perfetto shows it."""
+    return f"thread {tid + (1 << 32) if isinstance(tid, int) and -(1 << 31) <= tid < 0 else tid}"
+
+
 def place_of(trace: Trace, row: int) -> str:
     """Where the event at ``row`` ran: ``GPU 0 stream 7`` or ``thread 1234``."""
     pid, tid = trace.ids[trace.pid[row]], trace.ids[trace.tid[row]]
     if int(trace.category[row]) not in cat.GPU:
-        return f"thread {tid}"
+        return thread_title(tid)
     arguments = trace.arguments_of(row)
     stream = str(arguments.get("stream", tid)).removeprefix("stream ")
     return f"GPU {arguments.get('device', pid)} stream {stream}"
