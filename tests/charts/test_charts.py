@@ -7,7 +7,7 @@ from html import unescape
 from itertools import pairwise
 
 import pytest
-from build_trace import annotation, call, document, kernel, op, step, write
+from build_trace import annotation, call, document, kernel, memory, op, step, write
 from msgspec import structs
 from msgspec.structs import replace
 from traces import needs_traces, trace
@@ -209,6 +209,12 @@ def test_ranks_say_that_there_is_one_only(comparison):
     assert "No set has several ranks" in charts.ranks(comparison).layout.annotations[0].text
 
 
+def test_negative_thread_ids_are_shown_as_perfetto_shows_them(tmp_path):
+    signed = [e | {"tid": -413137216} if e["cat"] == "cpu_op" else e for e in events()]
+    rows = charts.timeline(built(tmp_path, signed)).layout.yaxis.ticktext
+    assert "thread 3881830080 ops" in rows
+
+
 def of_ranks(folder, **ranks):
     """A comparison whose sides have a file for each of these ranks."""
     for side, numbers in ranks.items():
@@ -222,12 +228,21 @@ def test_ranks_that_one_side_lacks_are_said(tmp_path):
     assert "Only one rank is on both sides (recorded: 0, 1 → 0)." in missing.replace("<br>", " ")
 
 
-def test_one_rank_against_another_is_several_ranks(tmp_path):
-    heat = charts.ranks(of_ranks(tmp_path, control=(0,), test=(1,)))
-    assert [list(axis.ticktext) for axis in (heat.layout.yaxis, heat.layout.yaxis2)] == [
-        ["rank 0, time of 2 steps"],
-        ["rank 1, time of 2 steps"],
-    ]
+def test_one_rank_against_another_is_said(tmp_path):
+    sentence = charts.ranks(of_ranks(tmp_path, control=(0,), test=(1,))).layout.annotations[0].text
+    assert "One rank is compared with another (recorded: 0 → 1)." in sentence.replace("<br>", " ")
+
+
+def test_equal_peaks_of_memory_are_said_once(tmp_path):
+    with_memory = [*events(), memory(12, 5_000, 5_000)]
+    title = charts.memory(built(tmp_path, with_memory, with_memory)).layout.title.text
+    assert "5.00 kB on both sides" in title.replace("<br>", " ")
+
+
+def test_long_names_that_differ_look_different(tmp_path):
+    names = [f"void a_very_long_kernel_name_{k}_with_the_same_beginning_and_the_same_end" for k in range(3)]
+    ticks = charts.duration_diff(built(tmp_path, events(1, names), events(2, names))).layout.yaxis.ticktext
+    assert len(set(ticks)) == 3
 
 
 def test_launches_count_the_calls(comparison):

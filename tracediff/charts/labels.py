@@ -10,7 +10,9 @@ from html import escape
 from textwrap import wrap
 
 from tracediff import bounds
+from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison, Scaled
+from tracediff.diff.verdict import STEP, WHOLE_FILE
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.pair import SIDES
 
@@ -67,14 +69,19 @@ def side_names(subject: Scaled) -> tuple[str, ...]:
     return names if len(names) == 1 else tuple(f"{which}: {name}" for which, name in zip(SIDES, names, strict=True))
 
 
+def basis(subject: Scaled) -> str:
+    """What times and counts are of: ``per step``, or without steps ``over the whole file``."""
+    return WHOLE_FILE if all(side.whole_file for side in subject.sides) else STEP
+
+
 def set_names(subject: Scaled) -> tuple[str, ...]:
     """The sets' own names, safe."""
     return tuple(label(side.label, 28) for side in subject.sides)
 
 
-def in_which(which: int, sides: int) -> str:
-    """`` in the control`` or `` in the test``; empty for a single set."""
-    return f" in the {SIDES[which]}" if sides > 1 else ""
+def in_set(which: int, sides: tuple[Side, ...]) -> str:
+    """`` in NAME`` of a side, plain text; empty for a single set."""
+    return f" in {sides[which].label[: bounds.CHART_LABEL]}" if len(sides) > 1 else ""
 
 
 def not_compared(comparison: Comparison) -> str | None:

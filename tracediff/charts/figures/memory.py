@@ -8,10 +8,11 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
-from tracediff.charts.labels import full_name, in_which, label, side_names
+from tracediff.charts.labels import basis, full_name, in_set, label, side_names
 from tracediff.charts.marks import hovers, once_in_legend, panels
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
+from tracediff.diff.verdict import WHOLE_FILE
 from tracediff.formatting import Unit, byte_unit, size, sizes, time, time_unit
 from tracediff.memory.account import (
     BEFORE_RECORDING,
@@ -36,7 +37,6 @@ def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
     if not steps:
         return empty(theme, "No memory events: record the traces with profile_memory=True. Snapshots contain none.")
     colours = palette(theme)
-    sides = subject.sides
     devices = _devices([step for _, step in steps])
     lengths = [step.period_us for _, step in steps]
     unit = time_unit(lengths)
@@ -55,7 +55,7 @@ def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
     return finish(
         figure,
         theme,
-        _title(steps, devices[0], len(sides)),
+        _title(subject, steps, devices[0]),
         _subtitle([step for _, step in steps]),
         60 + 210 * len(devices),
     )
@@ -84,9 +84,7 @@ def _panel(
             y=[byte.scaled(a) for a in amounts],
             mode="lines",
             line={"shape": "hv", "width": 2, "color": theme_colours.sides[which]},
-            **hovers(
-                f"{size(a)}{in_which(which, len(names))} at {time(t)}" for a, t in zip(amounts, times, strict=True)
-            ),
+            **hovers(f"{names[which]}<br>{size(a)} at {time(t)}" for a, t in zip(amounts, times, strict=True)),
             row=row,
             col=1,
         )
@@ -102,10 +100,14 @@ def _devices(steps: list[TypicalStep]) -> list[str]:
     return sorted(devices, key=lambda d: (d == "host", len(d), d))
 
 
-def _title(steps: list[tuple[int, TypicalStep]], device: str, sides: int) -> str:
-    most = [(which, curve) for which, step in steps for curve in step.timeline.memory if curve.device == device]
-    parts = [f"{size(int(curve.allocated.max()))}{in_which(which, sides)}" for which, curve in most]
-    return f"Peak memory allocated in a typical step ({device}): {', '.join(parts)}"
+def _title(subject: Scaled, steps: list[tuple[int, TypicalStep]], device: str) -> str:
+    curves = [(which, curve) for which, step in steps for curve in step.timeline.memory if curve.device == device]
+    sides = subject.sides
+    peaks = [f"{size(int(curve.allocated.max()))}{in_set(which, sides)}" for which, curve in curves]
+    if len({size(int(curve.allocated.max())) for _, curve in curves}) < len(curves):
+        peaks = [f"{size(int(curves[0][1].allocated.max()))} on both sides"]
+    where = "" if basis(subject) == WHOLE_FILE else " in a typical step"
+    return f"Peak memory allocated{where} ({device}): {', '.join(peaks)}"
 
 
 def _subtitle(steps: list[TypicalStep]) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from plotly.subplots import make_subplots
 
 from tracediff import bounds
-from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, safe, side_names
+from tracediff.charts.labels import basis, both_names, choice, full_name, label, not_compared, safe, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, named_ticks
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -20,6 +20,7 @@ from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
 from tracediff.errors import TracediffError
 from tracediff.formatting import Unit, change, counts, plural, signed_count, signed_time, time_unit
 from tracediff.pair import SIDES, Pair, total
+from tracediff.present.plain_text import shortened_pairs
 from tracediff.runtimes import CALL_CATEGORIES
 
 if TYPE_CHECKING:
@@ -92,14 +93,15 @@ def draw_op_bars(
                 marker_color=colour,
                 **hovers(_hover(comparison, displayed[row].op) for row in values),
             )
-    name_rows(figure, [label(b.op.name) for b in displayed])
-    axis = f"time per step ({unit.name})" if unit else "count per step"
+    name_rows(figure, [label(name) for name in shortened_pairs([b.op.name for b in displayed], bounds.CHART_LABEL)])
+    per = basis(comparison)
+    axis = f"time {per} ({unit.name})" if unit else f"count {per}"
     figure.update_xaxes(title_text=axis, rangemode="tozero")
     figure.update_layout(barmode="group")
     return finish(
         figure,
         theme,
-        _title(displayed, what, unit),
+        _title(displayed, f"{what} {per}", unit),
         _subtitle(len(displayed), len(bars), sort),
         80 + 36 * len(displayed),
     )
@@ -138,7 +140,7 @@ def _title(displayed: list[Bar], what: str, unit: Unit | None) -> str:
     largest = max(displayed, key=lambda b: abs(b.delta))
     delta = signed_time(largest.delta) if unit else signed_count(largest.delta)
     name = largest.op.name if len(largest.op.name) <= 40 else f"{largest.op.name[:39]}…"
-    return f"{what[:1].upper()}{what[1:]} per step: {name} changed most ({delta})"
+    return f"{what[:1].upper()}{what[1:]}: {name} changed most ({delta})"
 
 
 def _subtitle(displayed: int, total: int, sort: str) -> str:
@@ -280,8 +282,8 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     ticks = [label(row.name) for row in rows]
     figure.update_yaxes(**named_ticks(ticks), range=[len(rows) - 0.4, -0.6], showgrid=False)
     figure.update_xaxes(rangemode="tozero")
-    figure.update_xaxes(title_text="calls per step", row=1, col=1)
-    figure.update_xaxes(title_text=f"host time per step ({unit.name})", row=2, col=1)
+    figure.update_xaxes(title_text=f"calls {basis(comparison)}", row=1, col=1)
+    figure.update_xaxes(title_text=f"host time {basis(comparison)} ({unit.name})", row=2, col=1)
     figure.update_layout(barmode="group")
     return finish(
         figure,
@@ -307,8 +309,7 @@ def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[CallTimes]:
 
 def _side(figure: go.Figure, rows: list[CallTimes], *, side: int, name: str, colour: str, unit: Unit) -> None:
     texts = [
-        f"{row.full}<br>{counts(*row.counts)} calls<br>{change(*row.us)} ({signed_time(row.us.delta)}) per step"
-        for row in rows
+        f"{row.full}<br>{counts(*row.counts)} calls<br>{change(*row.us)} ({signed_time(row.us.delta)})" for row in rows
     ]
     for panel, values in ((1, [row.counts[side] for row in rows]), (2, [unit.scaled(row.us[side]) for row in rows])):
         figure.add_bar(
@@ -329,4 +330,4 @@ def _side(figure: go.Figure, rows: list[CallTimes], *, side: int, name: str, col
 def _launches_title(comparison: Comparison, ops: list[Op]) -> str:
     us, number = comparison.us, comparison.number
     calls, times = total(op.count for op in ops).map(number), total(op.self_time for op in ops).map(us)
-    return f"Runtime calls per step: {counts(*calls)}, {change(*times)}"
+    return f"Runtime calls {basis(comparison)}: {counts(*calls)}, {change(*times)}"

@@ -10,10 +10,11 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.aggregate.averages import UsedStep
 from tracediff.aggregate.summary import Side
-from tracediff.charts.labels import in_which, label, set_names, side_names
+from tracediff.charts.labels import basis, in_set, label, side_names
 from tracediff.charts.marks import data_array, hovers, named_ticks, once_in_legend, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison, Scaled
+from tracediff.diff.verdict import WHOLE_FILE
 from tracediff.formatting import Unit, plural, signed_time, time, time_unit
 from tracediff.profile.events.step_states import state_label
 
@@ -73,9 +74,10 @@ def _title(subject: Scaled) -> str:
         periods = [step.period_ns / 1000 for run in subject.sides[0].steps.values() for step in run]
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
     verdict = subject.verdict
-    names = set_names(subject)
+    names = subject.control.label, subject.test.label
+    what = "whole file" if basis(subject) == WHOLE_FILE else "median step"
     medians = (
-        f"The median step takes {time(verdict.median_control_us)} in {names[0]}, "
+        f"The {what} takes {time(verdict.median_control_us)} in {names[0]}, "
         f"{time(verdict.median_test_us)} in {names[1]}"
     )
     if verdict.ci95_us is None:
@@ -85,7 +87,8 @@ def _title(subject: Scaled) -> str:
 
 
 def _subtitle(subject: Scaled, is_sampled: bool) -> str:
-    text = "Each dot is a step, each box a run (quartiles and median)."
+    each = "file" if basis(subject) == WHOLE_FILE else "step"
+    text = f"Each dot is a {each}, each box a run (quartiles and median)."
     if not isinstance(subject, Comparison):
         return text
     verdict = subject.verdict
@@ -109,7 +112,7 @@ Cells = dict[int, dict[str, float]]
 def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
     sides = subject.sides
-    if len({rank for side in sides for rank in side.ranks}) < 2:
+    if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, _one_rank(subject))
     cells = [_cells(side) for side in sides]
     gpu = subject.has_gpu
@@ -145,13 +148,15 @@ def _cells(side: Side) -> Cells:
     return cells
 
 
-def _one_rank(subject: Comparison | Analysis) -> str:
+def _one_rank(subject: Scaled) -> str:
     """Why no ranks are shown, and which ranks a side has that the other lacks."""
     reasons = subject.comparability.reasons if isinstance(subject, Comparison) else ()
     recorded = next((reason for reason in reasons if reason.code == "ranks"), None)
     if recorded is None:
         return "No set has several ranks to compare."
-    return f"Only one rank is on both sides (recorded: {recorded.control} → {recorded.test.partition(';')[0]})."
+    test, _, common = recorded.test.partition(";")
+    which = "Only one rank is on both sides" if common else "One rank is compared with another"
+    return f"{which} (recorded: {recorded.control} → {test})."
 
 
 def _steps_timed(side: Side) -> Counter[int]:
@@ -203,7 +208,5 @@ def _ranks_title(sides: tuple[Side, ...]) -> str:
     for which, side in enumerate(sides):
         communication = list(side.communication_us.values())
         if len(communication) > 1:
-            parts.append(
-                f"{time(min(communication))} to {time(max(communication))} per step{in_which(which, len(sides))}"
-            )
+            parts.append(f"{time(min(communication))} to {time(max(communication))} per step{in_set(which, sides)}")
     return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.charts.labels import label, not_compared, set_names, side_names
+from tracediff.charts.labels import basis, label, not_compared, set_names, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -56,7 +56,8 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     high = max(*totals, *ends)
     note = f" The axis starts at {time(low)}." if low else ""
     figure.update_xaxes(
-        title_text=f"time per step ({unit.name})", range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))]
+        title_text=f"time {basis(comparison)} ({unit.name})",
+        range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))],
     )
     figure.update_layout(barmode="overlay")
     figure.update_traces(width=BAR_WIDTH, selector={"type": "bar"})  # plotly's depends on the rows that a colour has
@@ -116,7 +117,7 @@ def _totals(
             cliponaxis=False,
             text=[unit.text(value)],
             textposition="outside",
-            **hovers([f"{name}<br>{time(value)} per step"]),
+            **hovers([f"{name}<br>{time(value)}"]),
         )
 
 
@@ -143,7 +144,7 @@ def _bars(
             cliponaxis=False,
             **hovers(
                 f"<b>{label(c.name, 120)}</b><br>{names[0]} {time(c.us.control)}<br>{names[1]} {time(c.us.test)}<br>"
-                f"change {signed_time(c.delta)} per step"
+                f"change {signed_time(c.delta)}"
                 for _, _, c in rows
             ),
         )

@@ -13,10 +13,11 @@ from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
 from tracediff.arrays import Int64, tuples, union
-from tracediff.charts.labels import full_name, label, side_names
+from tracediff.charts.labels import basis, full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
+from tracediff.diff.verdict import WHOLE_FILE
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
 from tracediff.pair import SIDES
 from tracediff.profile.events.step_states import state_label
@@ -54,7 +55,7 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(steps), col=1)
-    return finish(figure, theme, _title(steps, lengths), _subtitle(steps, len(subject.sides)), ROW * sum(heights) + 100)
+    return finish(figure, theme, _title(subject, lengths), _subtitle(subject, steps), ROW * sum(heights) + 100)
 
 
 def _step(
@@ -131,20 +132,23 @@ def _colours(theme_colours: Palette) -> dict[str, str]:
     )
 
 
-def _title(steps: list[tuple[int, TypicalStep]], lengths: list[float]) -> str:
-    if len(steps) == 1:
-        return f"A typical step takes {time(lengths[0])}"
-    return f"A typical step: {change(*lengths)}"
+def _title(subject: Scaled, lengths: list[float]) -> str:
+    what = "The whole file" if basis(subject) == WHOLE_FILE else "A typical step"
+    return f"{what} takes {time(lengths[0])}" if len(lengths) == 1 else f"{what}: {change(*lengths)}"
 
 
-def _subtitle(steps: list[tuple[int, TypicalStep]], sides: int) -> str:
+def _subtitle(subject: Scaled, steps: list[tuple[int, TypicalStep]]) -> str:
+    sides = len(subject.sides)
     which = "; ".join(
         f"{f'{SIDES[k]}: ' if sides > 1 else ''}step {step.timeline.step} of {step.run[:40]}, rank {step.rank}"
         for k, step in steps
     )
-    text = (
-        f"The step closest to the median period ({which}). Short events are merged; the hover text gives their number."
+    typical = (
+        "No steps were recorded."
+        if basis(subject) == WHOLE_FILE
+        else f"The step closest to the median period ({which})."
     )
+    text = f"{typical} Short events are merged; the hover text gives their number."
     omitted = sum(step.timeline.left_out for _, step in steps)
     return (
         text
