@@ -37,20 +37,19 @@ HOSTILE = (
     "\u202ertl\x00\x07\x1b[31m\ud800",
     "n" * 10_000,
 )
+WORK, STEP = ("flame", "changes", "work"), ("step", "timeline")
 SECTIONS = (
     "answer",
     "why",
-    "flame",
-    "changes",
-    "work",
-    "step",
-    "timeline",
+    *STEP,
+    *WORK,
     "distributions",
     "ranks",
     "charts",
     "preflight",
     "origin",
 )
+"""Of a pair whose first cause is on the host."""
 
 
 def events(scale=1, names=("gemm", "add")):
@@ -112,6 +111,41 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
     assert all(b <= a + 1 for a, b in pairwise(levels))
     assert all(page.eval_on_selector_all(".chart", "all => all.map(c => c.getAttribute('aria-label').length > 20)"))
     assert width < 1280 or dark or faults(page) == []
+
+
+def test_where_the_gpu_is_the_cause_its_work_stands_first(visit, tmp_path):
+    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+    ids = page.eval_on_selector_all("main > section", "all => all.map(s => s.id)")
+    assert ids == [*SECTIONS[:2], *WORK, *STEP, *SECTIONS[7:]]
+
+
+def test_sections_have_the_names_of_their_links(visit, tmp_path):
+    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+    links = page.eval_on_selector_all("header nav a", "all => all.map(a => [a.hash, a.textContent])")
+    assert [page.inner_text(f"{section} h2") for section, _ in links] == [text for _, text in links]
+
+
+def test_tables_say_what_their_times_are(visit, tmp_path):
+    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+    assert page.inner_text(".changes caption") == "GPU work by operator: GPU time in µs per step"
+    assert page.inner_text("#ops .found").endswith("; self time (kernels: GPU time) in µs per step")
+
+
+def test_the_time_of_files_without_steps_is_of_the_whole_file(visit, tmp_path):
+    control, test = ([e for e in events(scale) if e["name"][:12] != "ProfilerStep"] for scale in (1, 2))
+    page = visit(written(tmp_path, compared(tmp_path, control, test))).page
+    assert page.inner_text(".changes caption").endswith("µs over the whole file")
+    assert "per step" not in page.inner_text("main")
+
+
+@needs_traces
+def test_the_bar_of_the_step_is_the_sum_of_those_above(visit, resnet):
+    page = visit(resnet).page
+    edges = page.eval_on_selector_all(
+        "#why .bar span", "all => all.map(s => s.getBoundingClientRect()).map(r => [r.left, r.right].map(Math.round))"
+    )
+    first, *_, rest, step = edges  # loading data is saved; the rest is longer
+    assert step == pytest.approx([rest[1], first[1]], abs=1)
 
 
 @needs_traces

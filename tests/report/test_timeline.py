@@ -73,6 +73,14 @@ def test_an_event_that_no_operator_launched_names_none(visit, report):
     assert "launched by" not in click_on(visit(report).page, "alone")
 
 
+def test_a_click_between_events_opens_the_nearest_of_the_row(visit, report):
+    page = visit(report).page
+    x, y = place_of(page, "alone")
+    page.mouse.click(x + 200, y)  # nothing runs there
+    page.wait_for_selector(f"{SELECTION} strong")
+    assert page.inner_text(SELECTION).startswith("alone")
+
+
 @pytest.mark.parametrize("end", ["key", "button"])
 @pytest.mark.parametrize("start", ["event", "row"])
 def test_a_highlight_can_be_cleared(visit, report, start, end):

@@ -9,6 +9,7 @@ from dash_ag_grid import AgGrid
 from msgspec.structs import replace
 
 from tracediff import bounds
+from tracediff.charts.labels import basis
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import Unit, plural, time_unit
 from tracediff.pair import Pair
@@ -97,7 +98,7 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = " of many" if len(rows) == bounds.SEARCHED_ROWS else ""
-    caption = f"{plural(len(rows), 'row')}{more}, the largest change first; counts and {times} per step"
+    caption = f"{plural(len(rows), 'row')}{more}, the largest change first; counts and {times} {basis(context.whole)}"
     return html.Div(
         [
             html.Span(caption, id="rows", title=caption, className="facts"),

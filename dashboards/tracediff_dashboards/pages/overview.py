@@ -10,6 +10,7 @@ from dash import dcc, html
 from msgspec.structs import replace
 
 from tracediff import bounds, charts
+from tracediff.charts.labels import basis
 from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import plural
@@ -48,6 +49,7 @@ def page(context: PageContext) -> list[Any]:
             step=sections.step_sums(comparison),
             unexplained_ns=sections.unexplained_ns(comparison),
             names=side_names(context.whole),
+            per=basis(comparison),
         ),
         html.H2("Changed work"),
         *_changes(context),
@@ -89,7 +91,13 @@ def _changes(context: PageContext) -> list[Any]:
         return [components.missing(nothing), every]
     names = side_names(context.whole)
     return [
-        *rendered("changes_table.html.jinja", changes=work, names=names, link=partial(_work_link, context)),
+        *rendered(
+            "changes_table.html.jinja",
+            changes=work,
+            names=names,
+            per=basis(context.whole),
+            link=partial(_work_link, context),
+        ),
         every,
         components.note(sections.matched_line(context.comparison)),
         components.figure(charts.families(context.comparison, theme=context.theme), "families"),
@@ -130,7 +138,7 @@ def _idle(context: PageContext) -> list[Any]:
         return ["it is not idle during a step"]
     idle = components.times(*total(s.time for s in states).map(whole.us))
     most = max(states, key=lambda s: (s.time.test, s.time.control))
-    sentence = [f"{idle} per step; longest in the test: {state_label(most.name, has_gpu=False)}, "]
+    sentence = [f"{idle} {basis(whole)}; longest in the test: {state_label(most.name, has_gpu=False)}, "]
     sentence.append(components.times(*most.time.map(whole.us)))
     idle_rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows]
     host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])

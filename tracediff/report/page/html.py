@@ -17,8 +17,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tracediff import bounds
+from tracediff.charts.labels import basis
 from tracediff.charts.theme import palette
 from tracediff.errors import printable
+from tracediff.explain.leaves import HOST
 from tracediff.formatting import browser_format
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, where
@@ -84,8 +86,10 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     return {
         "step": sections.step_sums(comparison),
         "unexplained_ns": sections.unexplained_ns(comparison),
+        "per": basis(comparison),
         "changes": sections.changed_work(comparison, bounds.PAGE_CHANGES),
         "explanation": explanation(comparison),
+        "is_of_host": is_of_host(comparison),
         "link": link,
         "changed_code": changed_code(comparison),
         "matched": sections.matched_line(comparison),
@@ -191,6 +195,12 @@ def explanation(comparison: Comparison) -> ExplanationTable | None:
     return explanation_table(comparison.explanation, names=side_names(comparison))
 
 
+def is_of_host(comparison: Comparison) -> bool:
+    """Whether the first cause is on the host, while the GPU is idle."""
+    causes = comparison.explanation.causes if comparison.explanation is not None else ()
+    return bool(causes) and causes[0].chain[0] == HOST
+
+
 def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
     """The changed lines that changed work runs for, each with what it is called."""
     code = comparison.changed_code
@@ -275,6 +285,7 @@ def to_summary(comparison: Comparison) -> str:
         step=None if comparison.was_refused else sections.step_sums(comparison),
         unexplained_ns=sections.unexplained_ns(comparison),
         explanation=explanation(comparison),
+        per=basis(comparison),
         link=lambda *_: {},
     )
 

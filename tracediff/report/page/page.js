@@ -10,7 +10,9 @@
   const data = await unpacked("data").json();
   const CONFIG = { responsive: true, displaylogo: false, typesetMath: false,
     modeBarButtonsToRemove: ["sendChartToCloud", "sendDataToCloud", "editInChartStudio", "select2d", "lasso2d"] };
-  const ROW = 28, SPARE = 8, PRINTED = 40, SHOWN = 11;
+  const ROW = window.matchMedia("(max-width: 40rem)").matches ? 48 : 28, SPARE = 8, PRINTED = 40, SHOWN = 11;
+  const CLICK = 4;  // pixels that a pointer may move in a click
+  const TAIL = 12;  // letters
   const DIGIT = 8, PADDING = 18;  // pixels of a digit, and beside the text of a cell
   const { count, counts, p, plain, plural, signed } = window.numbers;
   const signedIn = (us, unit) => signed(us, plain(us, unit));
@@ -24,6 +26,13 @@
     return element;
   }
   const named = (text) => make("bdi", { textContent: text || "(none)" });
+
+  // A name whose end stays in sight where its middle has no room: long names of kernels differ at their ends.
+  function ended(text) {
+    const letters = [...text], end = letters.splice(-TAIL);
+    if (letters.length < TAIL) return named(text);
+    return make("bdi", { className: "ends" }, ...[letters, end].map((part) => make("span", { textContent: part.join("") })));
+  }
 
   // Themes and charts
 
@@ -52,7 +61,7 @@
     const isFirst = !drawn.has(place);
     drawn.add(place);
     const done = Plotly.react(place, figure.data, figure.layout, CONFIG);
-    if (isFirst && name === "timeline") place.on("plotly_click", ({ points: [point] }) => openMark(point));
+    if (isFirst && name === "timeline") openClicked(place);
     return done;
   }
 
@@ -105,6 +114,32 @@
     const clear = make("button", { type: "button", textContent: "Clear", title: "Esc" });
     clear.addEventListener("click", () => select());
     return selection.replaceChildren(...what, make("p", {}, `Highlighted: ${marksText(ids)}. `, clear));
+  }
+
+  // A click opens the mark below it; between marks, the nearest of the row.
+  function openClicked(place) {
+    let pressed = null;
+    place.on("plotly_click", ({ points: [point] }) => { pressed = null; openMark(point); });
+    place.addEventListener("pointerdown", (event) => { pressed = event; }, true);
+    window.addEventListener("mouseup", (event) => setTimeout(() => {
+      if (pressed && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < CLICK) {
+        const mark = nearestMark(place, event);
+        if (mark) openMark(mark);
+      }
+      pressed = null;
+    }));
+  }
+
+  // The mark of the row at the pointer that is nearest to it in time; null beside the rows.
+  function nearestMark(place, { clientX, clientY }) {
+    const { left, top } = place.getBoundingClientRect(), layout = place._fullLayout;
+    const axis = [layout.yaxis, layout.yaxis2].find((each) => each && clientY - top >= each._offset && clientY - top <= each._offset + each._length);
+    const x = clientX - left - layout.xaxis._offset;
+    if (!axis || x < 0 || x > layout.xaxis._length) return null;
+    const row = Math.round(axis.p2d(clientY - top - axis._offset)), time = layout.xaxis.p2d(x);
+    const marks = place.data.filter((trace) => (trace.yaxis ?? "y") === axis._id).flatMap((trace) => [...trace.ids.keys()].filter((k) => trace.y[k] === row)
+      .map((k) => ({ id: trace.ids[k], customdata: trace.customdata[k], y: row, data: trace, away: Math.max(trace.base[k] - time, time - trace.base[k] - trace.x[k], 0) })));
+    return marks.reduce((nearest, mark) => (nearest && nearest.away <= mark.away ? nearest : mark), null);
   }
 
   // A clicked event, from its hover text: the name in bold, then duration, start and what launched it.
@@ -251,7 +286,7 @@
       const kept = (row) => !this.every || this.every.checked || !SCOPES.has(this.value(row, "category"));
       this.order = this.matches(this.input.value).filter((k) => kept(this.source.rows[k]));
       const left = this.source.all - this.source.rows.length;
-      this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}, in ${this.source.unit.name} per step` +
+      this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}; ${this.source.time} in ${this.source.unit.name} ${data.per}` +
         (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
       this.close();
       this.arrange();
@@ -287,7 +322,7 @@
       for (const [column] of this.columns) {
         let cell;
         if (column === "name") {
-          const open = make("button", { type: "button", title: this.value(row, this.position.raw_name === undefined ? "name" : "raw_name") }, named(this.value(row, "name")));
+          const open = make("button", { type: "button", title: this.value(row, this.position.raw_name === undefined ? "name" : "raw_name") }, ended(this.value(row, "name")));
           open.tabIndex = place === this.stop ? 0 : -1;
           open.addEventListener("click", () => { this.focus = place; this.choose(k); this.panel.scrollIntoView({ block: "nearest" }); });
           open.addEventListener("focus", () => { this.focus = place; });

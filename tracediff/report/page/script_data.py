@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
+from tracediff.charts.labels import basis
 from tracediff.diff.call_trees import Frame, flame_graph, largest, line_graph, of_one, pruned
 from tracediff.diff.ops import largest_first
 from tracediff.diff.views import UNKNOWN
@@ -70,22 +71,26 @@ def shortened(text: str) -> str:
 
 
 def tables(comparison: Comparison, room: int) -> dict[str, Any]:
-    """``sides``, what they are called; ``names``; ``members``, the columns of a group's members; ``ops`` and
-    ``groups``: each {columns, rows, unit, all}, rows by size of their change, at most SEARCHED_ROWS of ``all``;
-    ``marks`` of the timeline by side and event: the number of their name.
+    """``sides``, what they are called; ``per``, what times and counts are of; ``names``; ``members``, the columns of a
+    group's members; ``ops`` and ``groups``: each {columns, rows, unit, all, time}, rows by size of their change, at
+    most SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their name.
 
     Args:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
     """
     names = Names()
+    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     ops = _table(OPS, comparison, largest_first(comparison.ops), names, room // 2)
+    ops["time"] = "self time (kernels: GPU time)" if has_gpu else "self time"
     groups = _table(CHANGES, comparison, comparison.work_changes, names, room - names.size - _size(ops["rows"]))
+    groups["time"] = _what(has_gpu)
     spelled = names.by_match_name()
     marks = {f"{side}:{event}": spelled[name] for side, event, name in _marks(comparison) if name in spelled}
     spellings = {code: spelled[match_name(text)] for text, code in names.codes.items()}
     others = {code: first for code, first in spellings.items() if code != first}
     return {
         "sides": side_names(comparison),
+        "per": basis(comparison),
         "names": names.texts,
         "members": [column.name for column in MEMBERS.of[PAGE]],
         "ops": ops,
@@ -176,7 +181,7 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     gpu = comparison.has_gpu
     frames = flame_graph(comparison.trees, comparison.pairing)
     control, test = total(f.work for f in frames)
-    title = f"{_what(gpu)} per step {change(comparison.us(control), comparison.us(test))}"
+    title = f"{_what(gpu)} {basis(comparison)} {change(comparison.us(control), comparison.us(test))}"
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
     delta = sums[1] - sums[0]
     if 0 < abs(delta) <= thresholds.MOVED_CALLS * abs(test - control):
@@ -194,7 +199,7 @@ def analysis_flame(analysis: Analysis) -> FlameGraph:
     gpu = analysis.side.has_gpu
     frames = of_one(analysis.tree)
     whole, _ = total(f.work for f in frames)
-    title = f"{_what(gpu)} per step {time(analysis.us(whole))}"
+    title = f"{_what(gpu)} {basis(analysis)} {time(analysis.us(whole))}"
     if whole:
         name, sums = largest(frames, lambda pair: pair[0])
         title += f"; {part(sums[0], whole)} of it in {name}"
