@@ -22,6 +22,7 @@ NOT_LOADED = ("failed to map segment", "cannot allocate memory")
 UNWRITTEN = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Of errors that name no file: standard output does not take what is written to it."""
 OUT_OF_MEMORY = "error: out of memory; read fewer files at a time (--rank) or use fewer processes (--jobs 1)"
+ENDING = (signal.SIGINT, signal.SIGTERM)
 
 _received: list[int] = []
 """The signal that ends this process, once it has arrived."""
@@ -80,7 +81,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  #
 
 def handle_endings(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
     """Have ``handler`` handle the signals that end a process, but for those that this one ignores."""
-    for ending in (signal.SIGINT, signal.SIGTERM):
+    for ending in ENDING:
         if signal.getsignal(ending) != signal.SIG_IGN:  # as nohup and background jobs have it
             signal.signal(ending, handler)
 
