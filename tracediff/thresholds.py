@@ -151,7 +151,7 @@ OTHER_GRID_RECURRING = decides(
 )
 
 # Explanation (docs/explanation.md)
-SAME_RATIO = decides(0.02, "log ratio", "up to which two amounts, or two rates, are the same", "many")
+SAME_RATIO = decides(0.02, "log ratio", "up to which two amounts, or two rates, are the same", "hta")
 MOSTLY = decides(0.5, "part", "of a whole from which it represents the whole", "switch_batch")
 KNOWN_AMOUNT = decides(0.9, "part", "of a side's time whose amount must be known", "switch_batch")
 SAME_PROGRAM = decides(
@@ -161,14 +161,16 @@ PROGRAM_CALLS = decides(10, "calls", "of outermost operators below which they te
 LEAST_SCALE = decides(
     0.2, "part", "of all movement that lines are judged against, where changes cancel", "graph-breaks"
 )
-MAIN_PART = decides(0.6, "part", "of its effects, or children's changes, from which one names a node", "many")
+MAIN_PART = decides(0.6, "part", "of its effects, or children's changes, from which one names a node", "graph-breaks")
 CANCELLING = decides(
     1.3, "ratio", "of what a node's children move to its change, up to which it represents them", "switch_batch"
 )
 LARGEST_CHILD = decides(
     1 / 3, "part", "of the children's changes from which one is named instead of the node", "switch_batch"
 )
-UNIFORM = decides(0.35, "part", "of the children's changes that may differ from the node's if they are uniform", "many")
+UNIFORM = decides(
+    0.35, "part", "of the children's changes that may differ from the node's if they are uniform", "deepseek_decode"
+)
 MOST_LINES = decides(10, "lines", "at most", "graph-breaks")
 LINES_AGAINST = decides(3, "lines", "at most against the direction of the step's change", "graph-breaks")
 WORTH_A_LINE = decides(

@@ -474,7 +474,6 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
         Op(
             counted_as=f"{k}{name}",
             raw_name=f"{name}{k}",
-            device="gpu",
             category="kernel",
             family="pointwise",
             count=Pair(5, 6),
