@@ -39,6 +39,7 @@ from tracediff.profile.kernels.match_names import match_name
 PACKAGES = (tracediff, tracediff_cli, tracediff_dashboards)
 ELSEWHERE = {
     ("runtimes", "_any_of"),  # called for module constants only
+    ("runtimes", "_beginning"),  # likewise
     ("patterns", "__getattr__"),  # of those that `late` was called for
     ("display_names", "_without_own_scope"),  # an escaped name without repetitions
     ("flame", "_modules"),  # the same

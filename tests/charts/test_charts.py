@@ -313,7 +313,6 @@ def test_ten_thousand_operations_stay_below_the_limit(comparison):
         return Op(
             counted_as=f"kernel_{k}",
             raw_name=name,
-            device="gpu",
             category=category,
             family="pointwise",
             count=Pair(5, 6),

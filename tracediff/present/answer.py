@@ -200,8 +200,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     they are causes of.
     """
     parts = list(causes[: leading([cause.delta_us for cause in causes])])
-    named, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
-    is_most = named >= thresholds.MOSTLY * max(whole, whole_us)
+    stated, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
+    is_most = stated >= thresholds.MOSTLY * max(whole, whole_us)
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
