@@ -95,7 +95,7 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     assert f"{ns / 1000 / given['size']:,.{given['decimals']}f} {given['name']}" == READ[ns]
 
     shown = str(rendered("step_table.html.jinja", step=step, unexplained_ns="0", names=SIDES, per="per step"))
-    assert f", {unit} per step" in shown
+    assert f" in {unit} per step" in shown
     assert f"'{plain}'" in shown
     shown_times = OF_TABS["groups"]["control_us"]
     column = changes.column(shown_times, time_unit([ns / 1000]), View(), SIDES)  # what the grid's script rounds by
