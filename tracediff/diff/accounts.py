@@ -70,7 +70,7 @@ def compare_step_time(steps: Pair[StepAverage], scale: int, noise_floor: float) 
     tested = compare_many(*samples, noise_floor)
     in_state = steps.map(lambda side: {name: scale // side.denominator * ns for name, ns in side.states.items()})
     states = [
-        State(name, Pair(in_state.control.get(name, 0), in_state.test.get(name, 0)), tested.of(k))
+        State(name, Pair(in_state.control.get(name, 0), in_state.test.get(name, 0)), tested.rows[k])
         for k, name in enumerate(names)
     ]
     return StepTime(

@@ -101,6 +101,11 @@ class Comparison(Scaled, frozen=True, dict=True):
         return Pair(self.control, self.test)
 
     @property
+    def labels(self) -> Pair[str]:
+        """The names of both sides."""
+        return self.sides.map(lambda side: side.label)
+
+    @property
     def believed_unprofiled(self) -> Unprofiled | None:
         """The steps without the profiler, where the verdict is from these."""
         return self.unprofiled if self.unprofiled and self.unprofiled.believed else None

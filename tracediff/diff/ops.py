@@ -116,7 +116,7 @@ def compare_ops(
                 count=count,
                 total=times,
                 self_time=self_times,
-                significance=UNTESTED if paired else tested.of(k),
+                significance=UNTESTED if paired else tested.rows[k],
                 counts_vary=any((category, name) in side.varying for side in samples),
             )
         )
@@ -190,7 +190,7 @@ def compare_families(samples: Pair[Samples], noise_floor: float) -> tuple[Tested
     names = sorted({str(key) for side in samples for key in side.values})
     tested = compare_samples(names, samples, noise_floor)
     rows = [
-        TestedFamily(name, Pair(*(float(side.values_of(name).mean()) for side in samples)), tested.of(k))
+        TestedFamily(name, Pair(*(float(side.values_of(name).mean()) for side in samples)), tested.rows[k])
         for k, name in enumerate(names)
     ]
     return tuple(sorted(rows, key=lambda r: (-abs(r.us.delta), r.name)))

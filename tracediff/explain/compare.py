@@ -258,16 +258,15 @@ def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
 
 def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Compared:
     trees = comparison.trees
-    sides = Pair(comparison.control, comparison.test)
     families = summaries[0].traces.families
     leaves = tuple(set_leaves(s.traces, tree, s.steps.runs) for s, tree in zip(summaries, trees, strict=True))
     return Compared(
         leaves=(leaves[0], leaves[1]),
         groups=comparison.work.groups,
         trees=trees,
-        sides=sides,
+        sides=comparison.sides,
         same_vendor=vendors_of(k.name for k in leaves[0].keys) == vendors_of(k.name for k in leaves[1].keys),
-        family_of=families.of_kernel if any(side.has_gpu for side in sides) else families.of_work,
+        family_of=families.of_kernel if comparison.has_gpu else families.of_work,
         noise_floor=judging.noise_floor,
         unprofiled=_contradicting(comparison),
     )
@@ -326,10 +325,9 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
 def _refused(comparison: Comparison) -> Comparison:
     """The comparison without groups, operators and verdict, which would compare the sides."""
     gpu = comparison.gpu_time
-    labels = comparison.control.label, comparison.test.label
     return replace(
         comparison,
-        verdict=refused(comparison.verdict, labels),
+        verdict=refused(comparison.verdict, comparison.labels),
         gpu_time=GpuTime((), spilled=gpu.spilled, outside=gpu.outside),
         host_time=WorkTime(()),
         ops=(),

@@ -443,5 +443,4 @@ def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> 
     if not nodes:
         return []
     control, test = (np.array([runs[:, node.leaves].sum(axis=1) for node in nodes]) / 1000 for runs in leaves.runs)
-    tested = compare_many(control, test, noise_floor)
-    return [tested.of(k) for k in range(len(nodes))]
+    return [*compare_many(control, test, noise_floor).rows]

@@ -15,7 +15,6 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import HOST, OPERATORS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
-from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
     effect_us,
@@ -219,8 +218,7 @@ def _unlike(comparison: Comparison) -> tuple[str, ...]:
     explanation = comparison.explanation
     stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
     reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
-    labels = Pair(comparison.control.label, comparison.test.label)
-    lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.in_short(labels)}" for reason in reasons)
+    lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.in_short(comparison.labels)}" for reason in reasons)
     return (*stated, *dict.fromkeys(lines))
 
 

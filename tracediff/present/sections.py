@@ -127,24 +127,21 @@ def unexplained_ns(comparison: Comparison) -> str:
 
 
 def _step_rows(comparison: Comparison) -> list[ReportRow]:
-    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     states = [s for s in comparison.step_time.states if any(s.time)]
     families = sorted((s for s in states if s.name.startswith("op:")), key=lambda s: -max(s.time))
     others = [s for s in states if s not in families]
     return [
-        *_with_small_in_one(comparison, families, thresholds.SMALL_FAMILY, "op: {} smaller families", has_gpu),
-        *_with_small_in_one(comparison, others, thresholds.SMALL_STATE, "{} smaller states", has_gpu),
+        *_with_small_in_one(comparison, families, thresholds.SMALL_FAMILY, "op: {} smaller families"),
+        *_with_small_in_one(comparison, others, thresholds.SMALL_STATE, "{} smaller states"),
     ]
 
 
-def _with_small_in_one(
-    comparison: Comparison, states: list[State], least: float, name: str, has_gpu: bool
-) -> list[ReportRow]:
+def _with_small_in_one(comparison: Comparison, states: list[State], least: float, name: str) -> list[ReportRow]:
     """A row per state; the states below the fraction ``least`` of the step on both sides, if several, in a last one."""
     step, us = comparison.step_time, comparison.us
     small = [s for s in states if max(s.time) < least * max(step.period)]
     separate = [s for s in states if s not in small] if len(small) > 1 else states
-    times = [(state_label(s.name, has_gpu), s.time) for s in separate]
+    times = [(state_label(s.name, comparison.has_gpu), s.time) for s in separate]
     if len(separate) < len(states):
         times.append((name.format(len(small)), total(s.time for s in small)))
     return [
@@ -303,7 +300,7 @@ def common_line(comparison: Comparison) -> str | None:
 def health_lines(comparison: Comparison, codes: Collection[str] | None = None) -> list[str]:
     """Health notes with both sides' counts, equal ones once, of very many the first; with ``codes`` only those."""
     control, test = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for side, counted in ((comparison.control, control), (comparison.test, test)):
+    for side, counted in zip(comparison.sides, (control, test), strict=True):
         for note in side.notes:
             counted[note.code, note.message] += note.count
     return first_notes(

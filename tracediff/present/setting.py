@@ -5,7 +5,7 @@ from __future__ import annotations
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import common_unit, plural, ranges, time_unit
+from tracediff.formatting import ARROW, common_unit, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.pair import SIDES, Pair
 
@@ -15,17 +15,17 @@ SEPARATORS = "_-./@ "
 
 def heading(comparison: Comparison) -> str:
     """``A → B``; where columns cannot have the labels, which is which: ``control: A → test: B``."""
-    labels = comparison.control.label, comparison.test.label
+    labels = comparison.labels
     if side_names(comparison) == SIDES != labels:
-        labels = f"control: {labels[0]}", f"test: {labels[1]}"
-    return " → ".join(labels)
+        labels = Pair(f"control: {labels.control}", f"test: {labels.test}")
+    return ARROW.join(labels)
 
 
 def side_names(comparison: Comparison) -> Pair[str]:
     """What columns of the sides are called: their labels, without what both begin with if they are long; ``control``
     and ``test`` where they are long even so.
     """
-    names = Pair(comparison.control.label, comparison.test.label)
+    names = comparison.labels
     if max(map(len, names)) > bounds.SIDE_NAME:
         start = _common_start(names)
         names = names.map(lambda label: label[start:])
@@ -69,10 +69,7 @@ def overlap(spans: Pair[tuple[float, float]]) -> bool:
 
 def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
     """The shortest and the longest used step of both sides; None where a side has none."""
-    periods = [
-        [step.period_ns / 1000 for steps in side.steps.values() for step in steps]
-        for side in (comparison.control, comparison.test)
-    ]
+    periods = [[step.period_ns / 1000 for steps in side.steps.values() for step in steps] for side in comparison.sides]
     return Pair(*((min(side), max(side)) for side in periods)) if all(periods) else None
 
 

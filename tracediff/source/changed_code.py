@@ -168,7 +168,7 @@ class _Program:
             path = [sum(p.path for p in side.get(key, [])) for side in sides]
             calls = [_calls(side.get(key, [])) for side in sides]
             is_other = calls[0] != calls[1] or not all(side[k].any() for side in runs)
-            differs = tested is not None and tested.of(k).time_change in ("slower", "faster")
+            differs = tested is not None and tested.rows[k].time_change in ("slower", "faster")
             out[key] = _Work(path[1] - path[0], is_other, is_other or differs)
         return out
 

@@ -51,10 +51,6 @@ class Tested(Struct, frozen=True):
     rows: tuple[Significance, ...]
     common: float
 
-    def of(self, k: int) -> Significance:
-        """The significance of number k."""
-        return self.rows[k]
-
 
 def compare_many(control: Floats, test: Floats, noise_floor: float = thresholds.NOISE_FLOOR) -> Tested:
     """Test k numbers given one value per run on both sides; none is tested where a side has a run without it.

@@ -21,7 +21,7 @@ from tracediff.charts.labels import basis
 from tracediff.charts.theme import palette
 from tracediff.errors import printable
 from tracediff.explain.leaves import HOST
-from tracediff.formatting import browser_format
+from tracediff.formatting import ARROW, browser_format
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, where
 from tracediff.present.explanation_lines import ExplanationTable, direction, explanation_table
@@ -62,7 +62,7 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
     room = bounds.PAGE_BYTES - charts.size - len(encoded(flame.data)) - len(trace or "")
     return page(
         "refused.html.jinja" if comparison.was_refused else "comparison.html.jinja",
-        f"{comparison.control.label} → {comparison.test.label} · tracediff",
+        f"{ARROW.join(comparison.labels)} · tracediff",
         charts,
         data=tables(comparison, room),
         flame=flame,

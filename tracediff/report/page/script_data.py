@@ -79,11 +79,10 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
     """
     names = Names()
-    has_gpu = comparison.control.has_gpu or comparison.test.has_gpu
     ops = _table(OPS, comparison, largest_first(comparison.ops), names, room // 2)
-    ops["time"] = "self time (kernels: GPU time)" if has_gpu else "self time"
+    ops["time"] = "self time (kernels: GPU time)" if comparison.has_gpu else "self time"
     groups = _table(CHANGES, comparison, comparison.work_changes, names, room - names.size - _size(ops["rows"]))
-    groups["time"] = _what(has_gpu)
+    groups["time"] = _what(comparison.has_gpu)
     spelled = names.by_match_name()
     marks = {f"{side}:{event}": spelled[name] for side, event, name in _marks(comparison) if name in spelled}
     spellings = {code: spelled[match_name(text)] for text, code in names.codes.items()}
