@@ -1,12 +1,13 @@
-"""int64 arrays: intervals, painting (which of several covers each instant), codes and sums of equal rows; and
-memory that no array needs any more.
+"""int64 arrays: intervals, painting (which of several covers each instant), codes and sums of equal rows, groups by a
+key; and memory that no array needs any more.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -321,3 +322,15 @@ def return_freed(events: int) -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+Thing = TypeVar("Thing")
+Key = TypeVar("Key", bound=Hashable)
+
+
+def group_by(things: Iterable[Thing], key: Callable[[Thing], Key]) -> defaultdict[Key, list[Thing]]:
+    """``key`` → those of ``things`` that have it, in their order; an empty list for a key that none has."""
+    groups: defaultdict[Key, list[Thing]] = defaultdict(list)
+    for thing in things:
+        groups[key(thing)].append(thing)
+    return groups

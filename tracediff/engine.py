@@ -16,10 +16,9 @@ from msgspec import Struct, field
 from tracediff.aggregate.assemble import arrange, check_one_program
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import return_freed
+from tracediff.arrays import group_by, return_freed
 from tracediff.errors import NotATrace, TracediffError
 from tracediff.formatting import ranges
-from tracediff.grouping import group_by
 from tracediff.ingest.discover import (
     SNAPSHOT_SUFFIX,
     captures_beside,

@@ -37,7 +37,7 @@ def in_a_process(folder, code, *arguments):
 
 def counts(traces, name):
     average = op_average(traces)
-    return average.ops["cpu_op", name][0] / average.denominator
+    return average.rows["cpu_op", name][0] / average.denominator
 
 
 def test_record_steps_writes_a_run_that_loads(tmp_path):

@@ -29,7 +29,7 @@ def test_lines(control, test, moved):
 
 def of_table(*rows):
     """Rows of the critical path: kind, name → ns on the path and in the period."""
-    return SetTable(CRITICAL, 1, {key: [ns] * len(CRITICAL.columns) for key, ns in rows})
+    return SetTable(schema=CRITICAL, denominator=1, rows={key: [ns] * len(CRITICAL.columns) for key, ns in rows})
 
 
 def joined(control, test):

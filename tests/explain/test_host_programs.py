@@ -74,7 +74,7 @@ def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label
 def test_a_program_in_a_file_named_as_a_module_of_python_is_the_program(tmp_path):
     events = [python("profile.py(3): measure", 20_000, 2_000, 1)]
     comparison = compared(tmp_path, [python("profile.py(3): measure", 20_000, 100, 1)], events)
-    assert "profile.py(3): measure" in [cause.label for cause in comparison.explanation.causes]
+    assert "Python in profile.py(3): measure" in [cause.label for cause in comparison.explanation.causes]
 
 
 @pytest.mark.parametrize(

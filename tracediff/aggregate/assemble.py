@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.traceset import Run, TraceSet, world_size
-from tracediff.arrays import distinct
+from tracediff.arrays import distinct, group_by
 from tracediff.errors import TracediffError
 from tracediff.formatting import percent, plural, ranges
-from tracediff.grouping import group_by
 from tracediff.ingest.discover import RUN, rank_in_name, run_in_path, worker_of
 from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.model.profile import Profile

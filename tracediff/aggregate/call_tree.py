@@ -8,8 +8,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import Alike, Weighted, alike
-from tracediff.arrays import MISSING, Int64, combined, least, sorted_by, sums, tuples
-from tracediff.grouping import group_by
+from tracediff.arrays import MISSING, Int64, combined, group_by, least, sorted_by, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name

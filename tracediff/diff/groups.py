@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
+from tracediff.arrays import group_by
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
-from tracediff.grouping import group_by
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, total
 from tracediff.profile.events.work import UNMATCHED

@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
+from tracediff.arrays import group_by
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import PLACED, Item
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
-from tracediff.grouping import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.pair import NONE, Pair, side_sums, total
 from tracediff.patterns import late

@@ -10,8 +10,8 @@ import re
 import stat
 from collections.abc import Iterable, Sequence
 
+from tracediff.arrays import group_by
 from tracediff.errors import TracediffError
-from tracediff.grouping import group_by
 from tracediff.ingest.files.source import TraceFile, display_path, kind_of_file, open_file, open_trace, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes

@@ -8,12 +8,12 @@ from itertools import chain
 from msgspec.structs import replace
 
 from tracediff import bounds
+from tracediff.arrays import group_by
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
 from tracediff.errors import TracediffError, did_you_mean, printable, quoted
 from tracediff.formatting import change, count, counts, plural, time
-from tracediff.grouping import group_by
 from tracediff.pair import SIDES, total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name

@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.grouping import group_by
+from tracediff.arrays import group_by
 from tracediff.ingest.model.names import LINE_OF_CODE
 from tracediff.source.revisions import Revisions
 

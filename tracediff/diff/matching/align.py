@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
 from tracediff import bounds
-from tracediff.grouping import group_by
+from tracediff.arrays import group_by
 
 Pairs = list[tuple[int, int]]
 

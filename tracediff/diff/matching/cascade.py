@@ -8,11 +8,11 @@ from itertools import chain
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
+from tracediff.arrays import group_by
 from tracediff.diff.matching.call_pairs import Pairing, shape_key
 from tracediff.diff.matching.fusion import by_fusion
 from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Sides
 from tracediff.diff.matching.sequence import by_sequence
-from tracediff.grouping import group_by
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 

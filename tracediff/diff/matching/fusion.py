@@ -14,10 +14,10 @@ from collections.abc import Hashable, Iterable
 
 from tracediff import bounds
 from tracediff.aggregate.call_tree import CallTree
+from tracediff.arrays import group_by
 from tracediff.diff.matching.align import Joined, align, ascending, equal_in_turn
 from tracediff.diff.matching.call_pairs import STEADY, shape_key
 from tracediff.diff.matching.items import VIEWS, Item, Leftover, Match, Sides, base_name
-from tracediff.grouping import group_by
 from tracediff.pair import Pair
 
 PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}

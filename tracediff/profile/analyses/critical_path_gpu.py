@@ -20,13 +20,13 @@ from tracediff.arrays import (
     combined,
     concatenated,
     distinct,
+    group_by,
     group_rows,
     last_up_to,
     sorted_by,
     tuples,
     values_at,
 )
-from tracediff.grouping import group_by
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
