@@ -273,7 +273,7 @@ def test_a_factor_common_to_all_is_taken_from_the_relative_change():
     control, test = operators(random, 50, 5), 2 * operators(random, 50, 5)
     tested = compare_many(control, test)
     assert math.exp(tested.common) == pytest.approx(2, rel=0.05)
-    relative = [tested.of(k).relative for k in range(50)]
+    relative = [tested.rows[k].relative for k in range(50)]
     assert abs(np.median(relative)) < 0.01
 
 
@@ -283,7 +283,7 @@ def test_what_is_not_tested():
     control[1], test[1] = 9.9, 5
     tested = compare_many(control, test)
     assert words(tested) == ("untested", "untested", "slower")
-    assert tested.of(0) == Significance("untested", None, None, None, None)
+    assert tested.rows[0] == Significance("untested", None, None, None, None)
     assert set(words(compare_many(control[:, :2], test))) == {"untested"}
     assert compare_many(np.zeros((0, 3)), np.zeros((0, 3))).rows == ()
 
