@@ -464,6 +464,6 @@ def test_graph_breaks_of_one_side_are_a_fact():
 @pytest.mark.parametrize(("family", "label"), [("copy", "unpaired copy operators"), ("other", "unpaired operators")])
 def test_what_is_paired_with_nothing_is_the_other_work_of_its_family(family, label):
     line = Line((OPERATORS, family), Node(UNPAIRED, 3))
-    rests = Rests({line.chain}, Pair(Counter(), Counter()), {}, states_amounts=False)
+    rests = Rests({line.chain}, Pair(Counter(), Counter()), {})
     assert label_of(line) == label
     assert rests.named(label, line, ()) == f"other {label}"

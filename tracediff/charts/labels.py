@@ -71,7 +71,7 @@ def side_names(subject: Scaled) -> tuple[str, ...]:
 
 def basis(subject: Scaled) -> str:
     """What times and counts are of: ``per step``, or without steps ``over the whole file``."""
-    return WHOLE_FILE if all(side.whole_file for side in subject.sides) else STEP
+    return WHOLE_FILE if subject.is_whole_file else STEP
 
 
 def set_names(subject: Scaled) -> tuple[str, ...]:

@@ -51,6 +51,11 @@ class Scaled(Struct, frozen=True):
         """Whether any side has GPU events."""
         return any(side.has_gpu for side in self.sides)
 
+    @property
+    def is_whole_file(self) -> bool:
+        """Whether times are of whole files, as no side has steps."""
+        return all(side.whole_file for side in self.sides)
+
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""
         return numerator / (self.scale * 1000)

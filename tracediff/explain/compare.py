@@ -231,8 +231,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:
         return verdict
-    whole_files = comparison.control.whole_file and comparison.test.whole_file
-    ratio, basis = verdict.ratio, WHOLE_FILE if whole_files else STEP
+    ratio, basis = verdict.ratio, WHOLE_FILE if comparison.is_whole_file else STEP
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, "without the profiler"
     elif verdict.is_of_medians:

@@ -235,16 +235,12 @@ def explain(compared: Compared) -> Explanation:
         scale=lines.scale,
         exposure=sum(lines.exposure.values()),
     )
-    rests = Rests(
-        _without_event(lines.shown, leaves),
-        _by_operator(compared.groups),
-        _families(compared.groups),
-        states_amounts=any(fact.code == WORK_DIFFERS for fact in facts),
-    )
+    rests = Rests(_without_event(lines.shown, leaves), _by_operator(compared.groups), _families(compared.groups))
+    is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
     return Explanation(
         facts=facts,
         causes=tuple(
-            _cause(line, leaves, compared, significance, rests)
+            _cause(line, leaves, compared, significance, rests, is_stated=is_stated and not line.trail)
             for line, significance in zip(lines.shown, tested, strict=True)
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
@@ -285,13 +281,11 @@ class Rests(Struct, frozen=True):
     Attributes:
         without_event: chains of the lines that lack an event which is a larger line. operators: of each side, operator
             → the time of what it does, in all lines. families: operator → the families of its kernels.
-        states_amounts: whether a fact says how much more work of all that is.
     """
 
     without_event: set[Chain]
     operators: Pair[Counter[str]]
     families: dict[str, set[str]]
-    states_amounts: bool
 
     def named(self, label: str, line: Line, groups: Sequence[Group]) -> str:
         """``label``, of the work of ``groups``, with a word where that is not all that it is called after."""
@@ -334,7 +328,10 @@ def _families(groups: Iterable[Group]) -> dict[str, set[str]]:
     return out
 
 
-def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Significance, rests: Rests) -> Cause:
+def _cause(
+    line: Line, leaves: Leaves, compared: Compared, significance: Significance, rests: Rests, *, is_stated: bool
+) -> Cause:
+    """The line with its words; ``is_stated``: whether a fact says how much more work it is."""
     node = line.node
     amount = node_amount(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
@@ -353,7 +350,7 @@ def _cause(line: Line, leaves: Leaves, compared: Compared, significance: Signifi
         calls_of(node, leaves),
         is_recorded=is_recorded,
         is_paired="unmatched" not in codes,
-        is_stated=rests.states_amounts and not line.trail,
+        is_stated=is_stated,
     )
     if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
         what = ""  # the reason says more

@@ -70,8 +70,7 @@ def _loads(call: Call) -> bool:
 
 def loads_data(tree: CallTree) -> bool:
     """Whether a DataLoader calls operators within the steps."""
-    inside = (call.kind == "op" and call.parent >= 0 for call in tree.calls)
-    return any(is_op and _loads(tree.calls[call.parent]) for is_op, call in zip(inside, tree.calls, strict=True))
+    return any(call.kind == "op" and call.parent >= 0 and _loads(tree.calls[call.parent]) for call in tree.calls)
 
 
 def in_parts(trees: tuple[CallTree, CallTree]) -> str:

@@ -63,9 +63,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     several = explanation.ranks > 1 and communicates
     if several and waits:
         return f"{command} {LATE_RANKS}"
-    table = LATE_RANKS if several else "--table critical"
-    if late := comparison.test.late_rank or comparison.control.late_rank:
-        table = "--table critical"
+    late = comparison.test.late_rank or comparison.control.late_rank
+    table = LATE_RANKS if several and not late else "--table critical"  # of one rank there are no others
+    if late:
         command = f"{command} --rank {late.rank}"
     explain = command.replace(" compare ", " explain ", 1)
     if first is not None and (first.chain[0] == HOST or not changed):

@@ -8,11 +8,10 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
-from tracediff.charts.labels import basis, full_name, in_set, label, side_names
+from tracediff.charts.labels import full_name, in_set, label, side_names
 from tracediff.charts.marks import hovers, once_in_legend, panels
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
-from tracediff.diff.verdict import WHOLE_FILE
 from tracediff.formatting import Unit, byte_unit, size, sizes, time, time_unit
 from tracediff.memory.account import (
     BEFORE_RECORDING,
@@ -106,7 +105,7 @@ def _title(subject: Scaled, steps: list[tuple[int, TypicalStep]], device: str) -
     peaks = [f"{size(int(curve.allocated.max()))}{in_set(which, sides)}" for which, curve in curves]
     if len({size(int(curve.allocated.max())) for _, curve in curves}) < len(curves):
         peaks = [f"{size(int(curves[0][1].allocated.max()))} on both sides"]
-    where = "" if basis(subject) == WHOLE_FILE else " in a typical step"
+    where = "" if subject.is_whole_file else " in a typical step"
     return f"Peak memory allocated{where} ({device}): {', '.join(peaks)}"
 
 

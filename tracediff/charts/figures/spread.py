@@ -10,11 +10,10 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.aggregate.averages import UsedStep
 from tracediff.aggregate.summary import Side
-from tracediff.charts.labels import basis, in_set, label, side_names
+from tracediff.charts.labels import in_set, label, side_names
 from tracediff.charts.marks import data_array, hovers, named_ticks, once_in_legend, panels, step_dots
 from tracediff.charts.theme import empty, faint, finish, palette
 from tracediff.diff.comparison import Comparison, Scaled
-from tracediff.diff.verdict import WHOLE_FILE
 from tracediff.formatting import Unit, plural, signed_time, time, time_unit
 from tracediff.profile.events.step_states import state_label
 
@@ -75,7 +74,7 @@ def _title(subject: Scaled) -> str:
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
     verdict = subject.verdict
     names = subject.control.label, subject.test.label
-    what = "whole file" if basis(subject) == WHOLE_FILE else "median step"
+    what = "whole file" if subject.is_whole_file else "median step"
     medians = (
         f"The {what} takes {time(verdict.median_control_us)} in {names[0]}, "
         f"{time(verdict.median_test_us)} in {names[1]}"
@@ -87,7 +86,7 @@ def _title(subject: Scaled) -> str:
 
 
 def _subtitle(subject: Scaled, is_sampled: bool) -> str:
-    each = "file" if basis(subject) == WHOLE_FILE else "step"
+    each = "file" if subject.is_whole_file else "step"
     text = f"Each dot is a {each}, each box a run (quartiles and median)."
     if not isinstance(subject, Comparison):
         return text

@@ -13,11 +13,10 @@ from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
 from tracediff.arrays import Int64, tuples, union
-from tracediff.charts.labels import basis, full_name, label, side_names
+from tracediff.charts.labels import full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Scaled
-from tracediff.diff.verdict import WHOLE_FILE
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
 from tracediff.pair import SIDES
 from tracediff.profile.events.step_states import state_label
@@ -133,7 +132,7 @@ def _colours(theme_colours: Palette) -> dict[str, str]:
 
 
 def _title(subject: Scaled, lengths: list[float]) -> str:
-    what = "The whole file" if basis(subject) == WHOLE_FILE else "A typical step"
+    what = "The whole file" if subject.is_whole_file else "A typical step"
     return f"{what} takes {time(lengths[0])}" if len(lengths) == 1 else f"{what}: {change(*lengths)}"
 
 
@@ -144,9 +143,7 @@ def _subtitle(subject: Scaled, steps: list[tuple[int, TypicalStep]]) -> str:
         for k, step in steps
     )
     typical = (
-        "No steps were recorded."
-        if basis(subject) == WHOLE_FILE
-        else f"The step closest to the median period ({which})."
+        "No steps were recorded." if subject.is_whole_file else f"The step closest to the median period ({which})."
     )
     text = f"{typical} Short events are merged; the hover text gives their number."
     omitted = sum(step.timeline.left_out for _, step in steps)
