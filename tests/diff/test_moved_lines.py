@@ -15,7 +15,10 @@ from tracediff.profile.tables.critical import CRITICAL
         (["a.py(3): f", "a.py(20): f"], ["a.py(4): f", "a.py(9): f"],
          {"a.py(3): f": "a.py(4): f", "a.py(20): f": "a.py(9): f"}),
         (["a.py(3): f", "a.py(20): f"], ["a.py(4): f"], {}),
-        (["a.py(3): f"], ["b.py(3): f"], {}),
+        (["a.py(3): f", "a.py(8): g"], ["b.py(4): f", "b.py(9): g"],
+         {"a.py(3): f": "b.py(4): f", "a.py(8): g": "b.py(9): g"}),  # a renamed file
+        (["a.py(3): f", "c.py(1): k"], ["b.py(3): f", "c.py(1): k", "a.py(1): k"], {"c.py(1): k": "c.py(1): k"}),
+        (["a.py(3): f", "a.py(8): g"], ["b.py(3): f", "b.py(8): h"], {}),
         (["a.py(100): <listcomp>", "a.py(20): <listcomp>"], ["a.py(101): <listcomp>", "a.py(21): <listcomp>"],
          {"a.py(20): <listcomp>": "a.py(21): <listcomp>", "a.py(100): <listcomp>": "a.py(101): <listcomp>"}),
         (["a.py(1%s): f" % ("0" * 5000)], ["a.py(2): f"], {}),  # a number that Python refuses to read

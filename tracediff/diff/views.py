@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff import bounds
+from tracediff import bounds, thresholds
 from tracediff.arrays import group_by
 from tracediff.diff.groups import Group, Member, WorkTime
 from tracediff.diff.matching.items import PLACED, Item
@@ -42,18 +42,39 @@ def outermost(path: str, depth: int | None) -> str:
 
 def moved_lines(control: Iterable[str], test: Iterable[str]) -> dict[str, str]:
     """Line of control, ``model.py(12): forward`` → the same code's line in test: of functions of one name in one file,
-    the k-th of control is the k-th of test, if both sides have as many.
+    which may have another name, the k-th of control is the k-th of test, if both sides have as many.
     """
-    sides: list[dict[tuple[str, str], set[tuple[int, str]]]] = [defaultdict(set), defaultdict(set)]
-    for places, lines in zip(sides, (control, test), strict=True):
-        for line in lines:
-            if match := LINE_OF_CODE.fullmatch(line):
-                places[match["file"], match["function"]].add((int(match["line"]), line))
+    before, after = (_files(lines) for lines in (control, test))
+    renamed = _renamed_files(before, after)
     out: dict[str, str] = {}
-    for function, before in sides[0].items():
-        after = sides[1].get(function, set())
-        if len(before) == len(after):
-            out |= {old: new for (_, old), (_, new) in zip(sorted(before), sorted(after), strict=True)}
+    for file, functions in before.items():
+        for function, old in functions.items():
+            new = after.get(renamed.get(file, file), {}).get(function, set())
+            if len(old) == len(new):
+                out |= {one: other for (_, one), (_, other) in zip(sorted(old), sorted(new), strict=True)}
+    return out
+
+
+Files = dict[str, dict[str, set[tuple[int, str]]]]
+"""File → function → (number, line) of its lines."""
+
+
+def _files(lines: Iterable[str]) -> Files:
+    out: Files = defaultdict(lambda: defaultdict(set))
+    for line in lines:
+        if match := LINE_OF_CODE.fullmatch(line):
+            out[match["file"]][match["function"]].add((int(match["line"]), line))
+    return out
+
+
+def _renamed_files(before: Files, after: Files) -> dict[str, str]:
+    """File that only control has → the one that only test has in its place, with most of both's functions."""
+    out = {}
+    for file in before.keys() - after.keys():
+        shared = {new: len(before[file].keys() & after[new].keys()) for new in after.keys() - before.keys()}
+        new = max(sorted(shared), key=lambda new: shared[new], default="")
+        if new and shared[new] > thresholds.MOSTLY * len(before[file].keys() | after[new].keys()):
+            out[file] = new
     return out
 
 
