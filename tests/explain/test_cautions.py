@@ -128,7 +128,7 @@ def test_a_product_whose_module_does_something_else_instead_is_missing(tmp_path)
 def test_inputs_of_another_dtype(tmp_path):
     control, test = (busy_step(*[PRODUCT] * 5, dtype=dtype) for dtype in ("float", "c10::BFloat16"))
     (found,) = compared(tmp_path, control, test).comparability.reasons
-    assert (found.code, found.control, found.test) == ("dtype", "float", "c10::BFloat16")
+    assert (found.code, found.control, found.test) == ("dtype", "float", "bf16")
     assert codes(compared(tmp_path, control, control)) == []
 
 

@@ -1,13 +1,9 @@
 """Changes as programs make them on a GPU, of which the words of the answer are known (µs)."""
 
-import json
-from pathlib import Path
-
 import pytest
-from build_trace import call, document, kernel, memcpy, memset, op, python, step, write
+from build_trace import call, kernel, memcpy, memset, op, python, step
+from two_sides import compared, launch
 
-from tracediff.engine import load_sets
-from tracediff.explain.compare import compare_sets
 from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table, exposure_of, unit_of
@@ -15,31 +11,6 @@ from tracediff.present.next_command import MORE_STEPS, next_command
 from tracediff.present.sections import changed_work
 
 COLLECTS = "<built-in function collect>"
-MANIFEST = Path(__file__).parents[2] / "sample_traces/vit/eager/manifest.json"
-
-
-def compared(folder, sides, runs=1, unprofiled=None):
-    """The comparison of {name: events, or a function of the run}, with steps that take ``unprofiled`` µs otherwise."""
-    for side, (name, events) in enumerate(sides.items()):
-        for run in range(runs):
-            recorded = events(run) if callable(events) else events
-            write(folder / name / f"run{run + 1}" / "trace.json", document(recorded))
-        if unprofiled:
-            manifest = json.loads(MANIFEST.read_text())
-            timed = [sample | {"wall_us": unprofiled[side]} for sample in manifest["runs"][0]["unprofiled_steps"]]
-            manifest["runs"] = [manifest["runs"][0] | {"unprofiled_steps": timed}]
-            (folder / name / "manifest.json").write_text(json.dumps(manifest))
-    return compare_sets(*load_sets([str(folder / name) for name in sides]), force=True)
-
-
-def launch(number, name, took, begin, op_name="aten::mm", host=3, at=None, **args):
-    """An operator of ``host`` µs, by default the next, that launches one kernel."""
-    start = number * host if at is None else at
-    return [
-        op(op_name, start, host, **args),
-        call("cudaLaunchKernel", start + 1, 1, number + 1),
-        kernel(name, begin, took, number + 1, grid=[8, 1, 1], block=[128, 1, 1]),
-    ]
 
 
 def copied(source, took, size):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import exp, log, nan, prod
@@ -133,20 +133,21 @@ def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
 def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
     """(innermost operator with shapes, calls per step) of the work; none where too much of it has none.
 
-    The innermost do the work: those around them may have the shapes of one example of a batch.
+    The innermost do the work, but for what takes little of an operator's time: those around them may have the shapes of
+    one example of a batch.
     """
-    shaped: dict[int, Call] = {}
-    ns_with_shapes = 0
+    shaped: Counter[int] = Counter()  # node → ns
     for item in items:
         call = tree.calls[item.node] if item.node >= 0 else None
         if call is not None and call.kind == "op" and elements(call.shapes):
-            shaped[item.node] = call
-            ns_with_shapes += item.ns
-    if ns_with_shapes < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
+            shaped[item.node] += item.ns
+    if shaped.total() < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
 
-    around = nodes_around(tree, shaped)
-    return [(call, call.count / tree.denominator) for node, call in shaped.items() if node not in around]
+    few = 1 - thresholds.KNOWN_AMOUNT
+    helpers = {n for n in shaped if any(shaped[n] < few * shaped[outer] for outer in nodes_around(tree, [n]))}
+    workers = shaped.keys() - helpers - nodes_around(tree, shaped.keys() - helpers)
+    return [(tree.calls[node], tree.calls[node].count / tree.denominator) for node in shaped if node in workers]
 
 
 def nodes_around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
@@ -200,25 +201,30 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
         sides = [[call for call, _ in _calls(tree, items)] for tree, items in zip(trees, group.items, strict=True)]
         for calls in zip(*sides, strict=False):
             work = [flop(c.label, c.shapes, c.types) or processed(c.label, c.shapes) for c in calls]
-            inputs = zip(*(json.loads(call.shapes or "[]") for call in calls), strict=False)
-            shapes = max(
-                filter(lambda both: _is_resized(*both), inputs), key=lambda both: prod(max(both)), default=None
-            )
+            shapes = resized(*(call.shapes for call in calls))
             if calls[0].label == calls[1].label and shapes and all(work):
                 grown = work[1] / work[0]
                 if log(grown) * log(ratio) <= 0:
                     continue
                 apart = max(round(abs(log(grown / ratio)), 3) - thresholds.SAME_RATIO, 0.0)
-                text = ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in shapes)
                 own = f" ({times(grown)} ×)" if apart else ""
-                examples.append((apart, -sum(group.time), f"{calls[0].label} {text}{own}"))
+                examples.append((apart, -sum(group.time), f"{calls[0].label} {shapes}{own}"))
     return min(examples)[2] if examples else ""
 
 
-def _is_resized(before: list[int], after: list[int]) -> bool:
-    """Whether some of the dimensions of a shape are other ones, and not all."""
-    changed = [a != b for a, b in zip(before, after, strict=False)]
-    return len(before) == len(after) and any(changed) and (len(before) == 1 or not all(changed))
+def resized(*shapes: str | None) -> str:
+    """``[64,64] → [256,64]``: the largest input of another shape; empty for none."""
+    inputs = zip(*(json.loads(of_side or "[]") for of_side in shapes), strict=False)
+    both = max(filter(_is_resized, inputs), key=lambda both: max(map(prod, both)), default=())
+    return ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in both)
+
+
+def _is_resized(both: tuple[list[int], list[int]]) -> bool:
+    """Whether some of the dimensions of a tensor's shape are other ones, and not all."""
+    changed = [a != b for a, b in zip(*both, strict=False)]
+    if any(isinstance(dim, list) for shape in both for dim in shape):  # a list of tensors
+        return False
+    return len(both[0]) == len(both[1]) and any(changed) and (len(changed) == 1 or not all(changed))
 
 
 def flop_ratio(trees: Trees, least: float) -> float | None:

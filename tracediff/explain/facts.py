@@ -61,7 +61,7 @@ OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-cal
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
 ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
-UNIFORM, LATE_RANK, CHANGED_MODULES = "uniform", "late-rank", "changed-modules"
+UNIFORM, HOST_SPEED, LATE_RANK, CHANGED_MODULES = "uniform", "host-speed", "late-rank", "changed-modules"
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
@@ -139,6 +139,7 @@ def facts_of(
         *_late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
         *by_sizes,
+        *_host_speed(leaves),
         *_hidden_host(leaves),
         *(_changed_modules(trees) if same_vendor else ()),
         *([] if is_other or not same_vendor else _other_kernels(groups)),
@@ -439,21 +440,41 @@ def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return []
     is_work, as_much = _is_measured(leaves, WORDS)
     as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
+    factor = _common_factor(leaves, as_much, is_work)
+    what = "the machine (clocks, threads, load) rather than the program"
+    text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
+    return [Fact(UNIFORM, text, ratio=factor)] if factor != 1 else []
+
+
+def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:
+    """How many times as long the leaves that are ``as_much`` work on both sides take, if they are most ``of_all``, and
+    it is so of each, whatever operator it is of; else 1.
+    """
     before, after = leaves.total[:, as_much]
     whole, movement = before + after, float(np.abs(after - before).sum())
-    if not movement or whole.sum() < thresholds.MOSTLY * leaves.total[:, is_work].sum():
-        return []
+    if not movement or whole.sum() < thresholds.MOSTLY * leaves.total[:, of_all].sum():
+        return 1.0
     of_operators: Counter[Chain] = Counter()
     for leaf, moved in zip(np.flatnonzero(as_much).tolist(), (after - before).tolist(), strict=True):
         of_operators[leaves.chains[leaf][1:3]] += abs(moved)
     if of_operators.most_common(1)[0][1] > thresholds.MOSTLY * movement:
-        return []
+        return 1.0
     factor = float(after.sum() / before.sum())
     off = np.abs(after - before - (after - before).sum() / whole.sum() * whole).sum()
-    if off > thresholds.UNIFORM * movement or abs(log(factor)) < thresholds.WORTH_A_LINE:
+    return factor if off <= thresholds.UNIFORM * movement and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
+
+
+def _host_speed(leaves: Leaves) -> list[Fact]:
+    """host-speed: the host takes longer or shorter for calls that both sides make as often, whatever operator they are
+    of, by most of the step's change.
+    """
+    is_call = np.array([chain[:2] == (HOST, OPERATORS) for chain in leaves.chains], bool)
+    is_same = is_call & (leaves.count[0] == leaves.count[1])
+    factor = _common_factor(leaves, is_same, is_call)
+    took = leaves.total[:, is_same].sum(axis=1)
+    if abs(took[1] - took[0]) < thresholds.MOSTLY * abs(np.subtract(*leaves.path.sum(axis=1))) or factor == 1:
         return []
-    what = "the machine (clocks, threads, load) rather than the program"
-    return [Fact(UNIFORM, f"the same work takes {times(factor)} × the time, all of it alike: {what}", ratio=factor)]
+    return [Fact(HOST_SPEED, f"the host takes {times(factor)} × the time for all of the same calls", ratio=factor)]
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:

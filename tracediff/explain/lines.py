@@ -26,7 +26,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, about, counts_of, multiple, percent, plural, times
+from tracediff.formatting import ARROW, about, counts, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import COMMUNICATION, OTHER
 from tracediff.runtimes import is_communication, is_host_collective
 
@@ -265,7 +265,7 @@ def what_happened(
     if amount.unit == "events":  # of which a reason has the number
         return "done more often" if amount.ratio > 1 else "done less often"
     if amount.unit == "calls":
-        return _of_calls(calls, longer, is_same=is_same)
+        return _of_calls(calls, longer, node.count, is_same=is_same)
     rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
     strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
@@ -282,11 +282,13 @@ def what_happened(
     return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"
 
 
-def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
-    """What happened to ``calls`` that take ``longer`` times as long; of many operators, whether the mean ratio
-    ``is_same`` does not tell their number.
+def _of_calls(calls: Floats, longer: float, inside: Floats, *, is_same: bool) -> str:
+    """What happened to ``calls`` that take ``longer`` times as long, with all that is ``inside`` them; of many
+    operators, whether the mean ratio ``is_same`` does not tell their number.
     """
     control, test = map(float, calls)
+    if control == test and not is_same:
+        return f"{plural(test, 'call')} each, with {counts(*(inside - calls))} calls inside"
     if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = _pace(longer, f", {times(longer)} × as long") if changed else ""

@@ -13,14 +13,17 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.leaves import Longest
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.items import PLACED
+from tracediff.diff.matching.items import PLACED, Item
+from tracediff.explain.amounts import resized
 from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
+from tracediff.profile.kernels.display_names import SHORT_TYPES, display_name
 from tracediff.profile.kernels.families import uses_tensor_cores
+from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import BACKWARD, OPTIMIZER, PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
@@ -116,7 +119,10 @@ def _unmatched(work: NodeWork) -> Reason | None:
     sides = [[member for group in work.groups for member in group.members[side]] for side in (0, 1)]
     times = [sum(member.ns for member in side) for side in sides]
     large = [side for side, ns in zip(sides, times, strict=True) if ns >= thresholds.MOSTLY * max(times)]
-    names = [largest_kernel(sorted(side, key=lambda m: (-m.ns, m.name))) for side in large]
+    largest = [sorted(side, key=lambda m: (-m.ns, m.name)) for side in large]
+    operators = [(m.op or "") if m.category == KERNEL else "" for m, *_ in largest]  # a copy's own name says more
+    is_told_apart = all(operators) and len({*operators}) == len(operators)
+    names = [display_name(match_name(op)) for op in operators] if is_told_apart else [*map(largest_kernel, largest)]
     return Reason("unmatched", f"mostly {ARROW.join(names)}") if len({*names}) == len(names) else None
 
 
@@ -175,31 +181,39 @@ def _tensor_cores(work: NodeWork) -> Reason | None:
 
 
 def _inputs(work: NodeWork) -> Reason | None:
-    """The same operators on the same shapes have inputs of another dtype or with other strides."""
+    """The same operators have inputs of another dtype, with other strides, or of sizes that are as much work."""
     if not work.as_much:
         return None
     changes: Counter[tuple[str, str]] = Counter()
+    by_code: Counter[str] = Counter()
     for group in work.groups:
-        calls = [_call(tree, items[0].node) for tree, items in zip(work.trees, group.items, strict=True) if items]
-        if len(calls) == 2 and calls[0] and calls[1] and (changed := changed_input(calls[0], calls[1])):
+        calls = [_call(tree, items) for tree, items in zip(work.trees, group.items, strict=True)]
+        if calls[0] and calls[1] and (changed := changed_input(calls[0], calls[1])):
             changes[changed] += sum(group.time)
+            by_code[changed[0]] += sum(group.time)
     whole = sum(sum(g.time) for g in work.groups)
-    if not changes or changes.most_common(1)[0][1] < thresholds.MOSTLY * whole:
+    if not changes or max(by_code.values()) < thresholds.MOSTLY * whole:
         return None
-    (code, text), _ = changes.most_common(1)[0]
-    return Reason(code, text)
+    code = max(by_code, key=lambda code: by_code[code])
+    texts = [text for (of_code, text), _ in changes.most_common() if of_code == code]
+    return Reason(code, texts[0])
 
 
-def _call(tree: CallTree, node: int) -> Call | None:
+def _call(tree: CallTree, items: Sequence[Item]) -> Call | None:
+    """The operator that launched the largest of ``items``."""
+    node = max(items, key=lambda item: item.ns).node if items else -1
     return tree.calls[node] if node >= 0 and tree.calls[node].kind == "op" else None
 
 
 def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
-    """(code, the first input that differs) of two calls of one operator on equal shapes; scalars cost next to nothing
-    in any dtype.
+    """(code, the first input that differs) of two calls of one operator, on equal shapes unless these differ; scalars
+    cost next to nothing in any dtype.
     """
-    if control.label != test.label or control.shapes != test.shapes or not control.shapes:
+    if control.label != test.label or not control.shapes or not test.shapes:
         return None
+    if control.shapes != test.shapes:
+        sizes = resized(control.shapes, test.shapes)
+        return ("sizes", f"sizes {sizes}") if sizes else None
     dims = json.loads(control.shapes)
     for code, word, a, b in (
         ("dtype", "dtype", control.types, test.types),
@@ -215,7 +229,10 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
                 and before not in NO_TENSOR
                 and after not in NO_TENSOR
             ):
-                plain = [value if isinstance(value, str) else _layout(value) for value in (before, after)]
+                plain = [
+                    SHORT_TYPES.get(value, value) if isinstance(value, str) else _layout(value)
+                    for value in (before, after)
+                ]
                 return code, f"{word} {ARROW.join(plain)}"
     return None
 

@@ -227,13 +227,14 @@ def build(leaves: Leaves) -> Node:
     return root
 
 
-def _finish(node: Node) -> None:
+def _finish(node: Node, may_replace: bool = True) -> None:
     """Add up what is below ``node``; what only one side has there replaced what only the other has."""
     if not node.children:
         return
+    may_replace &= node.label not in (QUEUE, PYTHON)  # what begins later, or another function, replaces nothing
     for child in node.children.values():
-        _finish(child)
-    if node.depth > 1 and node.label not in (QUEUE, PYTHON):  # what begins later, or another function, replaces nothing
+        _finish(child, may_replace)
+    if node.depth > 1 and may_replace:
         _replace(node)
     for child in node.children.values():
         node.take(child)

@@ -12,8 +12,9 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.facts import HOST_SPEED
 from tracediff.explain.leaves import HOST, OPERATORS
-from tracediff.explain.lines import UNKNOWN
+from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import (
     DECISIVE,
@@ -149,6 +150,7 @@ class _Part(Struct, frozen=True):
         label: what changed. delta_us: in µs. what: what happened.
         is_other_work: whether it is other work, not another time.
         is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
+        is_net: whether it is what is left of two changes, so that it follows the causes whatever its size.
     """
 
     label: str
@@ -156,6 +158,7 @@ class _Part(Struct, frozen=True):
     what: str
     is_other_work: bool = False
     is_unclear: bool = False
+    is_net: bool = False
 
 
 def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
@@ -168,7 +171,8 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
         is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
         parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear))
     label, exposed, us = exposure_of(explanation, unit)
-    return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
+    is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
+    return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
 
 
 def _is_other_work(cause: Cause) -> bool:
@@ -203,8 +207,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     is_most = stated >= thresholds.MOSTLY * max(whole, whole_us)
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
-        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
+        parts.insert(sum(part.is_net or abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    texts = [_with_time(part, unit, part.what if part is parts[0] or part.is_net else "") for part in parts]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
@@ -270,7 +274,8 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(explanation.causes), None) if explanation is not None else None
-    if first is not None:
+    is_alike = explanation is not None and any(fact.code == HOST_SPEED for fact in explanation.facts)
+    if first is not None and not is_alike:
         its_times = sorted((first.control_us, first.test_us))
         if its_times[0] < thresholds.MOSTLY * its_times[1]:
             return None  # what doubles, or is added, is no variation
@@ -278,9 +283,10 @@ def by_chance(comparison: Comparison) -> str | None:
     if not same_gpu_work and not same_calls:
         return None
     few = min(comparison.control.runs, comparison.test.runs)
-    what = "The GPU does the same work in the same time" if same_gpu_work else "The host makes about as many calls"
+    what = "the GPU does the same work in the same time" if same_gpu_work else "the host makes about as many calls"
     runs = "one run" if few == 1 else f"{few} runs"
-    return f"{what}; with {runs} per side, a change of the host may be variation from run to run"
+    variation = f"with {runs} per side, a change of the host may be variation from run to run"
+    return variation if is_alike else f"{what}; {variation}"
 
 
 def _is_as_much(cause: Cause) -> bool:

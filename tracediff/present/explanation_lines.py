@@ -27,7 +27,7 @@ from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
-DECISIVE = ("dtype", "layout", "memory", "device", "tensor-cores", "phase", "unmatched", "dominant", "gap")
+DECISIVE = ("dtype", "layout", "sizes", "memory", "device", "tensor-cores", "phase", "unmatched", "dominant", "gap")
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""

@@ -1,0 +1,89 @@
+"""What makes the same calls take another time: their inputs, what is inside them, and the host."""
+
+import pytest
+from build_trace import call, kernel, op, python, step
+from two_sides import compared, launch
+
+from tracediff.present.answer import answer_of
+from tracediff.present.explanation_lines import because
+
+FIRST, LAST = [262144, 1, 4096, 64], [262144, 4096, 64, 1]
+"""Strides of images in channels_last, and contiguous ones."""
+
+
+def reasons(comparison):
+    return {cause.label: because(cause) for cause in comparison.explanation.causes}
+
+
+def test_a_size_that_kernels_do_not_like_is_named(tmp_path):
+    def side(vocabulary, took):
+        return [step(1, 0, 20), *launch(0, "gemm", took, 5, **{"Input Dims": [[512, 64], [64, vocabulary]]})]
+
+    comparison = compared(tmp_path, {"before": side(32000, 100), "after": side(32003, 400)})
+    assert reasons(comparison) == {"aten::mm (gemm)": "sizes [64,32000] → [64,32003]; as many FLOPs in 4 × the time"}
+    assert "as many FLOPs in 4 × the time, sizes [64,32000] → [64,32003])" in answer_of(comparison).why
+
+
+def test_the_amount_of_an_operator_with_a_helper_inside_is_its_own(tmp_path):
+    """On one side, the operator fills a small buffer first."""
+
+    def side(strides, name, took, helper):
+        dims = {"Input Dims": [[64, 64, 64, 64]], "Input type": ["float"], "Input Strides": [strides]}
+        fill = {"Input Dims": [[2]], "Input type": ["int"], "Input Strides": [[1]]}
+        filled = [op("aten::fill_", 2, 3, **fill), call("cudaLaunchKernel", 3, 1, 7), kernel("fill", 20, 1, 7)]
+        launched = [call("cudaLaunchKernel", 8, 1, 8), kernel(name, 25, took, 8)]
+        norm = op("aten::native_batch_norm_backward", 0, 12, **dims)
+        return [step(1, 0, 20), norm, *(filled if helper else []), *launched]
+
+    sides = {
+        "before": side(FIRST, "batch_norm_channels_last", 100, True),
+        "after": side(LAST, "batch_norm", 500, False),
+    }
+    (text,) = reasons(compared(tmp_path, sides)).values()
+    assert text.startswith("layout channels_last → contiguous; as many elements in 4.95 × the time")
+
+
+def test_calls_that_do_more_inside_are_as_many_calls(tmp_path):
+    def side(inside):
+        backward = [
+            event
+            for k in range(4)
+            for event in (
+                op("AddmmBackward0", 3_000 * k, 100 + 20 * inside),
+                *(op("aten::mul", 3_000 * k + 20 * i, 18) for i in range(inside)),
+            )
+        ]
+        others = [op("aten::relu", 12_000, 6_000 - 50 * inside)]
+        return [step(1, 0, 19_000), *launch(0, "gemm", 10, 18_900, at=18_800), *backward, *others]
+
+    comparison = compared(tmp_path, {"before": side(1), "after": side(90)})
+    assert "AddmmBackward0 on the host" in reasons(comparison)
+    assert "4 calls each, with 4 → 360 calls inside" in answer_of(comparison).why
+
+
+@pytest.mark.parametrize("alike", [True, False], ids=["all alike", "two of them"])
+def test_a_host_that_is_slower_for_all_calls_alike(tmp_path, alike):
+    def side(factors):
+        events, begin = [], 0
+        for number, factor in enumerate(factors):
+            events += launch(number, f"k{number}", 10, begin + 20, f"aten::op{number}", int(300 * factor), begin)
+            begin += int(300 * factor)
+        return [step(1, 0, begin), *events]
+
+    factors = [1.6, 1.5, 1.7, 1.6, 1.65, 1.55] if alike else [1, 1, 2.6, 1, 1, 2.6]
+    comparison = compared(tmp_path, {"before": side([1] * 6), "after": side(factors)})
+    stated = "the host takes 1.6 × the time for all of the same calls"
+    assert (stated in [fact.text for fact in comparison.explanation.facts]) == alike
+
+
+def test_a_function_replaces_no_other_function(tmp_path):
+    def side(callee, took):
+        return [
+            step(1, 0, 3_000 + took),
+            python("model.py(10): step", 0, 2_900 + took, 1),
+            python(callee, 100, took, 2, parent=1),
+            *launch(0, "gemm", 5, 2_990 + took, at=2_950 + took),
+        ]
+
+    sides = {"before": side("old.py(3): old", 50), "after": side("new.py(3): scale", 900)}
+    assert not any("→" in label for label in reasons(compared(tmp_path, sides)))
