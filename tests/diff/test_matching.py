@@ -322,7 +322,7 @@ def test_explain_says_how_and_why(tmp_path):
     test = [step(1, 0, 100), *launched("gemm_b", 0, 7, 1, "aten::mm", **{"Input Dims": [[4, 8], [8, 2]]})]
     comparison = compare_events(tmp_path, control, test)
     text = explain(comparison, "gemm_a")
-    assert "op: other work below the same call of aten::mm([4,8], [8,2]), or the same with sizes that differ" in text
+    assert "op: other work below the same call of aten::mm([4,8], [8,2]), or the same on inputs that differ" in text
     assert "1 × gemm_b below aten::mm, 7.00 µs" in text
     with pytest.raises(TracediffError, match="no kernel or operator is called 'nothing'"):
         explain(comparison, "nothing")

@@ -6,6 +6,7 @@ from two_sides import compared, launch
 
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import because
+from tracediff.report.explain import explain
 
 FIRST, LAST = [262144, 1, 4096, 64], [262144, 4096, 64, 1]
 """Strides of images in channels_last, and contiguous ones."""
@@ -87,3 +88,12 @@ def test_a_function_replaces_no_other_function(tmp_path):
 
     sides = {"before": side("old.py(3): old", 50), "after": side("new.py(3): scale", 900)}
     assert not any("→" in label for label in reasons(compared(tmp_path, sides)))
+
+
+def test_explain_has_the_sizes_and_the_names_of_both_sides(tmp_path):
+    def side(vocabulary, took):
+        return [step(1, 0, 20), *launch(0, "gemm", took, 5, **{"Input Dims": [[512, 64], [64, vocabulary]]})]
+
+    text = explain(compared(tmp_path, {"before": side(32000, 100), "after": side(32003, 400)}), "aten::mm")
+    assert "aten::mm([512,64], [64,32000]), with sizes [64,32000] → [64,32003]" in text
+    assert [line.split()[0] for line in text.splitlines() if " × gemm" in line] == ["before", "after"]

@@ -187,8 +187,7 @@ def _inputs(work: NodeWork) -> Reason | None:
     changes: Counter[tuple[str, str]] = Counter()
     by_code: Counter[str] = Counter()
     for group in work.groups:
-        calls = [_call(tree, items) for tree, items in zip(work.trees, group.items, strict=True)]
-        if calls[0] and calls[1] and (changed := changed_input(calls[0], calls[1])):
+        if changed := changed_input_of(group, work.trees):
             changes[changed] += sum(group.time)
             by_code[changed[0]] += sum(group.time)
     whole = sum(sum(g.time) for g in work.groups)
@@ -197,6 +196,12 @@ def _inputs(work: NodeWork) -> Reason | None:
     code = max(by_code, key=lambda code: by_code[code])
     texts = [text for (of_code, text), _ in changes.most_common() if of_code == code]
     return Reason(code, texts[0])
+
+
+def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
+    """(code, the first input that differs) of the operators that do most of what ``group`` is on both sides."""
+    control, test = (_call(tree, items) for tree, items in zip(trees, group.items, strict=True))
+    return changed_input(control, test) if control and test else None
 
 
 def _call(tree: CallTree, items: Sequence[Item]) -> Call | None:

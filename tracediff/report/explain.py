@@ -13,8 +13,9 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
 from tracediff.errors import TracediffError, did_you_mean, printable, quoted
+from tracediff.explain.reasons import changed_input_of
 from tracediff.formatting import change, count, counts, plural, time
-from tracediff.pair import SIDES, total
+from tracediff.pair import total
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.escape import log_line
@@ -22,7 +23,7 @@ from tracediff.runtimes import DEVICE_CATEGORIES
 
 WHY = {
     "exact": "the same work below the same call of {call}",
-    "op": "other work below the same call of {call}, or the same with sizes that differ or are not recorded",
+    "op": "other work below the same call of {call}",
     "module": "remaining work of the same module and phase",
     "fusion": "a fused kernel and the operators listed in its name or provenance, between the same neighbouring work",
     "sequence": "not launched by an operator on at least one side: paired in the order in which it runs, by its names",
@@ -30,8 +31,8 @@ WHY = {
     "family": "no closer match: only family and phase are the same",
     "same module": "the same module and phase, but too much other work there to identify the counterpart",
     "same family": "the same family and phase, but too much other work there to identify the counterpart",
-    "added": "no counterpart at any level: only the test has it",
-    "removed": "no counterpart at any level: only the control has it",
+    "added": "no counterpart at any level: only {labels.test} has it",
+    "removed": "no counterpart at any level: only {labels.control} has it",
 }
 
 
@@ -92,16 +93,21 @@ def _called(member: Member, name: str) -> bool:
 def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
     """How ``alike`` groups were matched, where they are, and what both sides have of all of them."""
     group, number = alike[0], f"{len(alike):,} groups, " if len(alike) > 1 else ""
-    why = WHY[group.level].format(call=group.call or "an operator")
+    why = WHY[group.level].format(call=group.call or "an operator", labels=comparison.labels)
+    changed = changed_input_of(group, comparison.trees)
+    if changed or group.level == "op":
+        why += f", with {changed[1]}" if changed else ", or the same on inputs that differ or are not recorded"
     where = [f"phase {group.phase}"]
     if modules := dict.fromkeys(g.module for g in alike if g.module):
         where.append(f"module {next(iter(modules))}" if len(modules) == 1 else f"{len(modules)} modules")
     lines_of_code = list(dict.fromkeys(chain(*(g.lines for g in alike))))
     where += [f"family {group.family}", *(f"in {line}" for line in lines_of_code[: bounds.EXAMPLES])]
     lines = [f"{number}{group.level}: {why}", f"  {', '.join(where)}"]
-    for k, (name, side) in enumerate(zip(SIDES, comparison.sides, strict=True)):
+    width = max(map(len, comparison.labels))
+    for k, (name, side) in enumerate(zip(comparison.labels, comparison.sides, strict=True)):
         members = [_together(same) for same in zip(*(g.members[k] for g in alike), strict=True)]
-        lines += [f"  {name:<8}{_member(comparison, m, side.files)}" for m in members] or [f"  {name:<8}–"]
+        texts = [_member(comparison, member, side.files) for member in members] or ["–"]
+        lines += [f"  {name:<{width}}  {text}" for text in texts]
     return lines
 
 
