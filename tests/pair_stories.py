@@ -361,7 +361,10 @@ STORIES = (
             ),
             (
                 "what is left of two exposures has both beside it",
-                lambda t: t.exposure[:2] == ("critical path moved from GPU to host", "GPU −28.4 ms, host +26.7 ms"),
+                lambda t: (
+                    t.exposure[0] == "critical path moved from GPU to host"
+                    and t.exposure[1] == "on the path: GPU −28.4 ms, host +26.7 ms"
+                ),
             ),
         ),
         never=(GPU_CAUSE, OTHER_PROGRAM),

@@ -347,7 +347,7 @@ def test_explain_adds_up_what_is_alike(tmp_path):
     assert text.startswith("a_gemm: 3 groups, 80.0 → 80.0 µs per step\n")
     assert text.count("groups, op: ") == 1
     assert "2 groups, op: other work below the same call" in text
-    assert "control 2 × a_gemm below aten::mm, 30.0 µs; first at ts " in text
-    assert "test    2 × b_gemm below aten::mm, 30.0 µs; first at ts " in text
+    assert "control/trace  2 × a_gemm below aten::mm, 30.0 µs; first at ts " in text
+    assert "test/trace     2 × b_gemm below aten::mm, 30.0 µs; first at ts " in text
     assert "more groups" not in text
     assert "2 more groups (--top)" in explain(compare_events(tmp_path / "again", *both), "a_gemm", most=1)

@@ -82,7 +82,7 @@ def test_work_within_the_same_outermost_calls_is_counted(tmp_path):
     more = [op("aten::addmm", e["ts"] + 150, 100, **SQUARE) for e in outer]
     comparison = compared(tmp_path, [*PRODUCTS, *outer, *inner], [*PRODUCTS, *outer, *inner, *more])
     assert facts(comparison)["same-program"] == (
-        "all outermost operator calls agree; with those within them there are 32 → 42"
+        "all outermost operator calls agree, of those inside them there are 32 → 42"
     )
 
 

@@ -1,11 +1,12 @@
 """What makes the same calls take another time: their inputs, what is inside them, and the host."""
 
 import pytest
-from build_trace import call, kernel, op, python, step
+from build_trace import call, kernel, memcpy, op, python, step
 from two_sides import compared, launch
 
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import because
+from tracediff.present.next_command import next_command
 from tracediff.report.explain import explain
 
 FIRST, LAST = [262144, 1, 4096, 64], [262144, 4096, 64, 1]
@@ -97,3 +98,27 @@ def test_explain_has_the_sizes_and_the_names_of_both_sides(tmp_path):
     text = explain(compared(tmp_path, {"before": side(32000, 100), "after": side(32003, 400)}), "aten::mm")
     assert "aten::mm([512,64], [64,32000]), with sizes [64,32000] → [64,32003]" in text
     assert [line.split()[0] for line in text.splitlines() if " × gemm" in line] == ["before", "after"]
+
+
+def test_a_copy_in_place_of_a_kernel_is_not_as_many_elements(tmp_path):
+    def side(size, event):
+        inputs = {"Input Dims": [[64], [64]], "Input type": [size, "float"]}
+        return [step(1, 0, 20), op("aten::copy_", 0, 10, **inputs), call("launch", 2, 1, 1), event]
+
+    cast, copy = (
+        kernel("direct_copy_kernel", 15, 9, 1),
+        memcpy("Memcpy HtoD (Pageable -> Device)", 15, 900, 1, bytes=256),
+    )
+    comparison = compared(tmp_path, {"before": side("unsigned char", cast), "after": side("float", copy)})
+    why = answer_of(comparison).why
+    assert "as many elements" not in why
+    assert "other kernels: direct_copy_kernel → Memcpy HtoD" in why
+
+
+def test_where_the_gpu_changed_more_off_the_path_it_is_what_to_look_at(tmp_path):
+    def side(relus, took):
+        host = [op("aten::relu", 60 * k, 50) for k in range(relus)]
+        return [step(1, 0, 4_000 + 60 * relus), *host, *launch(0, "gemm", took, 1_000, at=900)]
+
+    comparison = compared(tmp_path, {"before": side(4, 100), "after": side(5, 2_000)})
+    assert next_command(comparison, "tracediff compare A B") == "tracediff explain A B aten::mm"

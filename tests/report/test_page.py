@@ -187,7 +187,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "−55.9",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",
-        "steps 6–10 (recorded: 5–10)",
+        "steps 6–10 (left out to warm up: 5)",
     ):
         assert expected in body
     assert "tracediff compare control/ test/ --html report.html" in body

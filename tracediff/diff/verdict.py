@@ -11,7 +11,7 @@ from statistics import median
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracediff import bounds, thresholds
+from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
@@ -266,11 +266,8 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        if difference.detectable > math.log(thresholds.TOO_NOISY):
-            factor = number(min(math.exp(difference.detectable), bounds.DETECTABLE_FACTOR))
-            return f"not significant (detectable change: a factor of {factor}; {basis})"
-        detectable = f"detectable change: {PERCENT.text(math.expm1(difference.detectable))}"
-        return f"not significant ({interval}; {detectable}; {basis})"
+        too_wide = difference.detectable > math.log(thresholds.TOO_NOISY)
+        return f"not significant ({basis if too_wide else f'{interval}; {basis}'})"
     return f"significant ({interval}; {basis})"
 
 

@@ -25,6 +25,7 @@ from tracediff.profile.kernels.families import AUTOGRAD_NODE, COMMUNICATION
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.perf_model.operator_costs import ATTENTION, base_of, flop_work, has_flop
 from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
+from tracediff.runtimes import MEMCPY
 
 Trees = tuple[CallTree, CallTree]
 Ratio = tuple[float, str]
@@ -113,6 +114,8 @@ def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
         return None
     if all(group.items) and all(item.work.size for items in group.items for item in items):
         return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
+    if is_of_other_kinds(group):
+        return None
     names = [{match_name(item.work.name) for item in items} for items in group.items]
     if all(map(AUTOGRAD_NODE.match, names[0] | names[1])):  # what they call does the work
         return group.count.test / group.count.control, "calls"
@@ -128,6 +131,12 @@ def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
     if names[0] == names[1] and group.count.control and group.count.test:
         return group.count.test / group.count.control, "events"
     return None
+
+
+def is_of_other_kinds(group: Group) -> bool:
+    """Whether one side copies what a kernel of the other writes: its size is not how much either does."""
+    kinds = [{item.work.category for item in items} for items in group.items]
+    return all(kinds) and MEMCPY in set.union(*kinds) and not set.intersection(*kinds)
 
 
 def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:

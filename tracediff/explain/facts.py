@@ -356,12 +356,23 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
-    share = f"{percent(common(outer))} of the outermost calls ({counts(*calls)}) are the same"
+    share = _agreement(outer, sides)
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}" if as_many else "other operators"
-        return [Fact(REWRITTEN, f"{as_much}: {share}; {examples}", *values)]
+        share = share.removeprefix("another program: ") if as_many else share
+        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else ""
+        return [Fact(REWRITTEN, f"{as_much}{share}; {examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
-    return [Fact(OTHER_PROGRAM, f"other operators: {share}; {work}{examples}", *values)]
+    return [Fact(OTHER_PROGRAM, f"{share}; {work}{examples}", *values)]
+
+
+def _agreement(outer: Sequence[Mapping[str, float]], sides: tuple[Side, Side]) -> str:
+    """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
+    calls, (both, every) = [sum(side.values()) for side in outer], agreeing(outer)
+    less, more = sorted(range(2), key=calls.__getitem__)
+    if not np.isclose(both, calls[less]):
+        return f"another program: {count(both)} of {count(every)} outermost operator calls agree"
+    alike = f"all {count(calls[less])} outermost operator calls of {sides[less].label} are in {sides[more].label}"
+    return f"{alike}, with {count(calls[more] - calls[less])} more"
 
 
 def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> Fact:
@@ -372,9 +383,8 @@ def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, C
         mostly = f"mostly the same program: {both} of {every} {agree}"
         return Fact(SAME_PROGRAM, "; ".join(filter(None, (mostly, other_counts(outer, trees)))))
     calls = [sum(operator_calls(tree)) for tree in trees]
-    same = f"all {agree}"
-    inside = f"{same}; with those within them there are {counts(*calls)}"
-    return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: {same}")
+    inside = f"all {agree}, of those inside them there are {counts(*calls)}"
+    return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: all {agree}")
 
 
 def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:

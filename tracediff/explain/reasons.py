@@ -14,7 +14,7 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.leaves import Longest
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, Item
-from tracediff.explain.amounts import resized
+from tracediff.explain.amounts import is_of_other_kinds, resized
 from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
@@ -98,17 +98,14 @@ def largest_parts(node: Node) -> Reason | None:
     """Which of a node's parts changed most in its direction; None where it has one part."""
     sign = 1 if node.work >= 0 else -1
     parts = [
-        child
+        (-sign * child.work, child.label.removesuffix(f" in {node.label}"))
         for step, child in node.children.items()
-        if isinstance(step, str)
-        and sign * child.work > 0
-        and len(child.label) <= bounds.LABEL
-        and child.label != NOT_RECORDED
+        if isinstance(step, str) and sign * child.work > 0 and child.label != NOT_RECORDED
     ]
-    if len(node.children) < 2 or not parts:
+    labels = [label for _, label in sorted(parts) if len(label) <= bounds.LABEL]
+    if len(node.children) < 2 or not labels:
         return None
-    parts.sort(key=lambda child: (-sign * child.work, child.label))
-    names = (f"work {UNPAIRED}" if child.label == UNPAIRED else child.label for child in parts[: bounds.PARTS_NAMED])
+    names = (f"work {UNPAIRED}" if label == UNPAIRED else label for label in labels[: bounds.PARTS_NAMED])
     return Reason("largest", f"largest: {', '.join(names)}")
 
 
@@ -139,10 +136,8 @@ def _fusion(work: NodeWork) -> Reason | None:
 
 
 def _kernels(work: NodeWork) -> Reason | None:
-    """Other kernels for as much work."""
-    if not work.as_much:
-        return None
-    other = [g for g in work.groups if g.has_other_kernels]
+    """Other kernels for as much work, or copies in place of kernels."""
+    other = [g for g in work.groups if g.has_other_kernels and (work.as_much or is_of_other_kinds(g))]
     if work.part(other) < thresholds.MOSTLY:
         return None
     control, test, more = replaced_kernels(other)

@@ -13,7 +13,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import HOST_SPEED
-from tracediff.explain.leaves import HOST, OPERATORS
+from tracediff.explain.leaves import HOST, OPERATORS, PYTHON
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
 from tracediff.present.explanation_lines import (
@@ -91,6 +91,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
     parts, exposure = _parts(explanation, unit)
+    if parts and all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us)):
+        exposure = []  # what is left of two changes is no cause
     other_work = [part for part in parts if part.is_other_work]
     if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.delta_us)).is_unclear:
         return "", "", ""  # all that is left is smaller than what is by chance
@@ -105,7 +107,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     lead = BECAUSE if sure else "largest changes:"
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead, along = "work that changed most:", sorted(other_work, key=lambda part: -abs(part.delta_us))
+        lead, along = "changed most on the critical path:", sorted(other_work, key=lambda part: -abs(part.delta_us))
         against = exposed_along = exposed_against = []
     if not along and not exposed_along:
         return "", "", ""
@@ -150,7 +152,6 @@ class _Part(Struct, frozen=True):
         label: what changed. delta_us: in µs. what: what happened.
         is_other_work: whether it is other work, not another time.
         is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
-        is_net: whether it is what is left of two changes, so that it follows the causes whatever its size.
     """
 
     label: str
@@ -158,7 +159,6 @@ class _Part(Struct, frozen=True):
     what: str
     is_other_work: bool = False
     is_unclear: bool = False
-    is_net: bool = False
 
 
 def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
@@ -171,8 +171,7 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
         is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
         parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear))
     label, exposed, us = exposure_of(explanation, unit)
-    is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
-    return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
+    return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
 
 
 def _is_other_work(cause: Cause) -> bool:
@@ -188,7 +187,11 @@ def _is_other_work(cause: Cause) -> bool:
 def _happened(cause: Cause) -> str:
     what = "" if cause.what == UNKNOWN else cause.what
     reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
-    number = "" if what else reasons.get("count", "")  # where nothing else says what happened
+    number = (
+        "" if what else reasons.get("other-kernels", reasons.get("count", ""))
+    )  # where nothing else says what happened
+    if PYTHON in cause.trail or cause.chain == (HOST, OPERATORS):  # whose names do not tell what it is
+        number = reasons.get("largest", "")
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
     return ", ".join(filter(None, (what, reason)))
 
@@ -207,8 +210,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     is_most = stated >= thresholds.MOSTLY * max(whole, whole_us)
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
-        parts.insert(sum(part.is_net or abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    texts = [_with_time(part, unit, part.what if part is parts[0] or part.is_net else "") for part in parts]
+        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
@@ -313,7 +316,7 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
             f"{name} {unit.plain(a)} → {unit.plain(b)}" if unit else f"{name} {change(a, b)}" for name, (a, b) in both
         )
         figures = f"{first}{f' {unit.name}' if unit else ''} ({second})"
-    parts = verdict.conclusion, "" if verdict.ci95_us else spread(comparison)
+    parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 
 

@@ -119,9 +119,15 @@ def ranks_of(*sides: Side) -> str:
 
 
 def steps_used(side: Side) -> str:
-    """``steps 3–6 (recorded: 2–6)``."""
+    """``steps 3–6 (left out to warm up: 2)``; of others than the first ``steps 3–4 (recorded: 2–6)``."""
     if side.whole_file:
         return "the whole file: no steps recorded"
     used = ranges(side.steps_used)
-    recorded = "" if side.steps_used == side.steps_recorded else f" (recorded: {ranges(side.steps_recorded)})"
-    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{recorded}"
+    left_out = side.steps_recorded[: -len(side.steps_used)]
+    if side.steps_used == side.steps_recorded:
+        others = ""
+    elif (*left_out, *side.steps_used) == (*side.steps_recorded,):
+        others = f" (left out to warm up: {ranges(left_out)})"
+    else:
+        others = f" (recorded: {ranges(side.steps_recorded)})"
+    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{others}"

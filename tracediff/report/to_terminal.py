@@ -131,11 +131,13 @@ def show(
 
 
 def _shorter(screen: Screen) -> Iterator[Screen]:
-    """``screen`` with ever fewer rows of changed work, then with less on each cause, at last with fewer causes."""
+    """``screen`` with ever fewer rows of changed work, then with less on each cause, fewer causes, at last few rows."""
     yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, LEAST_ROWS - 1, -1))
     least = replace(screen, rows=LEAST_ROWS)
     yield from (replace(least, detailed=number) for number in range(LINES - 1, -1, -1))
     yield from (replace(least, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
+    least = replace(least, lines=LEAST_LINES, detailed=0)
+    yield from (replace(least, rows=rows) for rows in range(LEAST_ROWS - 1, 0, -1))
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
