@@ -24,16 +24,25 @@ MISSING = np.iinfo(np.int64).min
 """Marks a time, or an integer argument, that an event does not carry."""
 
 
-class Intervals(Struct, frozen=True):
-    """Intervals that are sorted, disjoint and not empty: start int64[n], end int64[n] in ns."""
+class Spans(Struct, frozen=True):
+    """What lasts from start to end: start int64[n], end int64[n] in ns."""
 
     start: Int64
     end: Int64
 
     @property
+    def ns(self) -> Int64:
+        """int64[n] durations in ns."""
+        return self.end - self.start
+
+
+class Intervals(Spans, frozen=True):
+    """Intervals that are sorted, disjoint and not empty."""
+
+    @property
     def total(self) -> int:
         """Sum of the lengths in ns."""
-        return int((self.end - self.start).sum())
+        return int(self.ns.sum())
 
     def covers(self, times: Int64) -> Bools:
         """bool[m]: which of ``times`` (ns) lie inside."""
@@ -43,7 +52,7 @@ class Intervals(Struct, frozen=True):
     def length_before(self, times: Int64) -> Int64:
         """int64[m]: how much of the set lies before each of ``times``, in ns."""
         position = last_up_to(self.start, times)
-        begun = np.append(0, np.cumsum(self.end - self.start))[position + 1]
+        begun = np.append(0, np.cumsum(self.ns))[position + 1]
         end = np.append(self.end, MISSING)[position]
         before: Int64 = begun - (np.maximum(end, times) - times)
         return before

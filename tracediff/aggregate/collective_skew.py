@@ -54,11 +54,6 @@ class Operations(Collectives, frozen=True, kw_only=True):
     rank: Int64
     used: Bools
 
-    @property
-    def ns(self) -> Int64:
-        """int64[m] durations in ns."""
-        return self.end - self.start
-
     def of_kinds(self, names: Collection[str]) -> Bools:
         """bool[m]: which of them are called one of ``names``."""
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]

@@ -86,7 +86,7 @@ def build_profile(
         whole_file=steps.whole_file,
         completions=context.completions,
         draining_ns=int(context.completions[0] - steps.start[0]),
-        host_ns=steps.end - steps.start,
+        host_ns=steps.ns,
         state_names=account.names,
         state_ns=account.ns,
         owned=account.owned,

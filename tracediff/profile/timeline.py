@@ -29,7 +29,7 @@ KINDS = (*STATES, ANNOTATION)
 """Kinds of marks: a state, or an event that puts the step in that state. Annotations have no state but data_loading."""
 
 
-Spans = Int64
+UnmergedMarks = Int64
 """int64[7, n]: row, start, end, kind, code of the name, event and code of the operator's name (−1 for none), as in
 `Marks`, of events before they are merged.
 """
@@ -95,7 +95,7 @@ def _streams(gpu: GpuEvents, window: tuple[int, int]) -> list[tuple[str, Int64]]
     streams = []
     for device, number in set(tuples(gpu.device[some], gpu.stream[some])):
         which = some[(gpu.device[some] == device) & (gpu.stream[some] == number)]
-        streams.append((-int((gpu.end - gpu.start)[which].sum()), device, number, which))
+        streams.append((-int(gpu.ns[which].sum()), device, number, which))
     streams.sort(key=lambda f: f[:3])
     return [(numbered("GPU", device) + numbered(" stream", number), which) for _, device, number, which in streams]
 
@@ -110,7 +110,7 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
     return sorted(busy, key=lambda code: (-busy[code], code))
 
 
-def _states(context: Context, window: tuple[int, int]) -> Spans:
+def _states(context: Context, window: tuple[int, int]) -> UnmergedMarks:
     """The state of each instant; times outside every step have none."""
     edges, painted = context.account.edges, context.account.painted
     low = max(int(np.searchsorted(edges, window[0], side="right")) - 1, 0)
@@ -120,14 +120,14 @@ def _states(context: Context, window: tuple[int, int]) -> Spans:
     return _spans(0, edges[low:high], edges[low + 1 : high + 1], kind, states + len(context.trace.names), -1)
 
 
-def _gpu(context: Context, which: Int64, row: int) -> Spans:
+def _gpu(context: Context, which: Int64, row: int) -> UnmergedMarks:
     trace, gpu, calls = context.trace, context.gpu, context.calls.table
     rows, node = gpu.rows[which], launching_nodes(context)[which]
     operator = np.where((node >= 0) & (calls.kind[node] == OP), calls.name[node], -1)
     return _spans(row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows, operator)
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Spans:
+def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> UnmergedMarks:
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
@@ -149,11 +149,11 @@ def _spans(
     name: Int64 | Codes,
     event: Int64 | int,
     operator: Int64 | int = -1,
-) -> Spans:
+) -> UnmergedMarks:
     return np.stack(np.broadcast_arrays(row, start, end, kind, name, event, operator)).astype(np.int64, copy=False)
 
 
-def _bounded(spans: Spans, names: list[str], length: int, is_apart: Bools) -> Marks:
+def _bounded(spans: UnmergedMarks, names: list[str], length: int, is_apart: Bools) -> Marks:
     """At most TIMELINE_MARKS marks: the pixel doubles until they are few enough."""
     pixel = max(length // bounds.TIMELINE_PIXELS, 1)
     while True:
@@ -163,7 +163,7 @@ def _bounded(spans: Spans, names: list[str], length: int, is_apart: Bools) -> Ma
         pixel *= 2
 
 
-def _merged(spans: Spans, names: list[str], pixel: int, is_apart: Bools) -> Marks:
+def _merged(spans: UnmergedMarks, names: list[str], pixel: int, is_apart: Bools) -> Marks:
     """Marks of ``spans``: spans shorter than ``pixel`` (ns) that begin in the same pixel of a row, and are alike in
     ``is_apart`` (bool[n]), become one mark, named after the longest.
     """

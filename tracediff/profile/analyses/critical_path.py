@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Bools, Int64, Intervals, all_none, concatenated, distinct, tuples, union
+from tracediff.arrays import Bools, Int64, Intervals, Spans, all_none, concatenated, distinct, tuples, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
@@ -50,7 +50,7 @@ WHOLE = -1
 """Used as a thread code for the host as one thread."""
 
 
-class CriticalPath(Struct, frozen=True, kw_only=True):
+class CriticalPath(Spans, frozen=True, kw_only=True):
     """The path of all steps, p spans that tile their periods.
 
     Attributes:
@@ -70,8 +70,6 @@ class CriticalPath(Struct, frozen=True, kw_only=True):
     step: Int64
     what: Int64
     owner: Int64
-    start: Int64
-    end: Int64
     host: Host
     outside_ops: Painting
     queued: Int64
@@ -321,7 +319,7 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
         return min(steps_run, key=lambda t: (-steps_run[t], rank[t]))
     roots = np.flatnonzero(ops.depth == 0)
     busy = Counter[int]()
-    for thread, ns in tuples(ops.thread[roots], (ops.end - ops.start)[roots]):
+    for thread, ns in tuples(ops.thread[roots], ops.ns[roots]):
         busy[thread] += ns
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1
 

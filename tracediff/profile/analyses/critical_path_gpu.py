@@ -15,6 +15,7 @@ from tracediff.arrays import (
     MISSING,
     Bools,
     Int64,
+    Spans,
     all_none,
     changes,
     combined,
@@ -62,7 +63,7 @@ class Sync(Struct, frozen=True, kw_only=True):
     recorded: int
 
 
-class DeviceEvents(Struct, frozen=True, kw_only=True):
+class DeviceEvents(Spans, frozen=True, kw_only=True):
     """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
     launch.
 
@@ -88,8 +89,6 @@ class DeviceEvents(Struct, frozen=True, kw_only=True):
 
     event: Int64
     rows: Int64
-    start: Int64
-    end: Int64
     stream: Int64
     engine: Int64
     launch: Int64
@@ -273,7 +272,7 @@ def _records_waits(trace: Trace, ops: Lane) -> bool:
 
 def _long_operators(trace: Trace, ops: Lane) -> Int64:
     """Positions of the operators that take longer than to submit something."""
-    return np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.end - ops.start > thresholds.SUBMITTED_NS))
+    return np.flatnonzero((trace.category[ops.rows] == cat.CPU_OP) & (ops.ns > thresholds.SUBMITTED_NS))
 
 
 def _before(start: Int64, end: Int64, stream: Int64) -> Int64:

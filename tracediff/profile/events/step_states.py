@@ -10,6 +10,7 @@ from msgspec import Struct
 from tracediff.arrays import (
     BARE,
     Int64,
+    Spans,
     all_none,
     changes,
     distinct,
@@ -67,7 +68,7 @@ class StepAccount(Struct, frozen=True):
     painted: Int64
 
 
-class Layer(Struct, frozen=True):
+class Layer(Spans, frozen=True):
     """The intervals in which one state applies, unless an earlier layer's does.
 
     Attributes:
@@ -76,8 +77,6 @@ class Layer(Struct, frozen=True):
     """
 
     state: int
-    start: Int64
-    end: Int64
     owner: Int64
 
 
@@ -100,8 +99,8 @@ def step_account(
     else:
         layers += _op_layers(trace, steps, lanes, names, families)
     some = np.flatnonzero(collectives.rows[:-1] >= 0)
-    waits = collectives.times[some], collectives.times[some + 1], all_none(len(some))
-    layers.append(Layer(STATES.index("synchronising"), *waits))
+    waits = collectives.times[some], collectives.times[some + 1]
+    layers.append(Layer(*waits, STATES.index("synchronising"), all_none(len(some))))
     return _summed(names, completions, *_painted(layers, completions))
 
 
@@ -139,8 +138,8 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
     launch_end = np.where(gpu.launch >= 0, trace.spans(gpu.launch)[1], gpu.start)
     for state in range(len(BUSY_STATES)):
         which = gpu.state == state
-        yield Layer(state, gpu.start[which], gpu.end[which], gpu.step[which])
-    yield Layer(STATES.index("gpu_queued"), launch_end, gpu.start, gpu.step)
+        yield Layer(gpu.start[which], gpu.end[which], state, gpu.step[which])
+    yield Layer(launch_end, gpu.start, STATES.index("gpu_queued"), gpu.step)
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
@@ -156,7 +155,7 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
 
 
 def _layer(state: str, trace: Trace, rows: Int64) -> Layer:
-    return Layer(STATES.index(state), *trace.spans(rows), all_none(len(rows)))
+    return Layer(*trace.spans(rows), STATES.index(state), all_none(len(rows)))
 
 
 def _op_layers(trace: Trace, steps: Steps, lanes: Lanes, names: list[str], known_families: Families) -> Iterator[Layer]:
@@ -175,7 +174,7 @@ def _op_layers(trace: Trace, steps: Steps, lanes: Lanes, names: list[str], known
             if state not in names:
                 names.append(state)
             some = np.flatnonzero(on_thread & (family == code))
-            yield Layer(names.index(state), start[some], end[some], all_none(len(some)))
+            yield Layer(start[some], end[some], names.index(state), all_none(len(some)))
 
 
 def thread_order(trace: Trace, steps: Steps, lanes: Lanes) -> list[int]:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Int64
+from tracediff.arrays import Int64, Spans
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Note
 from tracediff.profile.model.columns import ANY, Column, amount, key, no_rows
@@ -173,7 +173,7 @@ class LeafTable(Struct, frozen=True, kw_only=True):
     following: Annotated[Int64, Column(refers_to="names", low=-1, rises=True)]
 
 
-class Marks(Struct, frozen=True, kw_only=True):
+class Marks(Spans, frozen=True, kw_only=True):
     """m marks in order of row and start.
 
     Attributes:
@@ -187,8 +187,6 @@ class Marks(Struct, frozen=True, kw_only=True):
     """
 
     row: Int64
-    start: Int64
-    end: Int64
     kind: Int64
     name: tuple[str, ...]
     count: Int64
@@ -286,7 +284,7 @@ class CollectiveKind(Struct, frozen=True):
     ranks: int
 
 
-class Collectives(Struct, frozen=True, kw_only=True):
+class Collectives(Spans, frozen=True, kw_only=True):
     """The collective operations of one file (`collectives`), k of them in order of start.
 
     Attributes:
@@ -303,8 +301,6 @@ class Collectives(Struct, frozen=True, kw_only=True):
     step: Int64
     sequence: Int64
     size: Int64
-    start: Int64
-    end: Int64
     exposed: Int64
 
 

@@ -118,9 +118,7 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
         _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes))
         for a in ("Input type", "Input Strides")
     )
-    (s, c), (count, total, self_ns) = grouped(
-        [step[rows], node[rows]], [1, (ops.end - ops.start)[rows], ops.self_ns[rows]]
-    )
+    (s, c), (count, total, self_ns) = grouped([step[rows], node[rows]], [1, ops.ns[rows], ops.self_ns[rows]])
     position = np.full(len(trace) + 1, -1, np.int32)
     position[ops.rows] = np.arange(len(ops.rows))
     return Calls(

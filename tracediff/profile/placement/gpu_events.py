@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
-from tracediff.arrays import MISSING, Int64, distinct, last_equal, sorted_by, values_at
+from tracediff.arrays import MISSING, Int64, Spans, distinct, last_equal, sorted_by, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -20,7 +19,7 @@ SPILLED = -2
 """Step position of a GPU event whose launch is not in the file."""
 
 
-class GpuEvents(Struct, frozen=True, kw_only=True):
+class GpuEvents(Spans, frozen=True, kw_only=True):
     """The GPU events of one file, g of them.
 
     Attributes:
@@ -34,18 +33,11 @@ class GpuEvents(Struct, frozen=True, kw_only=True):
     """
 
     rows: Int64
-    start: Int64
-    end: Int64
     device: Int64
     stream: Int64
     launch: Int64
     state: Int64
     step: Int64
-
-    @property
-    def ns(self) -> Int64:
-        """int64[g] durations in ns."""
-        return self.end - self.start
 
 
 def gpu_names(gpu: GpuEvents) -> dict[int, str]:

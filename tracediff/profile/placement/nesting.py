@@ -16,6 +16,7 @@ from tracediff.arrays import (
     AnyArray,
     Bools,
     Int64,
+    Spans,
     all_none,
     changes,
     concatenated,
@@ -34,7 +35,7 @@ from tracediff.profile.model.columns import no_rows, rows_of
 BLOCK = 1 << 16
 
 
-class Lane(Struct, frozen=True, kw_only=True):
+class Lane(Spans, frozen=True, kw_only=True):
     """All scopes of one kind, thread by thread, outer before inner.
 
     Attributes:
@@ -48,8 +49,6 @@ class Lane(Struct, frozen=True, kw_only=True):
 
     rows: Int64
     thread: Int64
-    start: Int64
-    end: Int64
     parent: Int64
     depth: AnyArray
     self_ns: Int64

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec import Struct
 
-from tracediff.arrays import MISSING, Int64, last_up_to, sorted_by
+from tracediff.arrays import MISSING, Int64, Spans, last_up_to, sorted_by
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -20,7 +19,7 @@ NO_STEP = -1
 """Step position of an event outside every step."""
 
 
-class Steps(Struct, frozen=True):
+class Steps(Spans, frozen=True):
     """The step windows of one file in order of time.
 
     Attributes:
@@ -31,8 +30,6 @@ class Steps(Struct, frozen=True):
     """
 
     numbers: Int64
-    start: Int64
-    end: Int64
     rows: Int64
 
     def __len__(self) -> int:
@@ -119,7 +116,7 @@ def _marked(trace: Trace, marker: str) -> Steps:
 
 
 def _steps(trace: Trace, rows: Int64, numbers: Int64) -> Steps:
-    return Steps(numbers, *trace.spans(rows), rows)
+    return Steps(*trace.spans(rows), numbers, rows)
 
 
 def whole_file(trace: Trace) -> Steps:
@@ -137,7 +134,7 @@ def whole_file(trace: Trace) -> Steps:
         raise NotATrace(trace.file, "contains no operator, call, annotation or GPU event", remedy)
     starts, ends = trace.spans(rows)
     start, end = starts.min(), ends.max()
-    return Steps(np.zeros(1, np.int64), np.array([start]), np.array([end + (end == start)]), rows[:0])
+    return Steps(np.array([start]), np.array([end + (end == start)]), np.zeros(1, np.int64), rows[:0])
 
 
 def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:

@@ -91,7 +91,7 @@ def _on_path(path: CriticalPath, owners: dict[int, Labels], rows: Labels) -> Ite
 
 def _spans(path: CriticalPath, what: int, owners: dict[int, Labels]) -> Parts:
     spans = np.flatnonzero(path.what == what)
-    return path.step[spans], owners[what][path.owner[spans]], (path.end - path.start)[spans]
+    return path.step[spans], owners[what][path.owner[spans]], path.ns[spans]
 
 
 def _in_period(path: CriticalPath, context: Context, owners: dict[int, Labels], rows: Labels) -> Iterator[Parts]:

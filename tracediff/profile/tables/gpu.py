@@ -303,7 +303,7 @@ COLLECTIVES = TableSchema(
 def collective_rows(context: Context) -> TableRows:
     """Rows by the recorded properties of the operation; `bus_bytes` has the formula of the bus bandwidth."""
     operations = collectives(context)
-    took, has_size = operations.end - operations.start, operations.size >= 0
+    took, has_size = operations.ns, operations.size >= 0
     ranks = np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind]
     bus, has_bus = bus_traffic(operations.kinds, operations.kind, ranks, operations.size)
     keys = [

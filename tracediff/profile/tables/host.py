@@ -222,7 +222,7 @@ def python_rows(context: Context) -> TableRows:
     names, lane = context.trace.names, context.lanes.python
     name = context.trace.name[lane.rows]
     keys: list[Key] = [(name, matched(names)), (name, lambda code: _kind(names[code]))]
-    return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.end - lane.start, 1])
+    return summed(context.steps.positions_at(lane.start), keys, [lane.self_ns, lane.ns, 1])
 
 
 def _kind(name: str) -> str:
