@@ -19,7 +19,7 @@ from tracediff import bounds
 from tracediff.arrays import AnyArray, Bools, Int64
 from tracediff.ingest.json.arguments import OTHER_SPELLINGS, UNFIT_NAME, kind_of, may_be_text, respelled
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import ABSENT_OF, Codes, Columns
+from tracediff.ingest.model.trace import ABSENT_OF, Codes, Columns, EventColumns
 from tracediff.runtimes import CALL_CATEGORIES
 
 try:
@@ -44,23 +44,15 @@ def is_used() -> bool:
     return tracediff_native is not None and os.environ.get(SWITCH, "").lower() not in OFF
 
 
-class Plain(Struct):
-    """The plain events of a chunk, as the scanner numbers them.
+class Plain(EventColumns, kw_only=True):
+    """The plain events of a chunk, as the scanner numbers them: times are MISSING where absent, codes −1.
 
     Attributes:
-        ts, dur, id: int64[n], MISSING where absent. name, pid, tid, phase, category: int32[n], −1
-            where absent. has: bool[n], whether the event has arguments.
+        id: int64[n], MISSING where absent. has: bool[n], whether the event has arguments.
         arguments: number → (rows int32[k] in the chunk, values).
     """
 
-    ts: Int64
-    dur: Int64
     id: Int64
-    name: Codes
-    pid: Codes
-    tid: Codes
-    phase: Codes
-    category: Codes
     has: Bools
     arguments: dict[int, tuple[Codes, AnyArray]]
 
@@ -91,10 +83,16 @@ class PlainReader(Struct, dict=True):
         count, position, end, times, codes, has, arguments = self._scanner.scan(text, start, is_list)
         if not count:
             return None, position, end
-        columns: list[Any] = [np.frombuffer(column, np.int64) for column in times]
-        columns += [np.frombuffer(column, np.int32) for column in codes]
-        columns += [np.frombuffer(has, np.bool_), {k: self._argument(k, *pair) for k, pair in arguments.items()}]
-        return Plain(*columns), position, end
+        ts, dur, flow = (np.frombuffer(column, np.int64) for column in times)
+        plain = Plain(
+            ts,
+            dur,
+            *(np.frombuffer(column, np.int32) for column in codes),
+            id=flow,
+            has=np.frombuffer(has, np.bool_),
+            arguments={k: self._argument(k, *pair) for k, pair in arguments.items()},
+        )
+        return plain, position, end
 
     def _argument(self, number: int, rows: bytearray, values: bytearray) -> tuple[Codes, AnyArray]:
         kind = _kind(self.names[number])

@@ -92,20 +92,34 @@ class Arguments(Struct):
         return {name: column for name, column in self.columns.items() if column.dtype == kind}
 
 
-class Trace(Struct, kw_only=True):
-    """One trace file in columns of equal length n, in the file's order.
+class EventColumns(Struct):
+    """What every event has, in columns of equal length n.
+
+    Attributes:
+        ts: int64[n] start in ns on the trace's own clock.
+        dur: int64[n] duration in ns, MISSING for events that are not complete ("ph": "X").
+        name, pid, tid, phase, category: int32[n] codes.
+    """
+
+    ts: Int64
+    dur: Int64
+    name: Codes
+    pid: Codes
+    tid: Codes
+    phase: Codes
+    category: Codes
+
+
+class Trace(EventColumns, kw_only=True):
+    """One trace file, its events in the file's order.
 
     Attributes:
         file: where it came from.
         meta: allow-listed metadata.
         notes: health notes of reading it.
-        ts: int64[n] start in ns on the trace's own clock.
-        dur: int64[n] duration in ns, MISSING for events that are not complete ("ph": "X").
-        name: int32[n] codes into ``names``.
-        category: int16[n], or int32[n] of many, codes into ``categories`` (tracediff.ingest.model.categories gives the
-            fixed ones).
-        pid, tid: int32[n] codes into ``ids`` (process and thread ids as int, str or None).
-        phase: int16[n], or int32[n] of many, codes into ``phases``.
+        names, categories, phases: what the codes refer to, those of ``category`` and ``phase`` int16[n] unless there
+            are many; tracediff.ingest.model.categories gives the fixed ones.
+        ids: what pid and tid refer to: process and thread ids as int, str or None.
         arguments: category code → its events' arguments.
         texts: strings that text arguments refer to.
         torch_functions: those of ``names`` that are Python functions of torch itself.
@@ -115,13 +129,6 @@ class Trace(Struct, kw_only=True):
     file: TraceFile
     meta: TraceMeta
     notes: list[Note]
-    ts: Int64
-    dur: Int64
-    name: Codes
-    category: Codes
-    pid: Codes
-    tid: Codes
-    phase: Codes
     names: list[str]
     categories: list[str]
     ids: list[int | str | None]
