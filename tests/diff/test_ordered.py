@@ -14,23 +14,22 @@ from tracediff.profile.kernels.families import DEFAULT
 class Replayed:
     """Work of a replay: all that similarity asks for."""
 
-    launch_shape = None
+    category, launch_shape, count = "kernel", None, 1
+
+    def __init__(self, name, ns):
+        self.name, self.ns = name, ns
 
 
 def items(names, fused=()):
     return [
         Item(
-            work=Replayed(),
-            match=("kernel", name, ""),
-            name=name,
+            work=Replayed(name, 1000 + k % 7),
             op=None,
             family=DEFAULT.of_kernel(name, None),
             phase="other",
             module=None,
             line=None,
             fused=fused or ((name.partition("fused_")[2],) if "fused_" in name else ()),
-            count=1,
-            ns=1000 + k % 7,
         )
         for k, name in enumerate(names)
     ]
@@ -89,7 +88,7 @@ def test_the_longest_chain_ascends_on_both_sides():
 def test_operators_are_found_in_lists_as_whole_words():
     kernels = items(["triton_poi_fused_native_layer_norm_add_0", "triton_poi_fused__softmax_addmm_1"])
     found = _computing(kernels, {"native_layer_norm", "add", "_softmax", "softmax", "layer", "mm"})
-    assert {op: [k.name[-1] for k in held] for op, held in found.items()} == {
+    assert {op: [k.work.name[-1] for k in held] for op, held in found.items()} == {
         "native_layer_norm": ["0"],
         "add": ["0"],
         "layer": ["0"],

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import GpuTime, StepTime, TableDiff
-from tracediff.diff.groups import Group, Member, WorkTime, qualified_names
+from tracediff.diff.groups import Group, WorkTime, qualified_names
 from tracediff.diff.matching.call_pairs import Pairing
-from tracediff.diff.matching.items import Item, inherited
+from tracediff.diff.matching.items import Item, PlacedWork, inherited
 from tracediff.diff.ops import GPU_WORK, Op, TestedFamily, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
@@ -197,7 +197,7 @@ class Part(Struct, frozen=True):
             not self.modules or any(_below(module, path) for path in self.modules)
         )
 
-    def contains(self, work: Member | Item, category: str) -> bool:
+    def contains(self, work: PlacedWork, category: str) -> bool:
         """Whether a piece of work is selected."""
         device = gpu_or_cpu(category)
         return (

@@ -16,7 +16,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import group_by
 from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
-from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, items_of
+from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import NONE, Pair, total
 from tracediff.profile.events.work import UNMATCHED
@@ -27,21 +27,16 @@ from tracediff.runtimes import KERNEL
 NO_ITEMS: Pair[tuple[Item, ...]] = Pair((), ())
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class Member(PlacedWork, frozen=True, kw_only=True):
     """Work of one kind on one side; count and ns are numerators over scale.
 
     Attributes:
-        name: as recorded. category: of the trace. op: the operator that launched it, None for none.
-        family, phase: kind of work, part of the step. module: path, None where unknown.
+        name: as recorded. category: of the trace.
         first: where it occurs first in the first used step of the first file that has it.
     """
 
     name: str
     category: str
-    op: str | None
-    family: str
-    phase: str
-    module: str | None
     count: int
     ns: int
     first: Occurrence

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tracediff import bounds, thresholds
 from tracediff.arrays import group_by
 from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.matching.items import PLACED, Item
+from tracediff.diff.matching.items import PLACED, Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
@@ -114,7 +114,7 @@ class Modules(Struct, frozen=True):
     depth: int | None = None
     instances: bool = False
 
-    def __call__(self, member: Member | Item) -> str:
+    def __call__(self, member: PlacedWork) -> str:
         """The name under which the work of ``member`` is summed."""
         path = outermost(member.module or UNKNOWN, self.depth)
         return path if self.instances else every_instance(path)

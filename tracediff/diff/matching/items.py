@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -126,31 +127,54 @@ FamilyOf = Callable[[str, str | None], str]
 FUSED_LIST = late(r"(?:^|_)fused_(?P<ops>.+?)(?:_\d+)?$", re.DOTALL)
 
 
-class Item(Struct, eq=False, kw_only=True):
-    """Equal work of one side at one place.
+class PlacedWork(Struct, frozen=True, kw_only=True):
+    """Where work belongs.
 
     Attributes:
-        work: what it is.
-        match: what must agree with a partner: category, match name, and of generated kernels grid and block.
-        name: match name alone. op: the operator that launched it, None for none.
-        family, phase: kind of work, part of the step. module: path of the module it belongs to, None where unknown.
-        line: the code outside of torch that its operator runs for, None where unknown.
-        fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one
-            text; empty for others.
-        count, ns: numerators over the comparison's scale.
+        op: the operator that launched it, None for none. family, phase: kind of work, part of the step.
+        module: path, None where unknown.
     """
 
-    work: Work
-    match: tuple[str, str, str]
-    name: str
     op: str | None
     family: str
     phase: str
     module: str | None
+
+
+class Item(PlacedWork, frozen=True, eq=False, kw_only=True, dict=True):
+    """Equal work of one side at one place.
+
+    Attributes:
+        work: what it is.
+        line: the code outside of torch that its operator runs for, None where unknown.
+        fused: the operators that a fused kernel computes: base names from its origin, or the list in its name as one
+            text; empty for others.
+    """
+
+    work: Work
     line: str | None
     fused: tuple[str, ...]
-    count: int
-    ns: int
+
+    @cached_property
+    def name(self) -> str:
+        """Match name."""
+        return match_name(self.work.name)
+
+    @cached_property
+    def match(self) -> tuple[str, str, str]:
+        """What must agree with a partner: category, match name, and of generated kernels grid and block."""
+        launch_shape = self.work.launch_shape if is_generated(self.work.name) else None
+        return self.work.category, self.name, launch_shape or ""
+
+    @property
+    def count(self) -> int:
+        """Its events, a numerator over the comparison's scale."""
+        return self.work.count
+
+    @property
+    def ns(self) -> int:
+        """Its time, a numerator over the comparison's scale."""
+        return self.work.ns
 
     @property
     def order(self) -> int:
@@ -175,7 +199,7 @@ def items_of(tree: CallTree, family_of: FamilyOf, origins: Origins, qualified: M
     launches: Counter[str] = Counter()
     items = []
     for work in sorted((w for w in tree.work if w.ordinal != UNMATCHED), key=lambda w: (w.order, w.name, w.node)):
-        name, op, inside = match_name(work.name), tree.op(work.node), work.node >= 0
+        op, inside = tree.op(work.node), work.node >= 0
         origin = None
         if is_generated(work.name):
             origin = origins.find(work.name, phases[work.node] if inside else "", launches[work.name])
@@ -183,16 +207,12 @@ def items_of(tree: CallTree, family_of: FamilyOf, origins: Origins, qualified: M
         items.append(
             Item(
                 work=work,
-                match=(work.category, name, (work.launch_shape or "") if is_generated(work.name) else ""),
-                name=name,
                 op=op,
                 family=family_of(work.name, op),
                 phase=phases[work.node] if inside else "unknown",
                 module=(origin and origin.module) or (modules[work.node] if inside else None),
                 line=(tree.calls[work.node].line if inside else None) or (origin.line if origin else None),
-                fused=(origin and origin.ops) or fused_list(name),
-                count=work.count,
-                ns=work.ns,
+                fused=(origin and origin.ops) or fused_list(match_name(work.name)),
             )
         )
     return items
