@@ -32,24 +32,40 @@ class MergedCall(Struct, kw_only=True):
 
     Attributes:
         parent: position of the node above, −1 for a phase. depth: 0 for a phase.
-        kind: phase, annotation, module or op. name: readable; of a module its class and ordinal. shapes: as recorded,
-            None for none.
-        side: both, control or test.
-        count: occurrences. host: duration on the host, with everything below. self_time: without that of the operators
-            below.
+        calls: NO_CALL on a side that does not make it.
         work: GPU time (without a GPU self time of operators) of everything below.
     """
 
     parent: int
     depth: int
-    kind: str
-    name: str
-    shapes: str | None
-    side: str
-    count: Pair[int] = NONE
-    host: Pair[int] = NONE
-    self_time: Pair[int] = NONE
+    calls: Pair[Call]
     work: Pair[int] = NONE
+
+    @property
+    def call(self) -> Call:
+        """What both sides call, that of control."""
+        return self.calls.test if self.calls.control is NO_CALL else self.calls.control
+
+    @property
+    def side(self) -> str:
+        """Which side makes it: both, control or test."""
+        makers = [side for side, call in zip(SIDES, self.calls, strict=True) if call is not NO_CALL]
+        return makers[0] if len(makers) == 1 else "both"
+
+    @property
+    def count(self) -> Pair[int]:
+        """Occurrences."""
+        return self.calls.map(lambda call: call.count)
+
+    @property
+    def host(self) -> Pair[int]:
+        """Duration on the host, with everything below."""
+        return self.calls.map(lambda call: call.total)
+
+    @property
+    def self_time(self) -> Pair[int]:
+        """Duration on the host without that of the operators below."""
+        return self.calls.map(lambda call: call.self_ns)
 
 
 NO_CALL = Call(-1, "", "", None, 0)
@@ -75,20 +91,7 @@ def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing) -> tuple[lis
         for position, node in zip(positions, (a, b), strict=True):
             if node is not None:
                 position[node] = here
-        call = calls.control if a is not None else calls.test
-        nodes.append(
-            MergedCall(
-                parent=parent,
-                depth=nodes[parent].depth + 1 if parent >= 0 else 0,
-                kind=call.kind,
-                name=call.display_name,
-                shapes=call.shapes,
-                side="both" if a is not None and b is not None else SIDES[a is None],
-                count=calls.map(lambda c: c.count),
-                host=calls.map(lambda c: c.total),
-                self_time=calls.map(lambda c: c.self_ns),
-            )
-        )
+        nodes.append(MergedCall(parent=parent, depth=nodes[parent].depth + 1 if parent >= 0 else 0, calls=calls))
         work += [(x, y, here) for x, y in reversed(list(_together(children, pairing, a, b)))]
     _add_work(nodes, positions, trees)
     return nodes, positions
@@ -200,13 +203,14 @@ def of_one(tree: CallTree) -> list[Frame]:
 
 
 def _call(node: MergedCall) -> Frame:
-    instance_match = INSTANCE.match(node.name) if node.kind == "module" else None
+    call = node.call
+    instance_match = INSTANCE.match(call.display_name) if call.kind == "module" else None
     return Frame(
         parent=node.parent + 1,
-        kind=node.kind,
-        name=instance_match["cls"] if instance_match else node.name,
+        kind=call.kind,
+        name=instance_match["cls"] if instance_match else call.display_name,
         instance=int(instance_match["k"]) if instance_match else None,
-        shapes=node.shapes,
+        shapes=call.shapes,
         host=node.self_time,
         count=node.count,
     )

@@ -70,7 +70,7 @@ def tree(comparison: Comparison) -> OutputTable:
     call = ("parent", "depth", "kind", "name", "shapes", "side")
     rows = [
         (
-            *(getattr(node, name) for name in call),
+            *(node.parent, node.depth, node.call.kind, node.call.display_name, node.call.shapes, node.side),
             *node.count.map(number),
             *node.host.map(us),
             *(*node.work.map(us), us(node.work.delta)),
