@@ -59,11 +59,11 @@ class Side(Struct, frozen=True, kw_only=True):
     Attributes:
         label: its name in the report.
         files: file names without folders.
-        ranks, steps_used, steps_recorded: numbers, ascending.
+        steps_recorded: numbers, ascending.
         devices: names of the GPUs in the metadata, which need not have any event. torch: version, where recorded.
         steps: run name → its used steps.
         notes: health notes.
-        rank_states: rank → state → µs per used step of that rank.
+        rank_states: rank, ascending → state → µs per used step of that rank.
         typical: the step that a timeline shows, None for a snapshot.
         communication_us: rank → communication kernels per used step, in µs.
         manifest: what the collector wrote of it, None for traces from elsewhere.
@@ -72,9 +72,6 @@ class Side(Struct, frozen=True, kw_only=True):
 
     label: str
     files: tuple[str, ...]
-    runs: int
-    ranks: tuple[int, ...]
-    steps_used: tuple[int, ...]
     steps_recorded: tuple[int, ...]
     devices: tuple[str, ...]
     torch: str | None
@@ -87,6 +84,21 @@ class Side(Struct, frozen=True, kw_only=True):
     typical: TypicalStep | None
     manifest: Manifest | None
     torch_log: TorchLog | None = None
+
+    @property
+    def runs(self) -> int:
+        """How many runs it has."""
+        return len(self.steps)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The numbers of its ranks, ascending."""
+        return tuple(self.rank_states)
+
+    @property
+    def steps_used(self) -> tuple[int, ...]:
+        """The numbers of its used steps, ascending."""
+        return tuple(sorted({step.number for steps in self.steps.values() for step in steps}))
 
     @property
     def gpu(self) -> tuple[str, ...]:
@@ -141,9 +153,6 @@ def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
     return Side(
         label=traces.label,
         files=tuple(p.origin.file.name for p in profiles),
-        runs=len(traces.runs),
-        ranks=tuple(traces.ranks),
-        steps_used=tuple(traces.steps_used),
         steps_recorded=tuple(traces.steps_recorded),
         devices=tuple(sorted({g for p in profiles for g in p.origin.gpus})),
         torch=", ".join(torch) or None,
