@@ -79,6 +79,9 @@ class Holder(NamedTuple):
         return self.site.module if has_site else Holder(self.origin, NO_SITE, "").call_site
 
 
+ROUNDED = Holder(ROUNDING, NO_SITE, "rounding")
+
+
 class Held(NamedTuple):
     """Bytes, and the number of blocks that have them."""
 
@@ -93,10 +96,8 @@ class Account(Struct, frozen=True, kw_only=True):
     """One device of a snapshot; all amounts in bytes.
 
     Attributes:
-        start: allocated before the first event: allocated at the dump less what the events add.
-        peak: most allocated at any level, the sum of ``holders``. peak_level: the first level that has it.
+        peak_level: the first level that has the peak.
         holders: what is allocated at the peak. lifetimes: of all blocks.
-        rounding: what the allocator added to the blocks at the dump; part of every level.
         levels: allocated at each level, 0 … number of events.
         times: µs from the first event to each level; None where the snapshot has no times.
         reserved: at the peak. segments: the use of each segment at the peak.
@@ -106,12 +107,9 @@ class Account(Struct, frozen=True, kw_only=True):
     """
 
     device: int
-    start: int
-    peak: int
     peak_level: int
     holders: dict[Holder, Held]
     lifetimes: list[Lifetime]
-    rounding: int
     levels: list[int]
     times: list[int] | None
     reserved: int
@@ -121,6 +119,21 @@ class Account(Struct, frozen=True, kw_only=True):
     actions: dict[str, int]
     out_of_memory: list[int]
     contradictions: int
+
+    @property
+    def start(self) -> int:
+        """Allocated before the first event: allocated at the dump less what the events add."""
+        return self.levels[0]
+
+    @property
+    def peak(self) -> int:
+        """Most allocated at any level, the sum of ``holders``."""
+        return self.levels[self.peak_level]
+
+    @property
+    def rounding(self) -> int:
+        """What the allocator added to the blocks at the dump; part of every level."""
+        return self.holders.get(ROUNDED, NOTHING).size
 
     @property
     def fragmentation(self) -> int:
@@ -157,18 +170,14 @@ def device_account(recording: Recording) -> Account:
             added[block.address] += at_dump[block.address][0] - block.size
     rounding = sum(added.values())
     levels = _levels(blocks, len(events), rounding)
-    peak = max(levels)
-    peak_level = levels.index(peak)
+    peak_level = levels.index(max(levels))
     alive = [block for block in blocks if block.first <= peak_level <= block.last]
     reserved = reserved_at(recording, peak_level)
     return Account(
         device=recording.device,
-        start=levels[0],
-        peak=peak,
         peak_level=peak_level,
         holders=_holders(alive, rounding),
         lifetimes=blocks,
-        rounding=rounding,
         levels=levels,
         times=_times(recording),
         reserved=reserved,
@@ -200,7 +209,7 @@ def _holders(alive: Sequence[Lifetime], rounding: int) -> dict[Holder, Held]:
         (Holder(block.origin, block.site, size_class(block.size)), Held(block.size, 1)) for block in alive
     )
     if rounding:
-        held_by_holder[Holder(ROUNDING, NO_SITE, "rounding")] = Held(rounding, 0)
+        held_by_holder[ROUNDED] = Held(rounding, 0)
     return held_by_holder
 
 
@@ -261,21 +270,21 @@ class DeviceDifference(Struct, frozen=True):
 
 
 class SnapshotDifference(Struct, frozen=True):
-    """Two snapshots: their accounts, and each device that either uses."""
+    """Two snapshots."""
 
     accounts: Pair[SnapshotAccount]
-    devices: tuple[DeviceDifference, ...]
+
+    @property
+    def devices(self) -> tuple[DeviceDifference, ...]:
+        """Each device that either uses; devices are the same if their numbers are."""
+        sides = self.accounts.map(lambda side: {account.device: account for account in side.devices})
+        numbers = sorted({*sides.control, *sides.test})
+        return tuple(DeviceDifference(n, Pair(sides.control.get(n), sides.test.get(n))) for n in numbers)
 
 
 def difference(control: SnapshotAccount, test: SnapshotAccount) -> SnapshotDifference:
-    """Both accounts device by device; devices are the same if their numbers are."""
-    accounts = Pair(control, test)
-    sides = accounts.map(lambda side: {account.device: account for account in side.devices})
-    devices = sorted({*sides.control, *sides.test})
-    return SnapshotDifference(
-        accounts,
-        tuple(DeviceDifference(number, Pair(sides.control.get(number), sides.test.get(number))) for number in devices),
-    )
+    """Both accounts, to be compared device by device."""
+    return SnapshotDifference(Pair(control, test))
 
 
 def holdings(account: Account, view: str) -> list[tuple[str, Held]]:
