@@ -134,13 +134,6 @@ class Bisected(Struct, frozen=True):
     comparison: Comparison | None = None
 
 
-class Site(Struct, frozen=True):
-    """A commit and its worktree."""
-
-    commit: str
-    folder: Path
-
-
 def only_series(series: Sequence[Series]) -> Series:
     """The only one of ``series``.
 
@@ -212,7 +205,7 @@ class Bisection(Struct, frozen=True):
 
     def run(self, good: Point, commits: Sequence[str]) -> Bisected:
         """The first bad one of ``commits``, of which the first is ``good`` and the last one is bad."""
-        with self._site(commits[0]) as first, self._site(commits[-1]) as last:
+        with self._worktree(commits[0]) as first, self._worktree(commits[-1]) as last:
             rounds, start = self._interleaved_rounds(first, last, self.criterion)
             ends = sides(rounds)
             self._check_program(good, ends[0])
@@ -222,7 +215,7 @@ class Bisection(Struct, frozen=True):
                 return Bisected(tuple(commits[1:]), reason)
             suspects = self._suspects(commits, start)
             low, high, reason = self._search(
-                commits, suspects, lambda site: self._decide(site, (first, last), ends, start)
+                commits, suspects, lambda worktree: self._decide(worktree, (first, last), ends, start)
             )
         if reason or len(commits[low + 1 : high]):
             return Bisected(tuple(commits[low + 1 : high + 1]), reason)
@@ -237,7 +230,7 @@ class Bisection(Struct, frozen=True):
         return [k for place in places for k, commit in enumerate(commits) if commit.startswith(place.commit)]
 
     def _search(
-        self, commits: Sequence[str], suspects: Sequence[int], decide: Callable[[Site], Decision]
+        self, commits: Sequence[str], suspects: Sequence[int], decide: Callable[[Path], Decision]
     ) -> tuple[int, int, str]:
         """(the last good one of ``commits``, the first bad one as far as decided, why the search stopped early); a
         suspect is tried after the commit before it.
@@ -249,8 +242,8 @@ class Bisection(Struct, frozen=True):
             halving = min(untested, key=lambda k: abs(2 * k - low - high))
             k = next((k for k in first if k in untested), halving)
             try:
-                with self._site(commits[k]) as site:
-                    decision = decide(site)
+                with self._worktree(commits[k]) as worktree:
+                    decision = decide(worktree)
             except NotRecordedError as error:
                 decision = Decision(SKIPPED, str(error))
             short = _short(commits[k])
@@ -262,11 +255,13 @@ class Bisection(Struct, frozen=True):
             low, high = (k if decision.result == GOOD else low), (k if decision.result == BAD else high)
         return low, high, ""
 
-    def _decide(self, site: Site, ends: tuple[Site, Site], recorded: Sequence[TraceSet], start: Difference) -> Decision:
-        """Whether the commit at ``site`` is bad: by its counts if these differ between ``ends``, else by its step
+    def _decide(
+        self, worktree: Path, ends: tuple[Path, Path], recorded: Sequence[TraceSet], start: Difference
+    ) -> Decision:
+        """Whether the commit at ``worktree`` is bad: by its counts if these differ between ``ends``, else by its step
         times, recorded beside both in the order ABCCBA…
         """
-        (traces,) = self._round((site,), 0)
+        (traces,) = self._round((worktree,), 0)
         decided = by_counts(recorded[0], traces, recorded[1]) if start.counts_decide else None
         if decided:
             return decided
@@ -276,20 +271,20 @@ class Bisection(Struct, frozen=True):
                 decision = by_times(rounds, self.criterion)
                 if decision.result != INCONCLUSIVE or len(rounds) == bounds.ROUNDS:
                     return decision
-            rounds.append(self._round((site, *ends), len(rounds)))
+            rounds.append(self._round((worktree, *ends), len(rounds)))
 
     def _confirmed(self, before: str, commit: str, start: Difference, is_recorded: bool) -> Bisected:
         """``commit``, if it differs from the one ``before`` it where both are recorded beside each other."""
         evidence = start
         if not is_recorded:
             criterion = Criterion(allow=self.criterion.allow)
-            with self._site(before) as first, self._site(commit) as last:
+            with self._worktree(before) as first, self._worktree(commit) as last:
                 _, evidence = self._interleaved_rounds(first, last, criterion)
         if evidence.slower or (evidence.slower is None and start.counts_decide and evidence.other_counts):
             return Bisected((commit,), "", evidence.sentence, evidence.comparison)
         return Bisected((commit,), f"not confirmed against the commit before it: {evidence.sentence}")
 
-    def _interleaved_rounds(self, control: Site, test: Site, criterion: Criterion) -> tuple[list[Round], Difference]:
+    def _interleaved_rounds(self, control: Path, test: Path, criterion: Criterion) -> tuple[list[Round], Difference]:
         """Rounds of two commits in the order ABBA…, until step times differ significantly, there are enough, or the
         machine disturbs all and counts differ.
         """
@@ -305,11 +300,11 @@ class Bisection(Struct, frozen=True):
                 if is_done or len(rounds) == bounds.ROUNDS:
                     return rounds, evidence
 
-    def _round(self, sites: Sequence[Site], number: int) -> Round:
-        """One set of each of ``sites``, recorded in their order or, in every second round, in the reverse."""
-        order = sites if number % 2 == 0 else sites[::-1]
-        sets = {site.commit: self.recorder.record(site.folder, _short(site.commit)) for site in order}
-        return tuple(sets[site.commit] for site in sites)
+    def _round(self, worktrees: Sequence[Path], number: int) -> Round:
+        """One set of each of ``worktrees``, recorded in their order or, in every second round, in the reverse."""
+        order = worktrees if number % 2 == 0 else worktrees[::-1]
+        sets = {worktree: self.recorder.record(worktree, _short(worktree.name)) for worktree in order}
+        return tuple(sets[worktree] for worktree in worktrees)
 
     def _check_program(self, good: Point, traces: TraceSet) -> None:
         """Check that ``traces`` are of the program of the entry; its step times are of another time and load."""
@@ -320,8 +315,8 @@ class Bisection(Struct, frozen=True):
         _write(f"{_short(good.commit)} now against its entry: {change_text(entry.comparison)}; not used")
 
     @contextmanager
-    def _site(self, commit: str) -> Iterator[Site]:
-        """``commit`` in a new worktree, removed at the end.
+    def _worktree(self, commit: str) -> Iterator[Path]:
+        """``commit`` in a new worktree of its name, removed at the end.
 
         Raises:
             TracediffError: git cannot make it.
@@ -329,7 +324,7 @@ class Bisection(Struct, frozen=True):
         place = self.recorder.folder / commit
         try:
             self.repository.run("worktree", "add", "--quiet", "--detach", str(place), commit)
-            yield Site(commit, place)
+            yield place
         finally:
             _remove(self.repository, place)
 
