@@ -13,7 +13,7 @@ from interrupts import heed_interrupts, wait_until
 from tracediff_cli.group import cli
 
 from tracediff.git import Repository
-from tracediff.history.bisect import Bisection, Site
+from tracediff.history.bisect import Bisection
 from tracediff.history.evidence import BAD, GOOD, Decision
 
 FAST, SLOW = (100, 0), (190, 0)
@@ -145,12 +145,12 @@ def test_a_commit_between_good_and_bad_is_inconclusive(plant):
 @pytest.mark.parametrize(("suspects", "most"), [((), 6), ((17,), 8), ((17, 30), 10), ((17, 2, 30, 5), 10)])
 def test_suspects_are_tried_first_and_mislead_nothing(monkeypatch, tmp_path, first_bad, suspects, most):
     commits = [f"{k:040x}" for k in range(40)]
-    monkeypatch.setattr(Bisection, "_site", lambda _, commit: nullcontext(Site(commit, tmp_path)))
+    monkeypatch.setattr(Bisection, "_worktree", lambda _, commit: nullcontext(tmp_path / commit))
     bisection = Bisection(Repository(tmp_path), None, None)
     tried = []
 
-    def decide(site):
-        tried.append(commits.index(site.commit))
+    def decide(worktree):
+        tried.append(commits.index(worktree.name))
         return Decision(BAD if tried[-1] >= first_bad else GOOD, "")
 
     low, high, reason = bisection._search(commits, suspects, decide)
