@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 T = TypeVar("T")
 Made = TypeVar("Made")
 Number = TypeVar("Number", int, float)
@@ -42,6 +44,18 @@ SIDES = Pair("control", "test")
 """The names of the sides."""
 NONE = Pair(0, 0)
 """No time and no events on either side."""
+
+
+class Amounts(Struct, frozen=True):
+    """The time of the same thing on both sides, and how often it occurs; numerators over a comparison's scale."""
+
+    time: Pair[int] = NONE
+    count: Pair[int] = NONE
+
+    @property
+    def delta(self) -> int:
+        """test − control time."""
+        return self.time.delta
 
 
 def total(pairs: Iterable[Pair[Number]]) -> Pair[Number]:

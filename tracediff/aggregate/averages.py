@@ -86,7 +86,7 @@ class KernelAverage(Struct):
 
     Attributes:
         busy: numerator in 1/denominator ns of the union per GPU, summed over GPUs.
-        spilled, outside: [count, ns] of the whole set, no numerators.
+        spilled, outside: [ns, count] of the whole set, no numerators.
     """
 
     denominator: int
@@ -276,8 +276,8 @@ def kernel_average(traces: TraceSet) -> KernelAverage:
         table = group.table
         for total, step in ((average.outside, -1), (average.spilled, -2)):
             rows = table.step == step
-            total[0] += int(table.count[rows].sum())
-            total[1] += int(table.total_ns[rows].sum())
+            total[0] += int(table.total_ns[rows].sum())
+            total[1] += int(table.count[rows].sum())
     return average
 
 

@@ -15,7 +15,7 @@ from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import Member, WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
-from tracediff.pair import NONE, Pair
+from tracediff.pair import NONE, Amounts, Pair
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
@@ -88,24 +88,18 @@ def _medians(average: StepAverage, state: str) -> list[float]:
     ]
 
 
-class Outside(Struct, frozen=True):
-    """GPU events of the whole set that belong to no used step: plain counts and ns."""
-
-    count: Pair[int] = NONE
-    time: Pair[int] = NONE
-
-
 class GpuTime(WorkTime, frozen=True):
-    """GPU time per step on both sides; numerators over scale except in `spilled` and `outside`.
+    """GPU time per step on both sides; numerators over scale.
 
     Attributes:
         busy: union per GPU, summed over GPUs.
-        spilled: events whose launch is not in the file. outside: events launched outside every step.
+        spilled: events whose launch is not in the file. outside: events launched outside every step. Both are of the
+            whole set: plain counts and ns.
     """
 
     busy: Pair[int] = NONE
-    spilled: Outside = Outside()
-    outside: Outside = Outside()
+    spilled: Amounts = Amounts()
+    outside: Amounts = Amounts()
 
     @property
     def tensor_core_shares(self) -> Pair[float] | None:
@@ -128,8 +122,8 @@ def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -
         work.groups,
         work.unattributed,
         kernels.map(lambda side: scale // side.denominator * side.busy),
-        Outside(*map(Pair, *kernels.map(lambda side: side.spilled))),
-        Outside(*map(Pair, *kernels.map(lambda side: side.outside))),
+        Amounts(*map(Pair, *kernels.map(lambda side: side.spilled))),
+        Amounts(*map(Pair, *kernels.map(lambda side: side.outside))),
     )
 
 

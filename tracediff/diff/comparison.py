@@ -23,7 +23,7 @@ from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
-from tracediff.pair import NONE, Pair, side_sums
+from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
@@ -136,7 +136,7 @@ class Comparison(Scaled, frozen=True, dict=True):
         wraps operators (compiled code, autograd), whose self time no operator has.
         """
         wrappers = () if self.gpu_time.groups else (op for op in self.ops if op.is_wrapper)
-        return tuple(sorted_sums((*by_operator(self.work), *(Sum(op.name, op.time, op.count) for op in wrappers))))
+        return tuple(sorted_sums((*by_operator(self.work), *(Sum(op.time, op.count, name=op.name) for op in wrappers))))
 
     @cached_property
     def module_instances(self) -> Counter[str]:
@@ -314,9 +314,8 @@ def _uncounted(call: Call) -> Call:
     return replace(call, count=0, total=0, self_ns=0)
 
 
-class CallPlace(Struct, frozen=True):
-    """One stack; counts and times are numerators over the comparison's scale. The time of an operator includes
-    everything below it; else it is that of the GPU work.
+class CallPlace(Amounts, frozen=True, kw_only=True):
+    """One stack. The time of an operator includes everything below it; else it is that of the GPU work.
 
     Attributes:
         stack: from the phase to the call itself. shapes: its inputs as recorded, of work its grid and block; None where
@@ -325,8 +324,6 @@ class CallPlace(Struct, frozen=True):
 
     stack: tuple[str, ...]
     shapes: str | None
-    count: Pair[int]
-    time: Pair[int]
 
 
 def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPlace]:
@@ -335,7 +332,7 @@ def places(comparison: Comparison, category: str, raw_name: str) -> list[CallPla
     """
     innermost = () if category == "cpu_op" else (display_name(raw_name),)
     return _placed(
-        (((*_stack(tree, node), *innermost), shapes), which, (count, ns))
+        (((*_stack(tree, node), *innermost), shapes), which, (ns, count))
         for which, tree in enumerate(comparison.trees)
         for node, shapes, count, ns in _occurrences(tree, category, table_name(raw_name))
     )
@@ -346,7 +343,7 @@ def places_of(comparison: Comparison, group: Group) -> list[CallPlace]:
     block.
     """
     return _placed(
-        ((_stack_of(tree, item), _shapes(tree, item)), which, (item.count, item.ns))
+        ((_stack_of(tree, item), _shapes(tree, item)), which, (item.ns, item.count))
         for which, (tree, items) in enumerate(zip(comparison.trees, group.items, strict=True))
         for item in items
     )
@@ -357,8 +354,12 @@ Place = tuple[tuple[str, ...], str | None]
 
 
 def _placed(occurrences: Iterable[tuple[Place, int, tuple[int, int]]]) -> list[CallPlace]:
-    """Occurrences (place, side, count and ns) summed, the longest time first."""
-    rows = [CallPlace(*place, count, time) for place, (count, time) in side_sums(occurrences).items() if any(count)]
+    """Occurrences (place, side, ns and count) summed, the longest time first."""
+    rows = [
+        CallPlace(time, count, stack=stack, shapes=shapes)
+        for (stack, shapes), (time, count) in side_sums(occurrences).items()
+        if any(count)
+    ]
     return sorted(rows, key=lambda p: (-max(p.time), p.stack, p.shapes or ""))
 
 

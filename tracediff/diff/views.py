@@ -20,7 +20,7 @@ from tracediff.diff.matching.items import PLACED, Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
-from tracediff.pair import NONE, Pair, side_sums, total
+from tracediff.pair import Amounts, Pair, side_sums, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
@@ -90,17 +90,10 @@ def call_names(names: Iterable[str]) -> dict[str, str]:
 UNKNOWN = "(unknown)"
 
 
-class Sum(Struct, frozen=True):
-    """One line of a view: numerators over the comparison's scale."""
+class Sum(Amounts, frozen=True, kw_only=True):
+    """One line of a view."""
 
     name: str
-    time: Pair[int]
-    count: Pair[int] = NONE
-
-    @property
-    def delta(self) -> int:
-        """test − control."""
-        return self.time.delta
 
 
 class Modules(Struct, frozen=True):
@@ -220,14 +213,14 @@ def summed_by(work: WorkTime, key: Callable[[Member | Item], str]) -> list[Sum]:
 def _sums(parts: Iterable[tuple[int, str, Member | Item]]) -> list[Sum]:
     """Work as (side, name, work), with equal names as one line."""
     sums = side_sums((name, side, (work.ns, work.count)) for side, name, work in parts)
-    return sorted_sums(Sum(name, *both) for name, both in sums.items())
+    return sorted_sums(Sum(*both, name=name) for name, both in sums.items())
 
 
 def by_cause(work: WorkTime) -> list[Sum]:
     """All of ``work`` by CAUSES; the lines add up to the account."""
     causes = group_by(work.groups, lambda group: CAUSES["layout" if _is_layout(group) else group.level])
     return sorted_sums(
-        Sum(name, total(g.time for g in groups), total(g.count for g in groups)) for name, groups in causes.items()
+        Sum(total(g.time for g in groups), total(g.count for g in groups), name=name) for name, groups in causes.items()
     )
 
 
@@ -240,8 +233,8 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
-    """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
+class WorkChange(Amounts, frozen=True, kw_only=True, dict=True):
+    """Work that is the same, in all its instances.
 
     Attributes:
         operator: that launched it, ``A → B`` if another one does now; of work without an operator empty.
@@ -257,14 +250,7 @@ class WorkChange(Struct, frozen=True, kw_only=True, dict=True):
     module: str
     family: str
     kernel_names: Pair[tuple[str, ...]]
-    count: Pair[int]
-    time: Pair[int]
     groups: tuple[Group, ...]
-
-    @property
-    def delta(self) -> int:
-        """test − control time."""
-        return self.time.delta
 
     @cached_property
     def group(self) -> Group:

@@ -230,7 +230,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
 
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
-    whole = Sum(name, total(line.time for line in lines), total(line.count for line in lines))
+    whole = Sum(total(line.time for line in lines), total(line.count for line in lines), name=name)
     return ReportRow(name=name, **numbers(comparison, whole))
 
 

@@ -9,13 +9,13 @@ import msgspec
 
 from tracediff import thresholds
 from tracediff.aggregate.summary import Side
-from tracediff.diff.accounts import Outside, TableDiff
+from tracediff.diff.accounts import TableDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
-from tracediff.pair import SIDES, Pair
+from tracediff.pair import SIDES, Amounts, Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
 from tracediff.present.limits import limits_of
@@ -113,7 +113,7 @@ def _gpu_time(comparison: Comparison) -> json_types.DiffGpuTime:
     )
 
 
-def _other_events(events: Outside) -> json_types.OtherEvents:
+def _other_events(events: Amounts) -> json_types.OtherEvents:
     times = both("*_us", events.time.map(lambda ns: ns / 1000))
     return json_types.OtherEvents(**both("*_count", events.count), **times)
 

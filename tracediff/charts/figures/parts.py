@@ -73,9 +73,9 @@ def _parts(comparison: Comparison, most: int) -> list[Sum]:
     work = comparison.work
     parts = lines[:cut]
     if rest:
-        parts.append(Sum(f"{len(rest)} smaller families", total(s.time for s in rest)))
+        parts.append(Sum(total(s.time for s in rest), name=f"{len(rest)} smaller families"))
     if any(work.unattributed):
-        parts.append(Sum("unattributed", work.unattributed))
+        parts.append(Sum(work.unattributed, name="unattributed"))
     return parts
 
 
