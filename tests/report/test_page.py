@@ -468,8 +468,14 @@ def test_the_page_stays_below_its_limit_whatever_the_input(tmp_path):
     comparison = compared(tmp_path, events(), events(2))
     name = "漢<" * 400
     group = comparison.work.groups[0]
-    crowd = dataclasses.replace(group, members=group.members.map(lambda side: side * 40), call=name)
-    groups = tuple(dataclasses.replace(crowd, largest=f"{name}{k}", module=f"{k}{name}") for k in range(9_000))
+    first = group.items.control[0]
+    others = tuple(replace(first, op=f"{name}{k}", module=None) for k in range(40))
+
+    def crowd(k):
+        largest = replace(first, work=replace(first.work, name=f"{name}{k}", ns=2 * first.ns), module=f"{k}{name}")
+        return dataclasses.replace(group, items=Pair((largest, *others), (largest, *others)), call=name)
+
+    groups = tuple(map(crowd, range(9_000)))
     ops = tuple(
         Op(
             counted_as=f"{k}{name}",

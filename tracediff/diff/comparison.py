@@ -240,12 +240,11 @@ def only(comparison: Comparison, part: Part) -> Comparison:
 def _groups(comparison: Comparison, part: Part) -> list[Group]:
     groups = []
     for group in comparison.work.groups:
-        members = group.members.map(lambda side: tuple(m for m in side if part.contains(m, m.category)))
-        if members == group.members:
+        items = group.items.map(lambda side: tuple(i for i in side if part.contains(i, i.work.category)))
+        if items.map(len) == group.items.map(len):
             groups.append(group)
-        elif any(members):  # what its operator's occurrences count is no longer all of it
-            items = group.items.map(lambda side: tuple(i for i in side if part.contains(i, i.work.category)))
-            groups.append(dataclasses.replace(group, members=members, ops=None, items=items))
+        elif any(items):  # what its operator's occurrences count is no longer all of it
+            groups.append(dataclasses.replace(group, ops=None, items=items))
     return sorted(
         groups, key=lambda g: (-abs(g.delta), g.name, g.level, [(m.name, m.op or "") for m in chain(*g.members)])
     )

@@ -24,8 +24,6 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
 from tracediff.runtimes import KERNEL
 
-NO_ITEMS: Pair[tuple[Item, ...]] = Pair((), ())
-
 
 class Member(PlacedWork, frozen=True, kw_only=True):
     """Work of one kind on one side; count and ns are numerators over scale.
@@ -48,23 +46,45 @@ class Group:
 
     Attributes:
         level: one of matching.match.LEVELS.
-        largest: raw name of its largest piece of work.
-        family: what kind of work. phase: part of the step. module: path, None where unknown or several.
-        members: of control and test, the largest first.
-        ops: occurrences of the operator that all members share, None where they share none.
+        items: its pieces of work, of control and test, with their nodes in the tree.
+        ops: occurrences of the operator that all items share, None where they share none.
         call: that operator with its shapes, None where they share none.
-        items: the pieces of work that the members sum, of control and test, with their nodes in the tree.
     """
 
     level: str
-    largest: str
-    family: str
-    phase: str
-    module: str | None
-    members: Pair[tuple[Member, ...]]
+    items: Pair[tuple[Item, ...]] = field(repr=False)
     ops: Pair[int] | None = None
     call: str | None = None
-    items: Pair[tuple[Item, ...]] = field(default=NO_ITEMS, compare=False, repr=False)
+
+    @cached_property
+    def members(self) -> Pair[tuple[Member, ...]]:
+        """Equal items summed, of control and test, the largest first."""
+        return self.items.map(members_of)
+
+    @cached_property
+    def largest(self) -> str:
+        """Raw name of its largest piece of work."""
+        return max(chain(*self.items), key=lambda i: (i.ns, i.work.name, i.op or "")).work.name
+
+    @cached_property
+    def family(self) -> str:
+        """What kind of work most of it is."""
+        families = Counter[str]()
+        for item in chain(*self.items):
+            families[item.family] += item.ns
+        return max(families, key=lambda family: (families[family], family))
+
+    @cached_property
+    def phase(self) -> str:
+        """Part of the step, unknown where there are several."""
+        phases = {item.phase for item in chain(*self.items)}
+        return phases.pop() if len(phases) == 1 else "unknown"
+
+    @cached_property
+    def module(self) -> str | None:
+        """Path of its module, None where unknown or several."""
+        modules = {item.module for item in chain(*self.items) if item.module}
+        return modules.pop() if len(modules) == 1 else None
 
     @cached_property
     def name(self) -> str:
@@ -235,24 +255,11 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
 
 
 def _group(match: Match, trees: Pair[CallTree]) -> Group:
-    items = [*chain(*match.items)]
-    largest = max(items, key=lambda i: (i.ns, i.work.name, i.op or ""))
-    families = Counter[str]()
-    for item in items:
-        families[item.family] += item.ns
-    family = max(families, key=lambda f: (families[f], f))
-    modules = {i.module for i in items if i.module}
-    phases = {i.phase for i in items}
     return Group(
         level=match.level,
-        largest=largest.work.name,
-        family=family,
-        phase=phases.pop() if len(phases) == 1 else "unknown",
-        module=modules.pop() if len(modules) == 1 else None,
-        members=match.items.map(members_of),
+        items=match.items.map(tuple),
         ops=count_of_calls(trees, match) if match.calls.control else None,
         call=_call(trees, match.calls) if match.calls.control else None,
-        items=match.items.map(tuple),
     )
 
 
@@ -263,7 +270,7 @@ def _call(trees: Pair[CallTree], nodes: Pair[Sequence[int]]) -> str:
     return f"{call.name}({shapes})" if shapes else call.name
 
 
-def members_of(items: list[Item]) -> tuple[Member, ...]:
+def members_of(items: Sequence[Item]) -> tuple[Member, ...]:
     """Equal items summed, the largest first."""
     alike = group_by(items, lambda i: (i.work.name, i.work.category, i.op, i.family, i.phase, i.module))
     members = [

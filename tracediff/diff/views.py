@@ -297,21 +297,15 @@ def one_group(groups: Sequence[Group]) -> Group:
     ops = [g.ops for g in groups if g.ops]
     return dataclasses.replace(
         groups[0],
-        module=groups[0].module and every_instance(groups[0].module),
-        members=Pair(*map(_one_side, _members(groups))),
         ops=total(ops) if len(ops) == len(groups) else None,
-        items=Pair(*(tuple(chain(*side)) for side in zip(*(g.items for g in groups), strict=True))),
+        items=Pair(*(tuple(_of_every_instance(chain(*side))) for side in zip(*(g.items for g in groups), strict=True))),
     )
 
 
-def _one_side(members: Iterable[Member]) -> tuple[Member, ...]:
-    """The members, with those of the same work added up, the largest first."""
-    sums: dict[tuple[object, ...], Member] = {}
-    for m in members:
-        key = m.name, m.category, m.op, m.family, m.phase, every_instance(m.module or "")
-        same = sums.get(key)
-        sums[key] = replace(same, count=same.count + m.count, ns=same.ns + m.ns) if same else m
-    return tuple(sorted(sums.values(), key=lambda m: -m.ns))
+def _of_every_instance(items: Iterable[Item]) -> Iterator[Item]:
+    """``items`` without what distinguishes the instances of their modules."""
+    for item in items:
+        yield replace(item, module=every_instance(item.module)) if item.module else item
 
 
 def _key(group: Group) -> tuple[object, ...]:
