@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from math import lcm
 from statistics import median
 
@@ -25,19 +26,18 @@ from tracediff.profile.events.step_states import BUSY_STATES, LABELS, STATES
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.families import Families
+from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import is_allocation, is_release
 
 
-class Analysis(Scaled, frozen=True, kw_only=True):
+class Analysis(Scaled, frozen=True, kw_only=True, dict=True):
     """All results of one set, per step.
 
     Attributes:
         side: the files, ranks and steps of the set.
         period: the step time. states: name → time; they sum to it.
         foreign: GPU time launched outside the used steps. draining: per run, see `StepTime`.
-        work: Σ durations of GPU events, without a GPU of the self time of operators. busy: union of GPU events per GPU,
-            summed.
-        unattributed: the part of `work` that a health note keeps out of the views.
+        busy: union of GPU events per GPU, summed.
         tensor_cores: part of kernel time on tensor cores, None without kernels.
         views: family, phase, module, op, kernel → the work summed by it, largest first.
         tree: the calls, with the work below them.
@@ -51,9 +51,7 @@ class Analysis(Scaled, frozen=True, kw_only=True):
     states: tuple[Share, ...]
     foreign: int
     draining: int
-    work: int
     busy: int
-    unattributed: int
     tensor_cores: float | None
     views: dict[str, tuple[Share, ...]]
     tree: CallTree
@@ -65,6 +63,16 @@ class Analysis(Scaled, frozen=True, kw_only=True):
     def sides(self) -> tuple[Side, ...]:
         """The set."""
         return (self.side,)
+
+    @cached_property
+    def work(self) -> int:
+        """Σ durations of GPU events, without a GPU of the self time of operators."""
+        return sum(work.ns for work in self.tree.work)
+
+    @cached_property
+    def unattributed(self) -> int:
+        """The part of `work` that a health note keeps out of the views."""
+        return sum(work.ns for work in self.tree.work if work.ordinal == UNMATCHED)
 
 
 class Finding(Struct, frozen=True):
@@ -95,14 +103,22 @@ class Share(Struct, frozen=True):
 class Operation(Struct, frozen=True, kw_only=True):
     """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
 
-    name: str
     raw_name: str
-    device: str
     category: str
     family: str
     count: int
     total: int
     self_ns: int
+
+    @property
+    def name(self) -> str:
+        """Readable name."""
+        return display_name(table_name(self.raw_name))
+
+    @property
+    def device(self) -> str:
+        """gpu or cpu."""
+        return gpu_or_cpu(self.category)
 
 
 def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Share, ...]:
@@ -119,16 +135,14 @@ def operations(average: Average, scale: int, families: Families) -> tuple[Operat
     """All operations of a set, the largest self time first; spellings of one name are one operation."""
     out = [
         Operation(
-            name=display_name(name),
             raw_name=raw,
-            device=gpu_or_cpu(category),
             category=category,
             family=families.of_event(category, raw),
             count=count,
             total=total,
             self_ns=self_ns,
         )
-        for (category, name), (raw, ((count, total, self_ns),)) in by_name([average], scale).items()
+        for (category, _), (raw, ((count, total, self_ns),)) in by_name([average], scale).items()
     ]
     return tuple(sorted(out, key=lambda o: (-o.self_ns, o.category, o.raw_name)))
 
@@ -139,7 +153,6 @@ def analyze_set(traces: TraceSet) -> Analysis:
     steps, kernels, ops = summary.steps, summary.kernels, summary.ops
     scale = lcm(*summary.denominators)
     tree = call_tree(traces, traces.has_gpu, scale)
-    unattributed = sum(w.ns for w in tree.work if w.ordinal == UNMATCHED)
     qualified = traces.manifest.modules if traces.manifest and traces.manifest.provenance else {}
     family_of = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
     members = members_of(items_of(tree, family_of, Origins(traces.manifest, traces.torch_log), qualified))
@@ -151,9 +164,7 @@ def analyze_set(traces: TraceSet) -> Analysis:
         states=tuple(Share(name, step_factor * ns) for name, ns in steps.states.items()),
         foreign=step_factor * steps.foreign,
         draining=step_factor * steps.draining,
-        work=sum(m.ns for m in members) + unattributed,
         busy=scale // kernels.denominator * kernels.busy,
-        unattributed=unattributed,
         tensor_cores=tensor_core_share(members),
         views={view: shares(members, key) for view, key in VIEWS.items()},
         tree=tree,
