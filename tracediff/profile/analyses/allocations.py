@@ -107,18 +107,21 @@ def devices(allocations_of_devices: Sequence[Allocations]) -> list[str]:
 
 
 class Blocks(Struct, frozen=True):
-    """The b blocks of one device whose allocation or free is in the file: each is allocated at the levels from
-    ``first`` to ``last``.
+    """The b blocks of one device whose allocation or free is in the file.
 
     Attributes:
         event: int64[b] position of its allocation among the device's events, −1 if it was before the capture.
-        first, last: int64[b] levels. size: int64[b] bytes.
+        last: int64[b] level up to which it is allocated. size: int64[b] bytes.
     """
 
     event: Int64
-    first: Int64
     last: Int64
     size: Int64
+
+    @property
+    def first(self) -> Int64:
+        """int64[b] level from which it is allocated."""
+        return self.event + 1
 
 
 def blocks(device: Allocations) -> Blocks:
@@ -133,4 +136,4 @@ def blocks(device: Allocations) -> Blocks:
     old = ~born & first_of_address
     event = np.concatenate((some[born], np.full(int(old.sum()), -1, np.int64)))
     last = np.concatenate((following[born], some[old]))
-    return Blocks(event, event + 1, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]]))))
+    return Blocks(event, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]]))))

@@ -60,8 +60,6 @@ class CriticalPath(Spans, frozen=True, kw_only=True):
             thread's code or WHOLE; −1 where unknown.
         start, end: int64[p] ns.
         host: where the walk came to the host.
-        outside_ops: what the host as one did while no operator or call was open: a Python function or an annotation;
-            while one was, the outermost.
         queued: int64[g] since when each GPU event waited in its queue.
         blocked: int64[b] positions in the ops lane of what waited for the GPU: calls, launches that found the queue
             full, operators whose calls are not recorded.
@@ -71,7 +69,6 @@ class CriticalPath(Spans, frozen=True, kw_only=True):
     what: Int64
     owner: Int64
     host: Host
-    outside_ops: Painting
     queued: Int64
     blocked: Int64
 
@@ -140,8 +137,11 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
             out[np.append(scopes.end, ALWAYS)[position] >= times] = thread
         return out
 
+    @cached_property
     def outside_ops(self) -> Painting:
-        """See `CriticalPath`."""
+        """What the host as one did while no operator or call was open: a Python function or an annotation; while one
+        was, the outermost.
+        """
         scopes = (rows_of(self.lanes.ops, self.outermost[thread]) for thread in self.layers)
         outlines = [painted(lane.start, lane.end, lane.rows) for lane in scopes]
         return _layered([*outlines, self.collectives, self._beneath])
@@ -268,7 +268,6 @@ def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) ->
         start=begin,
         end=stop,
         host=host,
-        outside_ops=host.outside_ops(),
         queued=queued,
         blocked=distinct(np.append(device.launch[device.full], host.waited)),
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from msgspec import Struct
@@ -63,7 +64,7 @@ class Sync(Struct, frozen=True, kw_only=True):
     recorded: int
 
 
-class DeviceEvents(Spans, frozen=True, kw_only=True):
+class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
     """The GPU events of a file in an order that does not depend on that of the file: by end, start, stream, name and
     launch.
 
@@ -81,8 +82,6 @@ class DeviceEvents(Spans, frozen=True, kw_only=True):
         crossed: whether an event ended while it waited: on another stream, and perhaps what it waited for.
         wait_call: time of the last call between the launch of ``before`` and its own that makes a stream wait for
             another, ALWAYS for none; None where no event has one.
-        shared: whether its launch started several events, like a graph launch.
-        lasting, lasting_end: the events with a duration, and their ends; nothing waits for an event of 0 ns.
         waits: stream → its waits in order of time, if recorded; then ``wait_call`` is None.
         streams: (device, stream) → its code.
     """
@@ -100,11 +99,23 @@ class DeviceEvents(Spans, frozen=True, kw_only=True):
     cause: Int64
     crossed: Bools
     wait_call: Int64 | None
-    shared: Bools
-    lasting: Int64
-    lasting_end: Int64
     waits: dict[int, list[Sync]]
     streams: dict[tuple[int, int], int]
+
+    @cached_property
+    def shared(self) -> Bools:
+        """bool[g]: whether its launch started several events, like a graph launch."""
+        events_of_launch = np.bincount(self.launch[self.launch >= 0], minlength=1)
+        return events_of_launch[np.maximum(self.launch, 0)] > 1
+
+    @cached_property
+    def lasting(self) -> Int64:
+        """The events with a duration: nothing waits for an event of 0 ns."""
+        return np.flatnonzero(self.end > self.start)
+
+    @cached_property
+    def _lasting_end(self) -> Int64:
+        return self.end[self.lasting]
 
     def waited_for(self, k: int) -> int:
         """The event that ``k`` waited for last; −1 where its launch came later, or nothing is known."""
@@ -141,8 +152,8 @@ class DeviceEvents(Spans, frozen=True, kw_only=True):
 
     def ended_events(self, after: int, time: int) -> Iterator[int]:
         """The events that have a duration and end in (``after``, ``time``], the last first."""
-        j = int(np.searchsorted(self.lasting_end, time, side="right")) - 1
-        while j >= 0 and self.lasting_end[j] > after:
+        j = int(np.searchsorted(self._lasting_end, time, side="right")) - 1
+        while j >= 0 and self._lasting_end[j] > after:
             yield int(self.lasting[j])
             j -= 1
 
@@ -200,7 +211,6 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     returned[own_wait & ~returned_early] = start[own_wait & ~returned_early]
     returned = np.minimum(returned, start)
     waits = _recorded_waits(trace, streams)
-    shared = np.bincount(launch[has_launch], minlength=1)[np.maximum(launch, 0)] > 1
     return DeviceEvents(
         event=order,
         rows=gpu.rows[order],
@@ -217,9 +227,6 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
         cause=np.where(freed >= returned, before, -1),
         crossed=latest > np.maximum(freed, returned),
         wait_call=None if waits else _last_wait_calls(trace, launched, before),
-        shared=shared,
-        lasting=lasting,
-        lasting_end=end[lasting],
         waits=waits,
         streams=streams,
     )

@@ -103,7 +103,7 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     yield from _of_operators(sources, edges)
-    step, source, ns, count = _outside_ops(sources, path.outside_ops, edges)
+    step, source, ns, count = _outside_ops(sources, path.host.outside_ops, edges)
     yield step, source, np.where(path.host.is_collective(source), 0, ns), count
     yield gpu.step[own], events[own], gpu.ns[own], np.ones(len(own), np.int8)
     yield _cut(gpu.start[others], gpu.end[others], events[others], completions, counted=True)

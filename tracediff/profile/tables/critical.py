@@ -106,7 +106,7 @@ def _in_period(path: CriticalPath, context: Context, owners: dict[int, Labels], 
         yield _by_step(waiting.start, waiting.end, np.full(len(waiting.start), label), edges)
     start, end, position = pieces(ops)
     yield _by_step(start, end, rows[ops.rows[position]], edges)
-    whole = path.outside_ops
+    whole = path.host.outside_ops
     idle = np.flatnonzero(~context.trace.is_of(cat.OPS, whole.rows) | (whole.rows < 0))
     yield _by_step(whole.times[idle], np.append(whole.times, edges[-1])[idle + 1], rows[whole.rows[idle]], edges)
     yield _spans(path, UNKNOWN, owners)
