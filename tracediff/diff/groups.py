@@ -46,12 +46,14 @@ class Group:
 
     Attributes:
         level: one of matching.match.LEVELS.
+        phase: part of the step, unknown where there are several.
         items: its pieces of work, of control and test, with their nodes in the tree.
         ops: occurrences of the operator that all items share, None where they share none.
         call: that operator with its shapes, None where they share none.
     """
 
     level: str
+    phase: str
     items: Pair[tuple[Item, ...]] = field(repr=False)
     ops: Pair[int] | None = None
     call: str | None = None
@@ -73,12 +75,6 @@ class Group:
         for item in chain(*self.items):
             families[item.family] += item.ns
         return max(families, key=lambda family: (families[family], family))
-
-    @cached_property
-    def phase(self) -> str:
-        """Part of the step, unknown where there are several."""
-        phases = {item.phase for item in chain(*self.items)}
-        return phases.pop() if len(phases) == 1 else "unknown"
 
     @cached_property
     def module(self) -> str | None:
@@ -255,8 +251,10 @@ def _content(tree: CallTree) -> tuple[list[tuple[object, ...]], list[tuple[objec
 
 
 def _group(match: Match, trees: Pair[CallTree]) -> Group:
+    phases = {item.phase for item in chain(*match.items)}
     return Group(
         level=match.level,
+        phase=phases.pop() if len(phases) == 1 else "unknown",
         items=match.items.map(tuple),
         ops=count_of_calls(trees, match) if match.calls.control else None,
         call=_call(trees, match.calls) if match.calls.control else None,
