@@ -21,62 +21,58 @@ Amounts = AnyArray | int
 """A number for each row, or for all."""
 
 
-class Column(Struct, frozen=True):
-    """A quantity per step; over rows, steps and files it adds up.
-
-    Attributes:
-        name: its key in tables and JSON, without unit. unit: one of UNITS. title: its heading.
-    """
+class Titled(Struct, frozen=True):
+    """What has a stable short name, its key in tables and JSON, and a title, its heading."""
 
     name: str
-    unit: str
     title: str
+
+
+class Column(Titled, frozen=True):
+    """A quantity per step, named without its unit, one of UNITS; over rows, steps and files it adds up."""
+
+    unit: str
 
 
 def read_columns(table: str) -> tuple[Column, ...]:
     """The columns of a table, one on each line: name, unit and title."""
-    return tuple(Column(*line.split(maxsplit=2)) for line in table.strip().splitlines())
+    rows = (line.split(maxsplit=2) for line in table.strip().splitlines())
+    return tuple(Column(name, title, unit) for name, unit, title in rows)
 
 
-class Rate(Struct, frozen=True):
-    """A quotient of two columns, computed where it is shown.
+class Rate(Titled, frozen=True):
+    """A quotient of two columns, computed where it is shown; its name has the unit.
 
     Attributes:
-        name, title: as for columns, with the unit in the name. over, under: names of columns. factor: scales the
-            quotient.
+        over, under: names of columns. factor: scales the quotient.
     """
 
-    name: str
     over: str
     under: str
     factor: float
-    title: str
 
 
 def read_rates(table: str) -> tuple[Rate, ...]:
     """The rates of a table, one on each line: name, over / under, factor and title."""
     rows = (line.split(maxsplit=5) for line in table.strip().splitlines())
-    return tuple(Rate(name, over, under, float(factor), title) for name, over, _, under, factor, title in rows)
+    return tuple(Rate(name, title, over, under, float(factor)) for name, over, _, under, factor, title in rows)
 
 
-class Part(Struct, frozen=True):
+class Part(Titled, frozen=True):
     """A share of the device's peak, computed where it is shown.
 
     Attributes:
-        name, title: as of columns.
         compute: (key, values of the columns, names of the GPUs) → the part, None where it is not known.
     """
 
-    name: str
-    title: str
     compute: Callable[[tuple[str, ...], Sequence[float], tuple[str, ...]], float | None]
 
 
-class TableSchema(Struct, frozen=True):
+class TableSchema(Titled, frozen=True):
     """The keys, columns and texts of a table.
 
     Attributes:
-        name: stable short name. title: its heading. about: what the columns mean, in a few sentences.
+        about: what the columns mean, in a few sentences.
         keys: names of the texts that identify a row, ``_`` for a blank.
         columns: rows are sorted by the first.
         events: the keys that are event names, shown by their display names.
@@ -86,8 +82,6 @@ class TableSchema(Struct, frozen=True):
         arguments: event arguments that it needs beyond those of every profile.
     """
 
-    name: str
-    title: str
     about: str
     keys: tuple[str, ...]
     columns: tuple[Column, ...]
