@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import CallTree, merge
+from tracediff.aggregate.call_tree import Averaged, CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
 from tracediff.arrays import Int64, distinct, grouped, tuples
 from tracediff.ingest.files.source import TraceFile
@@ -63,17 +63,15 @@ class UsedStep(Struct, frozen=True):
     position: int = 0
 
 
-class StepAverage(Struct, frozen=True):
-    """The step account of a set; numerators in 1/denominator ns.
+class StepAverage(Averaged, frozen=True):
+    """The step account of a set.
 
     Attributes:
-        denominator: of all numerators.
         period, foreign: numerators. draining: numerator per run, of the time before the first steps if these are used.
         states: state → numerator; they sum to `period`.
         runs: run name → its used steps in order.
     """
 
-    denominator: int
     period: int
     foreign: int
     draining: int
@@ -81,28 +79,26 @@ class StepAverage(Struct, frozen=True):
     runs: dict[str, list[UsedStep]]
 
 
-class KernelAverage(Struct):
+class KernelAverage(Averaged, frozen=True):
     """The kernel numbers of a set that are not in the kernel account (the mean rank's).
 
     Attributes:
-        busy: numerator in 1/denominator ns of the union per GPU, summed over GPUs.
+        busy: numerator of the union per GPU, summed over GPUs.
         spilled, outside: [ns, count] of the whole set, no numerators.
     """
 
-    denominator: int
-    busy: int = 0
+    busy: int
     spilled: list[int] = field(default_factory=lambda: [0, 0])
     outside: list[int] = field(default_factory=lambda: [0, 0])
 
 
-class Average(Struct, frozen=True):
+class Average(Averaged, frozen=True):
     """Rows of a set per step.
 
     Attributes:
-        denominator: of all numerators. rows: key → numerators in 1/denominator events, ns or bytes.
+        rows: key → numerators.
     """
 
-    denominator: int
     rows: dict[tuple[str, ...], list[int]] = field(default_factory=dict)
 
     def add(self, key: tuple[str, ...], values: Sequence[int], weight: int) -> None:
@@ -269,9 +265,8 @@ def call_tree(traces: TraceSet, gpu: bool, scale: int) -> CallTree:
 def kernel_average(traces: TraceSet) -> KernelAverage:
     """Busy time per step, and the GPU events that belong to no step."""
     denominator, weighted = weighted_files(traces)
-    average = KernelAverage(denominator)
-    for profile, used, weight in weighted:
-        average.busy += weight * int(profile.busy_ns[used].sum())
+    busy = sum(weight * int(profile.busy_ns[used].sum()) for profile, used, weight in weighted)
+    average = KernelAverage(denominator, busy)
     for group in alike(weighted, [profile.kernels for profile, _, _ in weighted], [()] * len(weighted)):
         table = group.table
         for total, step in ((average.outside, -1), (average.spilled, -2)):

@@ -97,8 +97,14 @@ class Work(Struct):
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
-class CallTree(Struct):
-    """Calls, parents before children, and the work that hangs below them; averages over ``denominator``.
+class Averaged(Struct, frozen=True):
+    """Averages per step of a set: numerators in 1/denominator ns, events or bytes."""
+
+    denominator: int
+
+
+class CallTree(Averaged, frozen=True):
+    """Calls, parents before children, and the work that hangs below them.
 
     Attributes:
         calls: the nodes. work: GPU events, or without a GPU the self time of operators.
@@ -106,7 +112,6 @@ class CallTree(Struct):
             holds it.
     """
 
-    denominator: int
     calls: list[Call] = field(default_factory=list)
     work: list[Work] = field(default_factory=list)
     places: list[list[int]] = field(default_factory=list)
