@@ -19,7 +19,7 @@ from tracediff.diff.accounts import tensor_core_share
 from tracediff.diff.comparison import Scaled
 from tracediff.diff.groups import Member, members_of
 from tracediff.diff.matching.items import Origins, items_of
-from tracediff.diff.ops import by_name, gpu_or_cpu
+from tracediff.diff.ops import RecordedOperation, by_name
 from tracediff.diff.views import VIEWS
 from tracediff.formatting import part, plural, time, time_unit
 from tracediff.profile.events.step_states import BUSY_STATES, LABELS, STATES
@@ -100,12 +100,9 @@ class Share(Struct, frozen=True):
     count: int = 0
 
 
-class Operation(Struct, frozen=True, kw_only=True):
+class Operation(RecordedOperation, frozen=True, kw_only=True):
     """One operation, numerators over the analysis' scale; see `tracediff.diff.ops.Op`."""
 
-    raw_name: str
-    category: str
-    family: str
     count: int
     total: int
     self_ns: int
@@ -114,11 +111,6 @@ class Operation(Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Readable name."""
         return display_name(table_name(self.raw_name))
-
-    @property
-    def device(self) -> str:
-        """gpu or cpu."""
-        return gpu_or_cpu(self.category)
 
 
 def shares(members: Iterable[Member], key: Callable[[Member], str]) -> tuple[Share, ...]:

@@ -28,22 +28,35 @@ HOST_WORK = ("cpu_op", *CALL_CATEGORIES)
 GPU_CATEGORIES = (*GPU_WORK, "gpu_user_annotation")
 
 
-class Op(Struct, frozen=True, kw_only=True, dict=True):
+class RecordedOperation(Struct, frozen=True, kw_only=True):
+    """What is recorded of an operation.
+
+    Attributes:
+        raw_name: as recorded (its most frequent spelling).
+        category: of the trace. family: kind of work.
+    """
+
+    raw_name: str
+    category: str
+    family: str
+
+    @property
+    def device(self) -> str:
+        """gpu or cpu."""
+        return gpu_or_cpu(self.category)
+
+
+class Op(RecordedOperation, frozen=True, kw_only=True, dict=True):
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
         counted_as: name under which its spellings are counted; of calls of two vendors, one of each.
-        raw_name: as recorded (its most frequent spelling).
-        category: of the trace. family: kind of work.
         total: every occurrence, recursion at each level. self_time: time in no child of the same lane.
         significance: of its self time.
         counts_vary: whether its count differs from step to step on either side.
     """
 
     counted_as: str
-    raw_name: str
-    category: str
-    family: str
     count: Pair[int]
     total: Pair[int]
     self_time: Pair[int]
@@ -54,11 +67,6 @@ class Op(Struct, frozen=True, kw_only=True, dict=True):
     def name(self) -> str:
         """Readable name."""
         return display_name(self.counted_as)
-
-    @property
-    def device(self) -> str:
-        """gpu or cpu."""
-        return gpu_or_cpu(self.category)
 
     @property
     def time(self) -> Pair[int]:

@@ -48,17 +48,29 @@ class Judging(Struct, frozen=True):
                 raise TracediffError(f"{name}={value}", "is negative, or no number", "give a part of the whole")
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
-    """The result for the step time; times in µs.
+class TestedChange(Struct, frozen=True, kw_only=True):
+    """What the test of a change of the median step says.
 
     Attributes:
         result: faster, slower, same, inconclusive; untested with too few runs, refused if the sides were not compared.
+        conclusion: whether it is significant, in words; empty if the sides were not compared.
+        ci95_us: 95 % interval of the change in µs. p_value. Both are None where untested.
+    """
+
+    result: str
+    conclusion: str
+    ci95_us: tuple[float, float] | None
+    p_value: float | None
+
+
+class Verdict(TestedChange, frozen=True, kw_only=True):
+    """The result for the step time; times in µs.
+
+    Attributes:
         difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
-            conclusion: whether it is significant; empty if the sides were not compared.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
-        ci95_us: 95 % interval of the change of the median. p_value. min_detectable_us: the detectable change. All three
-            are None where untested.
+        min_detectable_us: the detectable change, None where untested.
         other_work: how the work differs, in words; empty if it does not.
         within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
             between runs; None with more runs or too few steps.
@@ -66,17 +78,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
         n_control, n_test: how many runs were sampled.
     """
 
-    result: str
     difference: str
-    conclusion: str
     control_us: float
     test_us: float
     delta_us: float
     ratio: float | None
     median_control_us: float
     median_test_us: float
-    ci95_us: tuple[float, float] | None
-    p_value: float | None
     n_control: int
     n_test: int
     min_detectable_us: float | None
@@ -314,20 +322,15 @@ def change_text(change: float) -> str:
     return f"{percent(abs(change))} {'longer' if change > 0 else 'less time'}"
 
 
-class Unprofiled(Struct, frozen=True, kw_only=True):
+class Unprofiled(TestedChange, frozen=True, kw_only=True):
     """Steps without the profiler; times in µs.
 
     Attributes:
         us: median over runs of the median step.
-        result, conclusion, ci95_us, p_value: as of a `Verdict`.
         believed: whether the verdict's sentence and result are these: they contradict the profiled.
     """
 
     us: Pair[float]
-    result: str
-    conclusion: str
-    ci95_us: tuple[float, float] | None
-    p_value: float | None
     believed: bool
 
     @property
