@@ -41,7 +41,13 @@ AGAIN = "create it again with `tracediff snapshot`"
 Rank = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 
 
-class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
+class Header(msgspec.Struct, frozen=True):
+    """What every version of a snapshot has."""
+
+    schema: str
+
+
+class Snapshot(Header, frozen=True, omit_defaults=True):
     """What the file holds.
 
     Attributes:
@@ -51,7 +57,6 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
             say.
     """
 
-    schema: str
     label: str
     notes: list[Note]
     runs: dict[str, dict[Rank, list[Accounts]]]
@@ -59,12 +64,6 @@ class Snapshot(msgspec.Struct, frozen=True, omit_defaults=True):
     selection: Selection | None = None
     recorded: Recorded | None = None
     torch_log: TorchLog | None = None
-
-
-class Header(msgspec.Struct, frozen=True):
-    """What every version of a snapshot has."""
-
-    schema: str
 
 
 def to_bytes(traces: TraceSet) -> bytes:

@@ -233,24 +233,65 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Amounts, frozen=True, kw_only=True, dict=True):
-    """Work that is the same, in all its instances.
+class WorkChange(Struct, frozen=True, dict=True):
+    """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:
-        operator: that launched it, ``A → B`` if another one does now; of work without an operator empty.
-        shapes: the inputs of that operator, empty where unknown. module: its path with ``[*]`` for instances, empty
-            where unknown or several.
-        family: what kind of work. level: how it was matched, the weakest of its groups.
-        kernel_names: match names of what ran, the longest time first; of operators without GPU work empty.
         groups: those that it merges.
     """
 
-    operator: str
-    shapes: str
-    module: str
-    family: str
-    kernel_names: Pair[tuple[str, ...]]
-    groups: tuple[Group, ...]
+    groups: Sequence[Group]
+
+    @cached_property
+    def time(self) -> Pair[int]:
+        """Time of all groups."""
+        return total(g.time for g in self.groups)
+
+    @cached_property
+    def count(self) -> Pair[int]:
+        """Events of all groups."""
+        return total(g.count for g in self.groups)
+
+    @property
+    def delta(self) -> int:
+        """test − control time."""
+        return self.time.delta
+
+    @cached_property
+    def longest(self) -> Group:
+        """The group that takes the most time."""
+        return max(self.groups, key=lambda g: sum(g.time))
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it names no partner."""
+        return self.longest.level in PLACED
+
+    @property
+    def family(self) -> str:
+        """What kind of work it is."""
+        return self.longest.family
+
+    @cached_property
+    def operator(self) -> str:
+        """What launched it, ``A → B`` if another one does now; of work without an operator empty."""
+        return f"several {self.family} operators" if self.is_placed else _operator(self.longest)
+
+    @property
+    def shapes(self) -> str:
+        """The inputs of its operator, empty where unknown."""
+        return "" if self.is_placed else _shapes(self.longest)
+
+    @cached_property
+    def module(self) -> str:
+        """Path of its module with ``[*]`` for instances, empty where unknown or several."""
+        modules = {every_instance(g.module or "") for g in self.groups}
+        return modules.pop() if len(modules) == 1 else ""
+
+    @cached_property
+    def kernel_names(self) -> Pair[tuple[str, ...]]:
+        """Match names of what ran, the longest time first; of operators without GPU work empty."""
+        return Pair(*(_kernels(m for g in self.groups for m in g.members[side]) for side in (0, 1)))
 
     @cached_property
     def group(self) -> Group:
@@ -281,7 +322,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 def work_changes(work: WorkTime) -> list[WorkChange]:
     """All of ``work``, each group in one row, the largest change first; the rows add up to the groups."""
-    return sorted(map(_merged, group_by(work.groups, _key).values()), key=_place)
+    return sorted(map(WorkChange, group_by(work.groups, _key).values()), key=_place)
 
 
 def _place(row: WorkChange) -> tuple[object, ...]:
@@ -314,26 +355,6 @@ def _key(group: Group) -> tuple[object, ...]:
         return group.level, group.family, group.phase
     kernels = group.members.map(lambda side: frozenset(_kernels(side)))
     return _operator(group), _shapes(group), every_instance(group.module or ""), kernels
-
-
-def _merged(groups: list[Group]) -> WorkChange:
-    first = max(groups, key=lambda g: sum(g.time))
-    modules = {every_instance(g.module or "") for g in groups}
-    placed = first.level in PLACED
-    return WorkChange(
-        operator=f"several {first.family} operators" if placed else _operator(first),
-        shapes="" if placed else _shapes(first),
-        module=modules.pop() if len(modules) == 1 else "",
-        family=first.family,
-        kernel_names=_members(groups).map(_kernels),
-        count=total(g.count for g in groups),
-        time=total(g.time for g in groups),
-        groups=tuple(groups),
-    )
-
-
-def _members(groups: Sequence[Group]) -> Pair[list[Member]]:
-    return Pair([m for g in groups for m in g.members.control], [m for g in groups for m in g.members.test])
 
 
 def _kernels(members: Iterable[Member]) -> tuple[str, ...]:

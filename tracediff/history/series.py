@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.samples import family_samples
-from tracediff.aggregate.traceset import Run, TraceSet
+from tracediff.aggregate.traceset import Recorded, Run, TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.figures import peak_memory
 from tracediff.diff.statistics.runs import reach
@@ -33,20 +33,29 @@ class Point(Struct, frozen=True):
     """One commit; times in µs per step.
 
     Attributes:
-        commit, committed: its name and its time in s since 1970. subject: first line of its message; empty if unknown.
+        recorded: its name and time. subject: first line of its message; empty if unknown.
         traces: all its runs.
         runs_us: the median step of each run.
         families: family → median over runs.
         memory: peak bytes of the median run, of the GPU where recorded, else of the host; None without a manifest.
     """
 
-    commit: str
-    committed: int
+    recorded: Recorded
     subject: str
     traces: TraceSet
     runs_us: tuple[float, ...]
     families: dict[str, float]
     memory: float | None
+
+    @property
+    def commit(self) -> str:
+        """Its name."""
+        return self.recorded.commit
+
+    @property
+    def committed(self) -> int:
+        """Its time in s since 1970."""
+        return self.recorded.committed
 
     @property
     def logs(self) -> list[float]:
@@ -63,16 +72,25 @@ class Series(Struct, frozen=True, dict=True):
     """The commits of one machine and configuration in order.
 
     Attributes:
+        points: at least one.
         is_of_git: whether the order is that of the repository; else it is that of the commits' times.
         changes: where the step time changes. noise: what varies beside; None if there is one run.
     """
 
-    machine: str
-    configuration: str
     points: tuple[Point, ...]
     is_of_git: bool
     changes: tuple[Change, ...]
     noise: Noise | None
+
+    @property
+    def machine(self) -> str:
+        """What all commits ran on."""
+        return self.points[0].recorded.machine
+
+    @property
+    def configuration(self) -> str:
+        """What ran of all commits."""
+        return self.points[0].recorded.configuration
 
     def interval_us(self, point: Point) -> tuple[float, float] | None:
         """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where there are
@@ -98,10 +116,7 @@ def all_series(entries: Iterable[Entry], repository: Repository) -> list[Series]
     grouped: dict[tuple[str, str], dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
     for entry in entries:
         grouped[entry.recorded.machine, entry.recorded.configuration][entry.recorded.commit].append(entry)
-    return [
-        _series(machine, configuration, commits, repository)
-        for (machine, configuration), commits in sorted(grouped.items())
-    ]
+    return [_series(commits, repository) for _, commits in sorted(grouped.items())]
 
 
 def selected(series: Sequence[Series], machine: str | None, configuration: str | None) -> list[Series]:
@@ -137,13 +152,13 @@ def pooled(sets: Sequence[TraceSet], label: str) -> TraceSet:
     return replace(sets[-1], label=label, runs=runs, manifest=manifest, notes=notes)
 
 
-def _series(machine: str, configuration: str, commits: dict[str, list[Entry]], repository: Repository) -> Series:
+def _series(commits: dict[str, list[Entry]], repository: Repository) -> Series:
     of_git = repository.in_order(commits)
     order = of_git or sorted(commits, key=lambda name: (commits[name][0].recorded.committed, name))
     subjects = repository.subjects(commits)
     points = tuple(_point(name, commits[name], subjects.get(name, "")) for name in order)
     changes, noise = find_changes([point.logs for point in points])
-    return Series(machine, configuration, points, of_git is not None, tuple(changes), noise)
+    return Series(points, of_git is not None, tuple(changes), noise)
 
 
 def _point(commit: str, entries: list[Entry], subject: str) -> Point:
@@ -151,8 +166,7 @@ def _point(commit: str, entries: list[Entry], subject: str) -> Point:
     work_family = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
     families = family_samples(traces, traces.has_gpu, work_family).values
     return Point(
-        commit=commit,
-        committed=entries[0].recorded.committed,
+        recorded=entries[0].recorded,
         subject=subject,
         traces=traces,
         runs_us=medians_us(traces),
