@@ -33,7 +33,6 @@ from tracediff.profile.placement.nesting import (
     ALWAYS,
     NOTHING,
     Lane,
-    Lanes,
     Painting,
     innermost,
     overlaid,
@@ -90,26 +89,27 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     """The host side of a walk.
 
     Attributes:
-        lanes: see `Context`. layers: threads that the host as one is made of, those that come first first; the last is
-            the one of the steps.
-        root: int64[n] start of the outermost scope by position in the ops lane.
+        layers: threads that the host as one is made of, those that come first first; the last is the one of the steps.
         waited: int64[w] positions in the ops lane of calls, or operators, that waited for a GPU event.
-        collectives: where it waits for those of other threads.
         returns: thread, or WHOLE → (times in ascending order, the GPU event (of `Device`) that ended then and that a
             call of the thread waited for).
     """
 
-    lanes: Lanes
+    context: Context
     layers: list[int]
-    root: Int64
     waited: Int64
-    collectives: Painting
     returns: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    @cached_property
+    def root(self) -> Int64:
+        """int64[n] start of the outermost scope by position in the ops lane."""
+        ops = self.context.lanes.ops
+        return ops.start[np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))]
 
     @cached_property
     def outermost(self) -> dict[int, Int64]:
         """Thread of `layers` → positions of its outermost operators and calls that have a duration."""
-        ops = self.lanes.ops
+        ops = self.context.lanes.ops
         some = np.flatnonzero((ops.depth == 0) & (ops.end > ops.start))
         return {thread: some[ops.thread[some] == thread] for thread in self.layers}
 
@@ -123,7 +123,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_collective(self, sources: Int64) -> Bools:
         """bool[m]: which of ``sources``, rows of the trace, are collectives that it waits for."""
-        rows = self.collectives.rows
+        rows = self.context.collectives.rows
         return np.isin(sources, rows[rows >= 0])
 
     def threads_before(self, times: Int64) -> Int64:
@@ -132,7 +132,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """
         out = all_none(len(times))
         for thread in reversed(self.layers):
-            scopes = rows_of(self.lanes.ops, self.outermost[thread])
+            scopes = rows_of(self.context.lanes.ops, self.outermost[thread])
             position = np.searchsorted(scopes.start, times, side="left") - 1
             out[np.append(scopes.end, ALWAYS)[position] >= times] = thread
         return out
@@ -142,23 +142,23 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
         """What the host as one did while no operator or call was open: a Python function or an annotation; while one
         was, the outermost.
         """
-        scopes = (rows_of(self.lanes.ops, self.outermost[thread]) for thread in self.layers)
+        scopes = (rows_of(self.context.lanes.ops, self.outermost[thread]) for thread in self.layers)
         outlines = [painted(lane.start, lane.end, lane.rows) for lane in scopes]
-        return _layered([*outlines, self.collectives, self._beneath])
+        return _layered([*outlines, self.context.collectives, self._beneath])
 
     def painting(self, thread: int, during: Intervals) -> Painting:
         """What a thread, or the host as one for WHOLE, does at each instant of ``during``, and anything elsewhere."""
-        ops = part_of(self.lanes.ops, during.start, during.end)
+        ops = part_of(self.context.lanes.ops, during.start, during.end)
         if thread != WHOLE:
             return _of_thread(ops, thread)
-        beneath = [part.within(during.start[0], during.end[-1]) for part in (self.collectives, self._beneath)]
+        beneath = [part.within(during.start[0], during.end[-1]) for part in (self.context.collectives, self._beneath)]
         return _layered([*(_of_thread(ops, layer) for layer in self.layers), *beneath])
 
     @cached_property
     def _beneath(self) -> Painting:
         """Python on the thread of the steps, and where it is nothing its annotations."""
         main = self.layers[-1]
-        return overlaid(_of_thread(self.lanes.python, main), _of_thread(self.lanes.annotations, main))
+        return overlaid(_of_thread(self.context.lanes.python, main), _of_thread(self.context.lanes.annotations, main))
 
 
 def _layered(layers: list[Painting]) -> Painting:
@@ -212,7 +212,7 @@ def _walk(
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
     jumped = -1  # when the walk came from the host to a GPU event
     start, end, cause, crossed = columns
-    threads, append = host.lanes.ops.thread, path.events.append
+    threads, append = host.context.lanes.ops.thread, path.events.append
     while time > low:
         if k < 0:
             thread, until = WHOLE, low
@@ -280,18 +280,11 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
-    outer = np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))
     awaited = _awaited(trace, ops, device)
     calls = np.array([call for _, _, call in awaited], np.int64)
-    host = Host(
-        lanes=context.lanes,
-        layers=layers,
-        root=ops.start[outer],
-        waited=distinct(calls),
-        collectives=context.collectives,
-    )
+    host = Host(context=context, layers=layers, waited=distinct(calls))
     current_threads = host.threads_before(ops.end[calls])  # what the host as one did when the call returned
-    collective = host.collectives.rows_at(ops.end[calls] - 1)
+    collective = context.collectives.rows_at(ops.end[calls] - 1)
     inside = np.flatnonzero((current_threads < 0) & (collective >= 0))
     current_threads[inside] = trace.thread(collective[inside])
     codes = ops.thread[calls].tolist()
