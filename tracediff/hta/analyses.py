@@ -195,15 +195,18 @@ class Section(Struct):
 
     Attributes:
         name: its key in SECTIONS.
-        title: the heading.
         tables: caption → table, times in µs; empty if HTA found nothing.
         unavailable: why HTA has no answer for this set, None where it has.
     """
 
     name: str
-    title: str
     tables: dict[str, pd.DataFrame] = field(default_factory=dict)
     unavailable: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading."""
+        return SECTIONS[self.name][0]
 
 
 def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> list[Section]:
@@ -223,7 +226,7 @@ def sections(where: Where | TraceSet | LabeledTrace, names: Sequence[str]) -> li
 
 
 def _section(name: str, hta_analysis: Any) -> Section:
-    title, tables = SECTIONS[name]
+    _, tables = SECTIONS[name]
     log = logging.getLogger("hta")
     level = log.level
     try:
@@ -236,11 +239,11 @@ def _section(name: str, hta_analysis: Any) -> Section:
             tables_of_ranks = {
                 caption: table for caption, table in tables(hta_analysis).items() if table is not None and len(table)
             }
-            return Section(name, title, tables_of_ranks, None if tables_of_ranks else "HTA found nothing in this set")
+            return Section(name, tables_of_ranks, None if tables_of_ranks else "HTA found nothing in this set")
     except TracediffError as missing:
-        return Section(name, title, unavailable=missing.reason)
+        return Section(name, unavailable=missing.reason)
     except Exception as fault:  # HTA raises anything on traces that it does not support
-        return Section(name, title, unavailable=printable(f"HTA failed: {type(fault).__name__}: {fault}"))
+        return Section(name, unavailable=printable(f"HTA failed: {type(fault).__name__}: {fault}"))
     finally:
         log.setLevel(level)
 

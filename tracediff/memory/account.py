@@ -254,10 +254,14 @@ class HolderChange(NamedTuple):
 
 
 class DeviceDifference(Struct, frozen=True):
-    """One device of two snapshots; a side that does not use the device is None."""
+    """One device of two snapshots; a side that does not use the device is None, but not both."""
 
-    device: int
     accounts: Pair[Account | None]
+
+    @property
+    def device(self) -> int:
+        """Its number."""
+        return next(account.device for account in self.accounts if account is not None)
 
     def changes(self, view: str) -> list[HolderChange]:
         """The holders grouped by ``view``, the largest change first; their changes add up to that of the peak."""
@@ -279,7 +283,7 @@ class SnapshotDifference(Struct, frozen=True):
         """Each device that either uses; devices are the same if their numbers are."""
         sides = self.accounts.map(lambda side: {account.device: account for account in side.devices})
         numbers = sorted({*sides.control, *sides.test})
-        return tuple(DeviceDifference(n, Pair(sides.control.get(n), sides.test.get(n))) for n in numbers)
+        return tuple(DeviceDifference(Pair(sides.control.get(n), sides.test.get(n))) for n in numbers)
 
 
 def difference(control: SnapshotAccount, test: SnapshotAccount) -> SnapshotDifference:

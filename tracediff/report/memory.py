@@ -165,7 +165,7 @@ class MemoryDocument(JsonObject):
 def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     """The document of one or two snapshots as indented text, with a new line at its end."""
     control, test, is_one = accounts[0], accounts[-1], len(accounts) == 1
-    alone = [DeviceDifference(device.device, Pair(device, None)) for device in control.devices]
+    alone = [DeviceDifference(Pair(device, None)) for device in control.devices]
     devices = [_device(device, is_one=is_one) for device in (alone if is_one else difference(control, test).devices)]
     return json_text(MemoryDocument("tracediff.memory/1", control.name, None if is_one else test.name, devices))
 

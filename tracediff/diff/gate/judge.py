@@ -73,15 +73,20 @@ class Gate(Struct, frozen=True):
     """The result of the whole check.
 
     Attributes:
-        result: pass, regression, inconclusive or not-comparable.
         stopping: the cautions for which no limit is decided: the sides are not comparable, or have too few runs.
         judged: every limit, in the order given.
     """
 
     comparison: Comparison
-    result: str
     stopping: tuple[Reason, ...]
     judged: tuple[Judged, ...]
+
+    @property
+    def result(self) -> str:
+        """pass, regression, inconclusive or not-comparable."""
+        if self.stopping:
+            return INCONCLUSIVE if all(reason.code == SINGLE_RUN for reason in self.stopping) else NOT_COMPARABLE
+        return next((result for result in (REGRESSION, INCONCLUSIVE) if self.with_result(result)), PASS)
 
     @property
     def codes(self) -> str:
@@ -112,11 +117,9 @@ def check(comparison: Comparison, settings: GateSettings, today: date) -> Gate:
     judged = [judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
     if stopping:
         judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {_codes(stopping)}", settle="") for j in judged]
-        few_runs = all(r.code == SINGLE_RUN for r in stopping)
-        return Gate(comparison, INCONCLUSIVE if few_runs else NOT_COMPARABLE, stopping, tuple(judged))
-    judged = [_waived(j, settings.waivers, today) for j in judged]
-    results = {j.result for j in judged}
-    return Gate(comparison, next((r for r in (REGRESSION, INCONCLUSIVE) if r in results), PASS), (), tuple(judged))
+    else:
+        judged = [_waived(j, settings.waivers, today) for j in judged]
+    return Gate(comparison, stopping, tuple(judged))
 
 
 def _codes(reasons: Sequence[Reason]) -> str:

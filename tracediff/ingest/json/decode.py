@@ -318,25 +318,25 @@ class GrowingColumn(Struct):
 
 
 class Whole(Struct):
-    """The parts so far, joined.
+    """The parts so far, joined."""
 
-    Attributes:
-        length: events so far.
-    """
-
-    length: int = 0
     _base: dict[str, GrowingColumn] = field(default_factory=dict)
     _rows: dict[int, GrowingColumn] = field(default_factory=dict)
     _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
 
     def add(self, part: ChunkPart) -> None:
         """Append one part."""
-        start, self.length = self.length, self.length + len(part.base["ts"])
-        _append(self._base, part.base, self.length)
+        start = self.length
+        _append(self._base, part.base, start + len(part.base["ts"]))
         for code, arguments in part.arguments.items():
             rows = self._rows.setdefault(code, GrowingColumn(np.int64))
             rows.add(arguments.rows + start, len(rows) + len(arguments.rows))
             _append(self._arguments.setdefault(code, {}), arguments.columns, len(rows))
+
+    @property
+    def length(self) -> int:
+        """Events so far."""
+        return len(self._base["ts"]) if self._base else 0
 
     def base(self) -> dict[str, Any]:
         """The base columns by name."""
