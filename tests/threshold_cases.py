@@ -342,7 +342,7 @@ def nearest() -> list[object]:
     repository = SimpleNamespace(folder=Path(), distance=lambda *_: None)
     named = explain(cast(Series, SimpleNamespace(points=points)), cast(Change, change), cast(Repository, repository))
     point = cast(Point, SimpleNamespace(runs_us=(100.0,), step_us=100.0))
-    series = (Series("", "", (), True, (), change_points.Noise(0.02, freedom, 0.15)) for freedom in (2, 3, 4))
+    series = (Series((), True, (), change_points.Noise(0.02, freedom, 0.15)) for freedom in (2, 3, 4))
     return [compared_runs, [row.name for row in named.operators], *(one.interval_us(point) for one in series)]
 
 
