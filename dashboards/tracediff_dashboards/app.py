@@ -34,6 +34,7 @@ INDEX = """<!DOCTYPE html>
 <script src="/numbers.js"></script>
 <script src="/flame.js"></script>
 <script src="/perfetto.js"></script>
+<script src="/timeline.js"></script>
 {%css%}
 </head>
 <body>{%app_entry%}<footer>{%config%}{%scripts%}{%renderer%}</footer></body>
@@ -89,7 +90,7 @@ class Dashboard:
         self.app.server.add_url_rule("/merged-step", "merged-step", self.send_merged_step)
         self._serve("palette.css", palettes(), "text/css")
         self._serve("flame.css", resource("flame.css"), "text/css")
-        for script in ("numbers.js", "flame.js", "perfetto.js"):
+        for script in ("numbers.js", "flame.js", "perfetto.js", "timeline.js"):
             self._serve(script, resource(script), "text/javascript")
         protect(self.app, host, token)
 

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 from browser import faults, play_perfetto, taken
-from build_trace import document, write
+from build_trace import call, document, kernel, op, step, write
 from dash import html
 from dashboard_runs import events
 from msgspec.structs import astuple
@@ -83,6 +83,24 @@ def test_spans_are_what_the_row_counts(runs, tab):
         caption = figure.children[0].children[0].children
         counted = [row.cells.get(f"{side}_count") for side in ("control", "test")]
         assert [int(n) for n in re.findall(r"([\d,]+) events?", caption)] == counted
+
+
+def test_spans_before_the_step_are_in_the_chart(tmp_path):
+    """The host launches the second step while the GPU still works on the first."""
+    late = [
+        step(1, 0, 100), op("aten::mm", 5, 20), call("cudaLaunchKernel", 10, 5, correlation=1),
+        step(2, 100, 500), op("aten::mm", 105, 20), call("cudaLaunchKernel", 110, 5, correlation=2),
+        kernel("mm_kernel", 50, 400, correlation=1), kernel("mm_kernel", 450, 100, correlation=2),
+    ]  # fmt: skip
+    for side in ("a", "b"):
+        write(tmp_path / side / "t.json", document(late))
+    sets, whole = loaded(tmp_path, "a", "b")
+    context = PageContext(whole, whole, tuple(sets), View(tab="ops", at_control="run 1|0|2"), "light")
+    row = next(row for row in table_rows(whole, "ops") if row.cells["name"] == "aten::mm")
+    figure = next(part for part in spans(context, row, StepInspector()) if isinstance(part, html.Figure))
+    graph = figure.children[1].children.children.figure
+    assert graph.layout.xaxis.range[0] == min(graph.data[0].base) < 0
+    assert "a time before 0 is before the step begins on the GPU" in figure.children[0].children[1].children
 
 
 def test_a_rank_of_each_side(runs):
@@ -207,6 +225,7 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
         if shown == [20, 60]:
             break
     assert shown == [20, 60]
+    page.wait_for_selector(".mark-names span:text-is('mm_kernel')")
     page.evaluate(
         f"document.querySelector('{GRAPH}').emit('plotly_click', "
         f"{{points: [{{curveNumber: 0, pointNumber: 0, id: '{point[2]}'}}], event: {{}}}})"

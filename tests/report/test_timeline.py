@@ -69,6 +69,21 @@ def test_a_clicked_event_says_what_it_is_and_shows_its_likes(visit, report, k, s
     assert not visited.complaints
 
 
+def test_wide_marks_have_their_names_and_a_highlight_those_of_its_own(visit, report):
+    page = visit(report).page
+    place_of(page, "gemm")
+    names = ".mark-names span:text-is('{}')"
+    page.wait_for_selector(names.format("gemm<float>"))
+    assert page.locator(names.format("gemm<float>")).count() == 4
+    assert page.locator(names.format("cudaLaunchKernel")).count() == 0  # too narrow
+    page.evaluate("Plotly.relayout('chart-timeline', {'xaxis.range': [0, 120]})")
+    page.wait_for_selector(names.format("cudaLaunchKernel"))
+    page.evaluate("Plotly.relayout('chart-timeline', {'xaxis.range': [0, 1000]})")
+    click_on(page, "gemm&lt;float&gt;")
+    page.wait_for_selector(names.format("alone"), state="detached")
+    assert page.locator(names.format("gemm<float>")).count() == 4
+
+
 def test_an_event_that_no_operator_launched_names_none(visit, report):
     assert "launched by" not in click_on(visit(report).page, "alone")
 

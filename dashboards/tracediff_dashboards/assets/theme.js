@@ -46,6 +46,16 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       return "Link copied";
     },
   },
+  // The marks of the timeline get their names whenever plotly has drawn them.
+  timeline: {
+    name: async function () {
+      let place;
+      while (!(place = document.querySelector("#chart-timeline .js-plotly-plot"))?._fullLayout) await new Promise(window.requestAnimationFrame);
+      place.removeAllListeners("plotly_afterplot").on("plotly_afterplot", () => window.nameMarks(place));
+      window.nameMarks(place);
+      return window.dash_clientside.no_update;
+    },
+  },
   // The steps that the timeline shows, as one trace that the server writes.
   perfetto: {
     open: function (clicks) {

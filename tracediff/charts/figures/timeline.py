@@ -13,13 +13,14 @@ from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
 from tracediff.arrays import Int64, tuples, union
-from tracediff.charts.labels import full_name, label, side_names
+from tracediff.charts.labels import HOVER_WIDTH, full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
-from tracediff.charts.theme import Palette, empty, finish, palette
+from tracediff.charts.theme import Palette, empty, finish, palette, readable
 from tracediff.diff.comparison import Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
 from tracediff.pair import SIDES
 from tracediff.profile.events.step_states import state_label
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import ANNOTATION, KINDS
 
@@ -82,6 +83,9 @@ def _step(
             base=[unit.scaled(marks.start[i] / 1000) for i in which],
             x=[unit.scaled((marks.end[i] - marks.start[i]) / 1000) for i in which],
             y=[int(marks.row[i]) for i in which],
+            text=[_text(of_step, i, gpu) for i in which],
+            textposition="none",  # the pages write them: `report/page/timeline.js`
+            textfont={"color": readable(colours[kind])},
             width=0.86,
             marker={"color": colours[kind], "line": {"width": 0}},
             **hovers(_hover(of_step, i, gpu) for i in which),
@@ -94,15 +98,25 @@ def _step(
     name_rows(figure, [label(name, 30) for name in of_step.rows], row=row, col=1)
 
 
+def _name(of_step: Timeline, i: int, gpu: bool) -> str:
+    name = of_step.marks.name[i]
+    return state_label(name, gpu) if of_step.rows[of_step.marks.row[i]] == "state" else name
+
+
+def _text(of_step: Timeline, i: int, gpu: bool) -> str:
+    """What is written on a mark; nothing on one of several events."""
+    return label(display_name(_name(of_step, i, gpu)), HOVER_WIDTH) if of_step.marks.count[i] == 1 else ""
+
+
 def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
     marks = of_step.marks
-    name, count, busy = marks.name[i], int(marks.count[i]), int(marks.busy[i])
+    name, count, busy = _name(of_step, i, gpu), int(marks.count[i]), int(marks.busy[i])
     start = f"at {time(marks.start[i] / 1000)}"
     launch = f"<br>launched by {full_name(marks.operator[i], bounds.OTHER_NAME)}" if marks.operator[i] else ""
-    if of_step.rows[marks.row[i]] == "state":
-        name = state_label(name, gpu)
     if count == 1:
-        return f"<b>{full_name(name, bounds.OTHER_NAME)}</b><br>{time(busy / 1000)}, {start}{launch}"
+        is_cut = marks.start[i] == marks.start.min() or marks.end[i] == marks.end.max()
+        duration = f"{time(busy / 1000)}{' in view' if is_cut else ''}"
+        return f"<b>{full_name(name, bounds.OTHER_NAME)}</b><br>{duration}, {start}{launch}"
     return (
         f"<b>{plural(count, 'event')}</b>, {time(busy / 1000)} together, {start}<br>the longest: "
         f"{full_name(name, bounds.OTHER_NAME)}{launch}"
@@ -178,7 +192,10 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
     if not any(side is not None and len(side.start) for side in sides):
         return empty(theme, "It did not run in the steps that are shown.")
     colours = palette(theme)
-    longest = max(side.period_ns for side in sides if side)
+    spans = [side for side in sides if side is not None]
+    longest = max(side.period_ns for side in spans)
+    earliest = min(int(side.start.min(initial=0)) for side in spans)  # the host may run steps ahead of the GPU
+    latest = max(longest, *(int(side.end.max(initial=0)) for side in spans))
     unit = time_unit([longest / 1000])
     figure = go.Figure()
     for which, side in enumerate(sides):
@@ -201,7 +218,8 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
             ),
             showlegend=False,
         )
-    figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=[0, longest / 1000 / unit.size])
+    ends = [unit.scaled(ns / 1000) for ns in (earliest, latest)]
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=ends)
     figure.update_yaxes(categoryorder="array", categoryarray=SIDES[::-1], showgrid=False)
     figure.update_layout(barmode="overlay")
     captions = [
@@ -209,7 +227,8 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
         for side in sides
     ]
     where = "; ".join(f"{name}: {side.where}" for name, side in zip(SIDES, sides, strict=True) if side)
-    return finish(figure, theme, ARROW.join(captions), where, 200)
+    ahead = " The host runs ahead: a time before 0 is before the step begins on the GPU." if earliest < 0 else ""
+    return finish(figure, theme, ARROW.join(captions), f"{where}.{ahead}", 200)
 
 
 def name_steps(steps: Sequence[Sequence[StepSum]], *, quantity: str = "self time", theme: str = "light") -> go.Figure:

@@ -47,7 +47,7 @@ CHARTS = (
 CHARTS_REFUSED = ("timeline", "distributions")
 PLOTLY = "plotly.min.js"
 """The part of plotly.js that draws the pages' charts: `make plotly`."""
-SCRIPTS = ("numbers.js", "flame.js", "perfetto.js", "page.js")
+SCRIPTS = ("numbers.js", "flame.js", "perfetto.js", "timeline.js", "page.js")
 
 
 def to_html(comparison: Comparison, command: str | None = None) -> str:

@@ -61,7 +61,11 @@
     const isFirst = !drawn.has(place);
     drawn.add(place);
     const done = Plotly.react(place, figure.data, figure.layout, CONFIG);
-    if (isFirst && name === "timeline") openClicked(place);
+    if (isFirst && name === "timeline") {
+      openClicked(place);
+      window.nameMarks(place);
+      place.on("plotly_afterplot", () => window.nameMarks(place));
+    }
     return done;
   }
 
