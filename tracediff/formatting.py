@@ -149,9 +149,9 @@ def number(value: float) -> str:
     return _signless_zero(f"{value:,.{max(2 - floor(log10(abs(rounded))), 0) if rounded else 0}f}")
 
 
-def time(us: float) -> str:
-    """``132.8 ms``, ``2,000 ms``."""
-    return time_unit([us]).text(us)
+def time(us: float, *others: float) -> str:
+    """``132.8 ms``, ``2,000 ms``; in the unit of the largest, if ``others`` are in the same sentence."""
+    return time_unit([us, *others]).text(us)
 
 
 def clock(seconds: float) -> str:
@@ -161,9 +161,9 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
-def signed_time(us: float) -> str:
-    """``+1.24 ms``, ``−42.7 ms``; 0 has no sign."""
-    unit = time_unit([us])
+def signed_time(us: float, *others: float) -> str:
+    """``+1.24 ms``, ``−42.7 ms``; 0 has no sign. ``others``: as for `time`."""
+    unit = time_unit([us, *others])
     return f"{unit.signed(us)} {unit.name}"
 
 

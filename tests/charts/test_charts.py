@@ -223,6 +223,21 @@ def of_ranks(folder, **ranks):
     return tracediff.compare(str(folder / "control"), str(folder / "test")).comparison
 
 
+def test_ranks_show_their_times_without_states_that_none_has(tmp_path):
+    figure = charts.ranks(of_ranks(tmp_path, control=(0, 1), test=(0, 1)))
+    for heat in figure.data:
+        assert [[float(text) for text in row] for row in heat.text] == [[round(z, 1) for z in row] for row in heat.z]
+        assert all(any(float(row[k]) for h in figure.data for row in h.text) for k in range(len(heat.x)))
+        assert sum("sets 2 steps" in tick for tick in figure.layout.yaxis.ticktext) == 1
+
+
+def test_a_mark_that_a_border_of_the_step_cuts_says_how_much_is_in_view(tmp_path):
+    running = [*events(), kernel("long", 95, 300, correlation=99)]
+    marks = [text for bars in charts.timeline(built(tmp_path, running)).data for text in bars.customdata]
+    assert any(text.startswith("<b>long</b>") and " in view, at " in text for text in marks)
+    assert any(text.startswith("<b>aten::gemm</b><br>20.0 µs, at ") for text in marks)
+
+
 def test_ranks_that_one_side_lacks_are_said(tmp_path):
     missing = charts.ranks(of_ranks(tmp_path, control=(0, 1), test=(0,))).layout.annotations[0].text
     assert "Only one rank is on both sides (recorded: 0, 1 → 0)." in missing.replace("<br>", " ")

@@ -84,7 +84,7 @@ def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float])
     largest = max(parts, key=lambda p: abs(p.delta))
     head = f"{what} {basis(comparison)}: {change(whole[0], whole[1])}"
     return (
-        f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta))})"
+        f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta), *whole)})"
         if largest.delta
         else f"{head}; no family changed"
     )

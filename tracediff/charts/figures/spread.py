@@ -75,14 +75,12 @@ def _title(subject: Scaled) -> str:
     verdict = subject.verdict
     names = subject.control.label, subject.test.label
     what = "whole file" if subject.is_whole_file else "median step"
-    medians = (
-        f"The {what} takes {time(verdict.median_control_us)} in {names[0]}, "
-        f"{time(verdict.median_test_us)} in {names[1]}"
-    )
+    control_us, test_us = verdict.median_control_us, verdict.median_test_us
+    medians = f"The {what} takes {time(control_us, test_us)} in {names[0]}, {time(test_us, control_us)} in {names[1]}"
     if verdict.ci95_us is None:
         return medians
-    low, high = verdict.ci95_us
-    return f"{medians}; the change is {signed_time(low)} to {signed_time(high)} (95 % interval)"
+    low, high = (signed_time(end, control_us, test_us) for end in verdict.ci95_us)
+    return f"{medians}; the change is {low} to {high} (95 % interval)"
 
 
 def _subtitle(subject: Scaled, is_sampled: bool) -> str:
@@ -92,24 +90,22 @@ def _subtitle(subject: Scaled, is_sampled: bool) -> str:
         return text
     verdict = subject.verdict
     if verdict.ci95_us is None and verdict.within_runs_us is not None:
-        low, high = verdict.within_runs_us
-        text += (
-            f" Within these two runs the change is {signed_time(low)} to {signed_time(high)} (95 %); other runs "
-            f"may differ."
-        )
+        medians = verdict.median_control_us, verdict.median_test_us
+        low, high = (signed_time(end, *medians) for end in verdict.within_runs_us)
+        text += f" Within these two runs the change is {low} to {high} (95 %); other runs may differ."
     elif verdict.ci95_us is None:
         text += " Too few runs: significance unknown."
     return text + (" Long runs are sampled evenly." if is_sampled else "")
 
 
-COMMUNICATION = "communication kernels"
+COMMUNICATION = "all communication"
 
 Cells = dict[int, dict[str, float]]
 """Rank → column → µs per step."""
 
 
 def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
-    """Heat maps of rank × state, control above test: µs per step of each rank, and of its communication kernels."""
+    """Heat maps of rank × state, control above test: µs per step of each rank, and all its communication."""
     sides = subject.sides
     if max(len(side.ranks) for side in sides) < 2:
         return empty(theme, _one_rank(subject))
@@ -119,6 +115,7 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     if not names:
         return empty(theme, "No step of any rank has a state or a communication kernel.")
     unit = time_unit(v for side in cells for row in side.values() for v in row.values())
+    names = {column: name for column, name in names.items() if _is_visible(column, cells, unit)}
     rows = [max(len(side), 1) for side in cells]
     figure = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
     for k, side in enumerate(sides):
@@ -129,14 +126,14 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
     figure.update_xaxes(**named_ticks(list(map(label, names.values()))), tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (
-        "Time per state of each rank. The step time is that of the slowest rank, of ranks that keep pace of the one "
-        "that the others wait for; the labels count the steps whose time is that of a rank."
+        f"Mean {unit.name} per step: the states of a rank add up to its step; all communication overlaps them. A rank "
+        "sets the step time if it is the slowest, or the one that the others wait for."
     )
     return finish(figure, theme, _ranks_title(sides), subtitle, 240 + 26 * min(sum(rows), 60))
 
 
 def _cells(side: Side) -> Cells:
-    """Mean µs of each state per step of each rank, and of communication kernels."""
+    """Mean µs of each state per step of each rank, and of all communication."""
     cells: Cells = {rank: dict(states) for rank, states in side.rank_states.items()}
     for rank, us in side.communication_us.items():
         cells.setdefault(rank, {})[COMMUNICATION] = us
@@ -164,18 +161,25 @@ def _steps_timed(side: Side) -> Counter[int]:
 
 
 def _columns(cells: list[Cells]) -> list[str]:
-    """The states that take any time, in their order; communication kernels last."""
+    """The states that take any time, in their order; all communication last."""
     names = dict.fromkeys(name for side in cells for row in side.values() for name, us in row.items() if us)
     return sorted(names, key=lambda n: n == COMMUNICATION)
+
+
+def _is_visible(column: str, cells: list[Cells], unit: Unit) -> bool:
+    """Whether ``column`` has a time that is not 0 as it is shown."""
+    return any(unit.rounded(row.get(column, 0.0)) for side in cells for row in side.values())
 
 
 def _map(figure: go.Figure, row: int, *, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:
     """The ranks of one side; ``names`` are those of the columns."""
     timed = _steps_timed(side)
     order = list(cells)
-    ticks = [f"rank {rank}" + (f", time of {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order]
+    ticks = [f"rank {rank}" + (f", sets {plural(timed[rank], 'step')}" if timed[rank] else "") for rank in order]
     figure.add_heatmap(
         z=data_array([unit.scaled(cells[r][c]) if c in cells[r] else None for c in names] for r in order),
+        text=data_array([unit.plain(cells[r][c]) if c in cells[r] else "" for c in names] for r in order),
+        texttemplate="%{text}",
         x=list(range(len(names))),
         y=list(range(len(order))),
         coloraxis="coloraxis",
@@ -207,5 +211,6 @@ def _ranks_title(sides: tuple[Side, ...]) -> str:
     for which, side in enumerate(sides):
         communication = list(side.communication_us.values())
         if len(communication) > 1:
-            parts.append(f"{time(min(communication))} to {time(max(communication))} per step{in_set(which, sides)}")
-    return f"Ranks spend {', '.join(parts)} in communication kernels" if parts else "Where the time of each rank goes"
+            low, high = min(communication), max(communication)
+            parts.append(f"{time(low, high)} to {time(high)} per step{in_set(which, sides)}")
+    return f"Ranks spend {', '.join(parts)} in communication" if parts else "Where the time of each rank goes"

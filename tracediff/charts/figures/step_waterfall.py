@@ -144,7 +144,7 @@ def _bars(
             cliponaxis=False,
             **hovers(
                 f"<b>{label(c.name, 120)}</b><br>{names[0]} {time(c.us.control)}<br>{names[1]} {time(c.us.test)}<br>"
-                f"change {signed_time(c.delta)}"
+                f"change {signed_time(c.delta, *c.us)}"
                 for _, _, c in rows
             ),
         )
@@ -174,4 +174,4 @@ def _title(ends: tuple[float, float], changes: list[StateChange]) -> str:
     if not changes:
         return f"{head}; no state changed"
     largest = max(changes, key=lambda c: abs(c.delta))
-    return f"{head}; largest change: “{largest.name}”, {signed_time(largest.delta)}"
+    return f"{head}; largest change: “{largest.name}”, {signed_time(largest.delta, *ends)}"

@@ -324,10 +324,11 @@
 
     // Words
 
-    amount(value) { return this.view.size === "count" ? count(value) : time(value / 1000); }
+    // `others`: the values of the same sentence, all in one unit.
+    amount(value, ...others) { return this.view.size === "count" ? count(value) : time(value / 1000, ...others.map((each) => each / 1000)); }
 
     changeText(control, test) {
-      const delta = test - control, text = signed(delta, this.amount(delta));
+      const delta = test - control, text = signed(delta, this.amount(delta, control, test));
       if (!control || !test) return `${text}, only in ${this.data.sides[control ? 0 : 1]}`;
       return `${text} (${signed(delta, percent(delta / control))})`;
     }
@@ -335,7 +336,7 @@
     amounts(box) {
       if (!this.isTwoSided) return [`${this.amount(box.control)} per step`, `${percent(this.whole.control ? box.control / this.whole.control : 0)} of all`];
       const [control, test] = this.data.sides;
-      return [`${control} ${this.amount(box.control)}`, `${test} ${this.amount(box.test)}`, this.changeText(box.control, box.test)];
+      return [`${control} ${this.amount(box.control, box.test)}`, `${test} ${this.amount(box.test, box.control)}`, this.changeText(box.control, box.test)];
     }
 
     facts(box) {

@@ -22,9 +22,11 @@ window.numbers = ((format) => {
   const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
   const percent = (share) => `${digits(100 * share, share ? decimalsOf(format.percent_decimals, share) : 0)} %`;
   const p = (value) => (value === null ? "–" : value < format.least_p ? `< ${format.least_p}` : digits(value, 3));
-  function time(us) {
-    const [name, size, least] = format.times.find(([, unit, atLeast]) => Math.abs(us) >= format.next_unit * unit * atLeast);
-    return `${digits(us / size, least ? decimalsOf(format.decimals, us / size) : 0)} ${name}`;
+  // In the unit of the largest of it and the `others` of the same sentence.
+  function time(us, ...others) {
+    const largest = Math.max(...[us, ...others].map(Math.abs));
+    const [name, size, least] = format.times.find(([, unit, atLeast]) => largest >= format.next_unit * unit * atLeast);
+    return `${digits(us / size, least ? decimalsOf(format.decimals, largest / size) : 0)} ${name}`;
   }
   // `digits` and `plain` write a number with given decimals or in a given unit; `signed` puts a plus before its text.
   return { digits, plain, signed, count, counts, plural, percent, p, time };

@@ -180,11 +180,12 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     gpu = comparison.has_gpu
     frames = flame_graph(comparison.trees, comparison.pairing)
     control, test = total(f.work for f in frames)
-    title = f"{_what(gpu)} {basis(comparison)} {change(comparison.us(control), comparison.us(test))}"
+    whole_us = comparison.us(control), comparison.us(test)
+    title = f"{_what(gpu)} {basis(comparison)} {change(*whole_us)}"
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
     delta = sums[1] - sums[0]
     if 0 < abs(delta) <= thresholds.MOVED_CALLS * abs(test - control):
-        title += f"; {name} changed most, {signed_time(comparison.us(delta))}"
+        title += f"; {name} changed most, {signed_time(comparison.us(delta), *whole_us)}"
     alone = sum(sum(f.work) for f in frames if not all(f.work))
     how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
     groups = comparison.work.groups
