@@ -288,7 +288,7 @@ IN_BROWSER: dict[tuple[str, str], list[Any]] = {
         [Output("dropped", "data"), Output("notice", "children")],
         [Input("upload", "contents"), State("upload", "filename")],
     ],
-    ("timeline", "name"): [Output("chart-timeline", "clear_on_unhover"), Input("chart-timeline", "figure")],
+    ("timeline", "name"): [Output("chart-timeline", "clear_on_unhover"), Input("chart-timeline", "id")],
     ("perfetto", "open"): [Output("perfetto-status", "children"), Input("perfetto", "n_clicks")],
     ("link", "copy"): [Output("copy", "children"), Input("copy", "n_clicks")],
     ("grid", "download"): [Output("grid", "exportDataAsCsv"), Input("csv", "n_clicks")],

@@ -4,6 +4,7 @@ import pytest
 from browser import faults
 from build_trace import call, document, kernel, op, step, write
 from dashboard_runs import events
+from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.pages.timeline import highlight
 from tracediff_dashboards.reading.comparisons import Comparisons
 from tracediff_dashboards.reading.loading import Loader
@@ -54,6 +55,27 @@ def test_where_nothing_is_to_stand_out_nothing_fades(tab):
     app.page.wait_for_selector("#caption-timeline >> text=0 events in control, 0 in test")
     app.settle()
     assert len(app.page.evaluate(BRIGHT)) > 10
+
+
+def test_operators_of_a_host_that_runs_ahead_stand_out_where_they_run(tmp_path):
+    """The host launches step 2 while the GPU still works on step 1; what runs in step 2 is the operator of step 3."""
+    late = []
+    for k in range(3):
+        late += [step(k + 1, 100 * k, 100), op("aten::mm", 100 * k + 5, 20)]
+        late += [call("cudaLaunchKernel", 100 * k + 10, 5, correlation=k + 1)]
+        late += [kernel("mm_kernel", 50 + 80 * k, 80, correlation=k + 1)]
+    for side in ("a", "b"):
+        write(tmp_path / side / "t.json", document(late))
+    loader = Loader(Sets(root=tmp_path))
+    loader.pair("a", "b").finished.wait(60)
+    rows = "?control=a&test=b&tab=ops&at_control=run+1%7C0%7C2&at_test=run+1%7C0%7C2"
+    context = Comparisons(loader).context(view_of(rows), None)
+    row = next(row for row in table_rows(context.comparison, "ops") if row.cells["name"] == "aten::mm")
+    context = Comparisons(loader).context(view_of(f"{rows}&row={row.key}"), None)
+    events_, sentence = highlight(context, StepInspector())
+    loader.close()
+    assert [len(side) for side in events_] == [1, 1]
+    assert ": 1 event in control, 1 in test. " in sentence
 
 
 @pytest.mark.parametrize("end", ["key", "button"])

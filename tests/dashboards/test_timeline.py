@@ -202,6 +202,7 @@ def test_choose_zoom_and_follow_in_the_browser(tab):
     page.wait_for_function(LISTENS)
     app.settle()
     assert page.evaluate(f"document.querySelector('{GRAPH}').layout.xaxis.range[0]") == 0
+    page.wait_for_selector(".mark-names span:text-is('mm_kernel')")
     whole = page.evaluate(NAMES)
     point = page.evaluate(
         f"""() => {{

@@ -51,7 +51,7 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
     name: async function () {
       let place;
       while (!(place = document.querySelector("#chart-timeline .js-plotly-plot"))?._fullLayout) await new Promise(window.requestAnimationFrame);
-      place.removeAllListeners("plotly_afterplot").on("plotly_afterplot", () => window.nameMarks(place));
+      place.on("plotly_afterplot", () => window.nameMarks(place));
       window.nameMarks(place);
       return window.dash_clientside.no_update;
     },

@@ -24,7 +24,7 @@ from tracediff.report.explain import WHY
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.rows import SUMS, TableRow
 from tracediff_dashboards.reading.comparisons import PageContext
-from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work
+from tracediff_dashboards.reading.step_inspector import StepInspector, events_named, events_of_work, of_step
 from tracediff_dashboards.state.view import FlameView
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def spans_of(context: PageContext, item: Op | Group | Sum | None, inspector: Ste
         TracediffError: the events can no longer be read.
     """
     if isinstance(item, Op):
-        selects = [events_named(item.category, table_name(item.raw_name))] * 2
+        selects = [of_step(events_named(item.category, table_name(item.raw_name)))] * 2
     else:
         sides = zip(context.sets, _items(context, item), context.whole.trees, strict=True)
         selects = [events_of_work(traces, {piece.work.key for piece in items}, tree) for traces, items, tree in sides]

@@ -9,10 +9,12 @@ from dash import dcc, html
 
 from tracediff import bounds
 from tracediff.arrays import Int64
-from tracediff.charts.figures.timeline import timeline
+from tracediff.charts.figures.timeline import StepSpans, timeline
+from tracediff.diff.ops import Op
 from tracediff.errors import printable
 from tracediff.formatting import count, plural, time, time_unit
 from tracediff.pair import SIDES, Pair
+from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.timeline import NO_EVENTS, Linked
 from tracediff.report.page.figures import remove_title
 from tracediff_dashboards.pages import components
@@ -20,7 +22,7 @@ from tracediff_dashboards.pages.details import spans_of
 from tracediff_dashboards.pages.rows import find_row
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.events import with_steps
-from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, places
+from tracediff_dashboards.reading.step_inspector import StepInspector, StepPlace, events_named, places
 from tracediff_dashboards.state.view import Window
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ def unit_us(lengths: Sequence[float | None]) -> float:
 
 def highlight(context: PageContext, inspector: StepInspector) -> tuple[Pair[Int64], list[Any]]:
     """(events that stand out on control and test, int64[n] rows of the trace; a sentence on them): those of the
-    selected row, else of the work that the filters leave, else none.
+    selected row, else of the work that the filters leave, else none. Operators and kernels stand out whichever step
+    launched them, since the host may run steps ahead of what the GPU does in the timeline.
 
     Raises:
         TracediffError: the events can no longer be read.
@@ -97,12 +100,22 @@ def highlight(context: PageContext, inspector: StepInspector) -> tuple[Pair[Int6
     row = find_row(context.comparison, context.view.tab, context.view.row)
     if row is None and not context.is_filtered:
         return Pair(NO_EVENTS, NO_EVENTS), []
-    spans = spans_of(context, row.item if row else None, inspector)
-    events = Pair(*(side.event if side else NO_EVENTS for side in spans))
+    item = row.item if row else None
+    if isinstance(item, Op):
+        select = events_named(item.category, table_name(item.raw_name))
+        spans = [inspector.spans(step, select) for step in context.shown_steps]
+    else:
+        spans = spans_of(context, item, inspector)
+    events = Pair(*(_in_period(side) if side else NO_EVENTS for side in spans))
     what = components.name(row.cells["name"]) if row else "the work that the filters leave"
     clear = [dcc.Link("Clear", id="unmark", href=context.address("timeline", row=""), title="Esc")] if row else []
     numbers = f": {plural(len(events.control), 'event')} in control, {count(len(events.test))} in test. "
     return events, ["Highlighted: ", what, numbers, *clear]
+
+
+def _in_period(side: StepSpans) -> Int64:
+    """The events that run between the borders of the step."""
+    return side.event[(side.end > 0) & (side.start < side.period_ns)]
 
 
 def zoomed(

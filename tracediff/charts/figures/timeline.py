@@ -19,7 +19,7 @@ from tracediff.charts.theme import Palette, empty, finish, palette, readable
 from tracediff.diff.comparison import Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
 from tracediff.pair import SIDES
-from tracediff.profile.events.step_states import state_label
+from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import ANNOTATION, KINDS
@@ -105,7 +105,10 @@ def _name(of_step: Timeline, i: int, gpu: bool) -> str:
 
 def _text(of_step: Timeline, i: int, gpu: bool) -> str:
     """What is written on a mark; nothing on one of several events."""
-    return label(display_name(_name(of_step, i, gpu)), HOVER_WIDTH) if of_step.marks.count[i] == 1 else ""
+    if of_step.marks.count[i] > 1:
+        return ""
+    name = _name(of_step, i, gpu)
+    return label(display_name(name) if KINDS[of_step.marks.kind[i]] in GPU_STATES else name, HOVER_WIDTH)
 
 
 def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
