@@ -101,7 +101,7 @@ def pair(page: Page, control: str, test: str) -> None:
     """Measure the first page, filters, ranks and all pages of a pair."""
     with served(control, test) as (url, measured):
         page.goto(url)
-        page.wait_for_selector("#chart-step_waterfall .main-svg", state="attached")
+        page.wait_for_selector("#chart-families .main-svg", state="attached")
         print(f"first page after the comparison: {time.perf_counter() - measured.compared:.2f} s")
         page.wait_for_timeout(2000)
         for control_id, label in FILTERS:

@@ -339,13 +339,13 @@ def test_thirty_quick_interactions_fail_nowhere(tab):
 
 
 def test_the_theme_is_kept_and_reaches_charts(tab):
-    app = tab().go(f"/{PAIR}", "#chart-step_waterfall .main-svg")
-    paper = "document.querySelector('#chart-step_waterfall .js-plotly-plot').layout.template.layout.paper_bgcolor"
+    app = tab().go(f"/{PAIR}", "#chart-families .main-svg")
+    paper = "document.querySelector('#chart-families .js-plotly-plot').layout.template.layout.paper_bgcolor"
     assert app.page.evaluate(paper) == "#FFFFFF"
     app.page.click("#theme-button")
     app.page.wait_for_function(f"() => {paper} === '#171B21'")
     app.page.reload()
-    app.page.wait_for_selector("#chart-step_waterfall .main-svg")
+    app.page.wait_for_selector("#chart-families .main-svg")
     assert app.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert not app.complaints
 
@@ -419,3 +419,17 @@ def test_on_a_phone_names_have_room(tab):
     assert app.page.evaluate("document.documentElement.scrollWidth") <= 390
     widths = app.page.eval_on_selector_all(".answers dd", "all => all.map(e => e.getBoundingClientRect().width)")
     assert min(widths) > 300
+
+
+def test_the_table_keeps_ends_of_long_names_and_has_the_whole_width_until_a_row_is_selected(tab):
+    app = tab().go("/changes?control=hostile-a&test=hostile-b&tab=kernels", ".ag-row")
+    width = "document.querySelector('.gridbox').offsetWidth / document.querySelector('#page').offsetWidth"
+    assert app.page.evaluate(width) > 0.9
+    long = app.page.locator(".ag-row [col-id=name]", has_text="nnnnnnnn").first
+    head, end = long.inner_text().split("…", 1)
+    assert head.startswith("nnnn")
+    assert len(end) == 15
+    long.click()
+    app.page.wait_for_selector("#details h2")
+    assert app.page.evaluate(width) < 0.7
+    assert not app.complaints

@@ -151,7 +151,7 @@ RELATIVE = RowColumn(
     type=float | None,
     outputs=(JSON,),
 )
-NAME = RowColumn("name", "name for people: without addresses, hashes, ids and namespaces", head="name", width=230)
+NAME = RowColumn("name", "name for people: without addresses, hashes, ids and namespaces", head="name", width=340)
 FAMILY = RowColumn("family", "kind of work: gemm, conv, attention, … (docs/families.md)", head="family", width=105)
 RAW_NAME = RowColumn("raw_name", "name as recorded", outputs=(*FILES, PAGE))
 CATEGORY = RowColumn(

@@ -4,7 +4,7 @@ window.dashAgGridFunctions = Object.assign({}, window.dashAgGridFunctions, {
   change: (value, decimals) => (value == null ? "" : window.numbers.signed(value, window.numbers.digits(value, decimals))),
   count: (n) => (n == null ? "" : window.numbers.count(n)),
   p: (value) => (value == null ? "" : window.numbers.p(value)),
-  tail: (path, length) => (path.length > length ? "…" + path.slice(1 - length) : path),
+  shortened: (text, length, end) => (text.length > length ? text.slice(0, length - end) + "…" + text.slice(1 - end) : text),
   // A spreadsheet takes text that begins so for a formula: names are untrusted.
   plainCell: (params) => (typeof params.value === "string" && /^[^\p{L}\p{N}\p{P}\p{S}]*[=+\-@＝＋－＠﹢﹣﹦﹫]/u.test(params.value) ? "'" + params.value : params.value),
 });

@@ -12,7 +12,7 @@ PAGES = {
     "changes": ("Changes", changes.page),
     "flame": ("Flame graph", flame.page),
     "timeline": ("Timeline", timeline.page),
-    "ranks": ("Ranks", static.ranks),
+    "ranks": ("Steps and ranks", static.ranks),
     "memory": ("Memory", static.memory),
     "health": ("Health", static.health),
 }

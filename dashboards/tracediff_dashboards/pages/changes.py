@@ -28,8 +28,8 @@ from tracediff_dashboards.state.view import (
     default_columns,
 )
 
-PATH_WIDTH, PATH_LENGTH = 340, 44
-"""Of a module's path in the table, in pixels and in characters."""
+NAME_LENGTH, NAME_END = 44, 16
+"""Characters of a name in the table, and how many of them are its end where its middle is left out."""
 
 
 def page(context: PageContext) -> list[Any]:
@@ -175,8 +175,9 @@ def column(row_column: RowColumn, unit: Unit, view: View, names: Pair[str]) -> d
         **({"initialSort": order, "initialSortIndex": rank} if order else {}),
     }
     if row_column.kind == TEXT:
-        if key == "name" and view.tab == "modules":  # paths differ at their ends
-            definition |= {"valueFormatter": {"function": f"tail(params.value, {PATH_LENGTH})"}, "width": PATH_WIDTH}
+        if key == "name":
+            end = NAME_LENGTH if view.tab == "modules" else NAME_END  # paths differ at their ends
+            definition["valueFormatter"] = {"function": f"shortened(params.value, {NAME_LENGTH}, {end})"}
         return {**definition, "filter": "agTextColumnFilter", "tooltipField": key, "cellDataType": "text"}
     in_unit = f"{'change' if row_column.is_change else 'number'}(params.value, {unit.decimals})"
     formatter = in_unit if row_column.kind == TIME else f"{row_column.kind}(params.value)"

@@ -43,7 +43,6 @@ def page(context: PageContext) -> list[Any]:
         html.H2("Why"),
         *_explanation(context),
         html.H2("Where the step went"),
-        components.chart(context, "step_waterfall"),
         *rendered(
             "step_table.html.jinja",
             step=sections.step_sums(comparison),

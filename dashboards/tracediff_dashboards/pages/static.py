@@ -15,12 +15,12 @@ from tracediff_dashboards.reading.comparisons import PageContext
 
 
 def ranks(context: PageContext) -> list[Any]:
-    """The components: step time by state per rank, and the period of each used step."""
+    """The components: the period of each used step, and step time by state per rank."""
     return [
-        html.H1("Ranks"),
-        components.chart(context, "ranks"),
-        html.H2("Steps and runs"),
+        html.H1("Steps and ranks"),
         components.chart(context, "distributions"),
+        html.H2("Ranks"),
+        components.chart(context, "ranks"),
     ]
 
 

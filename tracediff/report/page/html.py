@@ -39,10 +39,7 @@ if TYPE_CHECKING:
     from tracediff.source.changed_code import Touching
 
 
-CHARTS = (
-    *("step_waterfall", "duration_diff", "counts_diff", "families"),
-    *("timeline", "memory", "launches", "distributions", "ranks"),
-)
+CHARTS = ("families", "timeline", "memory", "distributions", "ranks", "duration_diff", "counts_diff", "launches")
 """Of a comparison, in reading order."""
 CHARTS_REFUSED = ("timeline", "distributions")
 PLOTLY = "plotly.min.js"
