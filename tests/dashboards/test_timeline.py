@@ -85,6 +85,19 @@ def test_spans_are_what_the_row_counts(runs, tab):
         assert [int(n) for n in re.findall(r"([\d,]+) events?", caption)] == counted
 
 
+def test_a_side_without_the_row_keeps_its_lane(tmp_path):
+    """And it is empty: the chart says that the control has no such event."""
+    for side, name in (("a", "old"), ("b", "new")):
+        write(tmp_path / side / "t.json", document(events(names=(name,))))
+    sets, whole = loaded(tmp_path, "a", "b")
+    context = PageContext(whole, whole, tuple(sets), View(tab="kernels"), "light")
+    row = next(row for row in table_rows(whole, "kernels") if row.cells["name"] == "new_kernel")
+    figure = next(part for part in spans(context, row, StepInspector()) if isinstance(part, html.Figure))
+    graph = figure.children[1].children.children.figure
+    assert graph.layout.yaxis.ticktext == ("control", "test")
+    assert [set(bars.y) for bars in graph.data] == [{1}]
+
+
 def test_spans_before_the_step_are_in_the_chart(tmp_path):
     """The host launches the second step while the GPU still works on the first."""
     late = [

@@ -202,7 +202,7 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
     unit = time_unit([longest / 1000])
     figure = go.Figure()
     for which, side in enumerate(sides):
-        if side is None:
+        if side is None or not len(side.start):
             continue
         covered = union(side.start, np.maximum(side.end, side.start + int(longest * NARROWEST)))
         first = np.searchsorted(np.sort(side.start), covered.start, side="left")
@@ -210,7 +210,7 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
         figure.add_bar(
             name=SIDES[which],
             orientation="h",
-            y=data_array([SIDES[which]] * len(covered.start)),
+            y=[which] * len(covered.start),
             base=covered.start / 1000 / unit.size,
             x=(covered.end - covered.start) / 1000 / unit.size,
             width=0.5,
@@ -222,8 +222,8 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
             showlegend=False,
         )
     ends = [unit.scaled(ns / 1000) for ns in (earliest, latest)]
-    figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=ends)
-    figure.update_yaxes(categoryorder="array", categoryarray=SIDES[::-1], showgrid=False)
+    figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=ends, showgrid=True)
+    name_rows(figure, SIDES)
     figure.update_layout(barmode="overlay")
     captions = [
         f"{plural(len(side.start), 'event')}, {time(int((side.end - side.start).sum()) / 1000)}" if side else "unknown"
