@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from html import unescape
-from itertools import pairwise
 
 import pytest
 from build_trace import annotation, call, document, kernel, memory, op, step, write
@@ -119,15 +118,13 @@ def test_a_diff_has_its_charts(comparison):
 
 def test_the_waterfall_goes_from_control_to_test(comparison):
     figure = charts.step_waterfall(comparison)
-    first, last, faster, slower = figure.data[:4]
-    moved = sum(slower.x) - sum(faster.x)
-    assert first.x[0] + moved == pytest.approx(last.x[0])
-    assert last.x[0] == pytest.approx(comparison.us(comparison.step_time.period.test))
-    bars = sorted([(y, b, b + x, 1) for y, b, x in zip(slower.y, slower.base, slower.x, strict=True)]
-                  + [(y, b + x, b, -1) for y, b, x in zip(faster.y, faster.base, faster.x, strict=True)])  # fmt: skip
-    assert all(a[2] == pytest.approx(b[1]) for a, b in pairwise(bars))
+    (bars,) = figure.data
+    first, *changes, last = bars.x
+    assert bars.measure == ("absolute", *["relative"] * len(changes), "total")
+    assert changes
+    assert first + sum(changes) == pytest.approx(last)
+    assert last == pytest.approx(comparison.us(comparison.step_time.period.test))
     assert "together they are the whole change" in unescape(figure.layout.title.text).replace("<br>", " ")
-    assert {bar.width for bar in figure.data if bar.type == "bar"} == {0.75}  # plotly's own overlaps other rows
 
 
 def test_small_changes_of_the_waterfall_share_a_bar_and_a_flat_one_says_where_its_axis_starts(tmp_path):

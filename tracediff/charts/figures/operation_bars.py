@@ -280,7 +280,7 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     for side, (name, colour) in enumerate(zip(side_names(comparison), colours.sides, strict=True)):
         _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
     ticks = [label(row.name) for row in rows]
-    figure.update_yaxes(**named_ticks(ticks), range=[len(rows) - 0.4, -0.6], showgrid=False)
+    name_rows(figure, ticks)
     figure.update_xaxes(rangemode="tozero")
     figure.update_xaxes(title_text=f"calls {basis(comparison)}", row=1, col=1)
     figure.update_xaxes(title_text=f"host time {basis(comparison)} ({unit.name})", row=2, col=1)

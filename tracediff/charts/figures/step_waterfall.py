@@ -8,16 +8,13 @@ import plotly.graph_objects as go
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.charts.labels import basis, label, not_compared, set_names, side_names
-from tracediff.charts.marks import data_array, hovers, name_rows
-from tracediff.charts.theme import Palette, empty, finish, palette
+from tracediff.charts.labels import basis, label, not_compared, set_names
+from tracediff.charts.marks import hovers, name_rows
+from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.comparison import Comparison
-from tracediff.formatting import Unit, change, signed_percent, signed_time, time, time_unit
+from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
 from tracediff.pair import Pair, total
 from tracediff.profile.events.step_states import state_label
-
-BAR_WIDTH = 0.75
-"""Thickness of a bar as a fraction of its row."""
 
 
 class StateChange(Struct, frozen=True):
@@ -37,21 +34,26 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     us = comparison.us
     ends = comparison.step_time.period.map(us)
     changes = _changes(comparison)
-    totals = list(accumulate((c.delta for c in changes), initial=ends[0]))
     unit, names = time_unit(ends), set_names(comparison)
+    totals = [*accumulate((c.delta for c in changes), initial=ends[0])]
+    values = [ends[0], *(c.delta for c in changes), ends[1]]
     figure = go.Figure()
-    _totals(
-        figure,
-        ends=ends,
-        last=len(changes) + 1,
-        unit=unit,
-        names=side_names(comparison),
-        colours=colours.sides,
+    figure.add_waterfall(
+        orientation="h",
+        measure=["absolute", *("relative" for _ in changes), "total"],
+        x=[unit.scaled(value) for value in values],
+        y=list(range(len(values))),
+        text=[unit.text(ends[0]), *(f"{unit.signed(c.delta)} {unit.name}" for c in changes), unit.text(ends[1])],
+        textposition="outside",
+        cliponaxis=False,
+        increasing={"marker": {"color": colours.slower}},
+        decreasing={"marker": {"color": colours.faster}},
+        totals={"marker": {"color": colours.quiet}},
+        connector={"mode": "between", "line": {"color": colours.muted, "width": 1, "dash": "dot"}},
+        showlegend=False,
+        **hovers(_hovers(changes, ends, names)),
     )
-    _bars(figure, changes, totals, unit, names, colours)
-    _connect(figure, [*totals, ends[1]], unit, colours.muted)
-    rows = [f"<b>{names[0]}</b>", *(label(c.name) for c in changes), f"<b>{names[1]}</b>"]
-    name_rows(figure, rows)
+    name_rows(figure, [f"<b>{names[0]}</b>", *(label(c.name) for c in changes), f"<b>{names[1]}</b>"])
     low = _start(totals, ends)
     high = max(*totals, *ends)
     note = f" The axis starts at {time(low)}." if low else ""
@@ -59,14 +61,12 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         title_text=f"time {basis(comparison)} ({unit.name})",
         range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))],
     )
-    figure.update_layout(barmode="overlay")
-    figure.update_traces(width=BAR_WIDTH, selector={"type": "bar"})  # plotly's depends on the rows that a colour has
     return finish(
         figure,
         theme,
         _title(ends, changes),
         f"Each bar starts where the one above ends; together they are the whole change.{note}",
-        60 + 34 * len(rows),
+        60 + 34 * len(values),
     )
 
 
@@ -97,74 +97,15 @@ def _start(totals: list[float], ends: tuple[float, float]) -> float:
     return max(low - span, 0.0) if 0 < span < bounds.FLAT_CHART * high else 0.0
 
 
-def _totals(
-    figure: go.Figure,
-    *,
-    ends: tuple[float, float],
-    last: int,
-    unit: Unit,
-    names: tuple[str, ...],
-    colours: tuple[str, str],
-) -> None:
-    for place, value, name, colour in zip((0, last), ends, names, colours, strict=True):
-        figure.add_bar(
-            name=name,
-            x=[unit.scaled(value)],
-            y=[place],
-            orientation="h",
-            marker_color=colour,
-            showlegend=False,
-            cliponaxis=False,
-            text=[unit.text(value)],
-            textposition="outside",
-            **hovers([f"{name}<br>{time(value)}"]),
-        )
-
-
-def _bars(
-    figure: go.Figure,
-    changes: list[StateChange],
-    totals: list[float],
-    unit: Unit,
-    names: tuple[str, ...],
-    colours: Palette,
-) -> None:
-    for name, colour, sign in (("faster", colours.faster, -1), ("slower", colours.slower, 1)):
-        rows = [(k + 1, totals[k], c) for k, c in enumerate(changes) if c.delta * sign > 0]
-        figure.add_bar(
-            name=name,
-            orientation="h",
-            marker_color=colour,
-            showlegend=False,
-            y=[k for k, _, _ in rows],
-            base=[unit.scaled(min(start, start + c.delta)) for _, start, c in rows],
-            x=[unit.scaled(abs(c.delta)) for _, _, c in rows],
-            text=[f"{unit.signed(c.delta)} {unit.name}" for _, _, c in rows],
-            textposition="outside",
-            cliponaxis=False,
-            **hovers(
-                f"<b>{label(c.name, 120)}</b><br>{names[0]} {time(c.us.control)}<br>{names[1]} {time(c.us.test)}<br>"
-                f"change {signed_time(c.delta, *c.us)}"
-                for _, _, c in rows
-            ),
-        )
-
-
-def _connect(figure: go.Figure, levels: list[float], unit: Unit, colour: str) -> None:
-    """Thin lines from the end of each bar to the next."""
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for k, level in enumerate(levels[:-1]):
-        x += [unit.scaled(level), unit.scaled(level), None]
-        y += [k, k + 1, None]
-    figure.add_scatter(
-        x=data_array(x),
-        y=data_array(y),
-        mode="lines",
-        line={"color": colour, "width": 1, "dash": "dot"},
-        hoverinfo="skip",
-        showlegend=False,
+def _hovers(changes: list[StateChange], ends: tuple[float, float], names: tuple[str, ...]) -> list[str]:
+    """What each bar says on hovering: both ends, and between them the states."""
+    control, test = (f"{name}<br>{time(us)}" for name, us in zip(names, ends, strict=True))
+    states = (
+        f"<b>{label(c.name, 120)}</b><br>{names[0]} {time(c.us.control)}<br>{names[1]} {time(c.us.test)}<br>"
+        f"change {signed_time(c.delta, *c.us)}"
+        for c in changes
     )
+    return [control, *states, test]
 
 
 def _title(ends: tuple[float, float], changes: list[StateChange]) -> str:
