@@ -429,6 +429,9 @@ def test_the_table_keeps_ends_of_long_names_and_has_the_whole_width_until_a_row_
     head, end = long.inner_text().split("…", 1)
     assert head.startswith("nnnn")
     assert len(end) == 15
+    app.page.locator(".ag-floating-filter input").first.fill("nnnnnnnn")
+    app.page.wait_for_function("() => location.search.includes('nnnnnnnn')")
+    app.page.wait_for_selector("#rows >> text=1 of ")
     long.click()
     app.page.wait_for_selector("#details h2")
     assert app.page.evaluate(width) < 0.7

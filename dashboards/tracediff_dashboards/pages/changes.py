@@ -178,6 +178,7 @@ def column(row_column: RowColumn, unit: Unit, view: View, names: Pair[str]) -> d
         if key == "name":
             end = NAME_LENGTH if view.tab == "modules" else NAME_END  # paths differ at their ends
             definition["valueFormatter"] = {"function": f"shortened(params.value, {NAME_LENGTH}, {end})"}
+            definition["floatingFilter"] = True  # a search that needs no menu
         return {**definition, "filter": "agTextColumnFilter", "tooltipField": key, "cellDataType": "text"}
     in_unit = f"{'change' if row_column.is_change else 'number'}(params.value, {unit.decimals})"
     formatter = in_unit if row_column.kind == TIME else f"{row_column.kind}(params.value)"
