@@ -227,7 +227,7 @@ def test_two_runs_a_side_leave_parts_open_but_counts_are_exact(tmp_path):
     a, b = trace_set(tmp_path / "a", runs=2), trace_set(tmp_path / "b", runs=2, seed=5)
     out = found(a, b, "--max-regression", "50%", "--limit", "family:gemm=5%", "--limit", "kernels=0")
     assert results(out) == {"step": "pass", "family:gemm": "inconclusive", "kernels": "pass"}
-    assert out["limits"][1]["settle"] == "a decision needs at least 3 runs per side"
+    assert out["limits"][1]["settle"] == "record 5 runs per side"
     assert out["exit_code"] == 3
 
 
@@ -420,7 +420,7 @@ def test_a_check_of_single_runs_says_once_that_nothing_was_decided(tmp_path):
     for side, us in (("a", 100), ("b", 80)):
         write(tmp_path / side / "t.json", document([step(1, 0, us), op("aten::mm", 1, 5)]))
     text = run(tmp_path / "a", tmp_path / "b").stdout
-    assert "record 5 per side, at least 3" in " ".join(text.split())
+    assert "record 5 runs per side" in " ".join(text.split())
     assert text.count("inconclusive") == 2  # the sentence and the row
     assert "not decided" not in text
     run(tmp_path / "a", tmp_path / "b", "--markdown", tmp_path / "check.md")

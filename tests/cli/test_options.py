@@ -240,6 +240,12 @@ def test_pairs_of_too_few_runs_are_an_error(command):
     assert message.endswith("runs; record 5 runs or more of each, or leave out --paired")
 
 
+def test_a_spread_that_pairs_measure_is_not_assumed():
+    message = error_of("check", EAGER, COMPILED, "--paired", "--assume-run-cv", "2%")
+    assert message.startswith("--paired and --assume-run-cv: ")
+    assert message.endswith("; give one of them")
+
+
 def test_steps_by_number_leave_out_no_first_steps():
     message = error_of("compare", EAGER, COMPILED, "--step", "5..6", "--skip-first", "1")
     assert message == "--step: chooses steps by number, so --skip-first has no effect; give one of them"

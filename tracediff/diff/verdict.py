@@ -41,7 +41,10 @@ class Judging(Struct, frozen=True):
     noise_floor: float = thresholds.NOISE_FLOOR
 
     def __post_init__(self) -> None:
-        """Raises a TracediffError where a part is negative or no number."""
+        """Raises a TracediffError where a part is negative or no number, or two tests are asked for."""
+        if self.paired and self.assume_run_cv is not None:
+            both, reason = "--paired and --assume-run-cv", "pairs measure how much runs vary, which the other assumes"
+            raise TracediffError(both, reason, "give one of them")
         for name in ("assume_run_cv", "equivalence_band", "noise_floor"):
             value = getattr(self, name)
             if value is not None and not value >= 0:

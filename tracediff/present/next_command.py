@@ -14,7 +14,7 @@ from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
-from tracediff.present.answer import by_chance, is_tested
+from tracediff.present.answer import by_chance
 from tracediff.present.explanation_lines import visible_causes
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -32,7 +32,7 @@ AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record afte
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
-MORE_RUNS, ENOUGH_RUNS = "record more runs per side", f"record {thresholds.TESTED_RUNS} or more runs per side"
+MORE_RUNS, ENOUGH_RUNS = "record more runs per side", f"record {thresholds.RANKED_RUNS} runs per side"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -53,7 +53,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if BACKLOG in codes:
         return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
-        return MORE_RUNS if is_tested(comparison) else ENOUGH_RUNS
+        runs = min(comparison.control.runs, comparison.test.runs)
+        return MORE_RUNS if runs >= thresholds.RANKED_RUNS else ENOUGH_RUNS
     first = next(iter(visible_causes(explanation)), None)
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]

@@ -56,7 +56,7 @@ judging_options = together(
         group=JUDGING,
         metavar="PERCENT",
         type=percent,
-        help="Assume this run-to-run coefficient of variation if a side has one run.",
+        help="Assume that runs vary by this, as with one run per side, instead of measuring it.",
     ),
     option("--equivalence-band", hidden=True, type=percent, default=thresholds.EQUIVALENCE_BAND),
     option("--noise-floor", hidden=True, type=percent, default=thresholds.NOISE_FLOOR),

@@ -40,7 +40,7 @@ REMEDIES = {
 }
 """Kind of subject → what to do if its numbers are missing."""
 MORE_RUNS = f"more than {bounds.RECOMMENDED_RUNS:,}"
-NEED_RUNS = f"a decision needs at least {thresholds.TESTED_RUNS} runs per side"
+NEED_RUNS = f"record {thresholds.RANKED_RUNS} runs per side"
 UNTESTED = f"decided by the figures alone ({SINGLE_RUN} is allowed): significance unknown"
 EXIT_CODES = {PASS: 0, REGRESSION: 1, INCONCLUSIVE: 3, NOT_COMPARABLE: 3}
 
@@ -137,8 +137,7 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         reasons.append(
             Reason(
                 SINGLE_RUN,
-                "one run of a side does not tell whether a difference is significant: record "
-                f"{thresholds.RANKED_RUNS} per side, at least {thresholds.TESTED_RUNS}",
+                f"one run of a side does not tell whether a difference is significant: {NEED_RUNS}",
                 str(runs[0]),
                 str(runs[1]),
             )
@@ -222,5 +221,5 @@ def _settle_untested(limit: Limit, figure: Figure) -> str:
     if max(figure.control or 0, figure.test or 0) < thresholds.TESTED_US and limit.kind != "step":
         return f"set the absolute part of the limit to {thresholds.TESTED_US:g}us or more"
     if limit.kind == "step":
-        return f"{NEED_RUNS}, or an assumed spread (--assume-run-cv)"
+        return f"{NEED_RUNS}, or assume how much runs vary (--assume-run-cv)"
     return NEED_RUNS
