@@ -45,7 +45,7 @@ def test_help_is_written_for_what_results_contain(samples, diff):
     results = [diff, tracediff.analyze(samples[0]), tracediff.check(*samples), tracediff.matrix(*samples)]
     for result in [*results, diff.explanation]:
         for name in dir(result):
-            if not name.startswith("_") and name not in {"comparison", "analysis"}:  # the two that are not public
+            if not name.startswith("_"):
                 value = getattr(result, name)
                 pydoc.render_doc(value if callable(value) else type(value))
     for part in (*diff.explanation.causes, *diff.explanation.facts, *results[1].findings):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +30,8 @@ from tracediff.profile.kernels.match_names import table_name
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Explanation
     from tracediff.source.changed_code import ChangedCode
+else:  # of later stages: help() shows what is annotated
+    Explanation = ChangedCode = Any
 
 
 class Scaled(Struct, frozen=True):
