@@ -4,10 +4,11 @@ Two sets of PyTorch profiler traces go in; the result accounts for every microse
 most:
 
 - ``with record_steps(path) as p:`` records the steps of a loop, which calls ``p.step()``, as a set of traces.
-- ``compare(control, test)`` compares two sets: ``diff = tracediff.compare("before/", "after/")``.
+- ``compare(control, test)`` compares two sets, and ``print(diff)`` shows the answer:
+  ``diff = tracediff.compare("before/", "after/")``.
 - ``diff.verdict`` says whether the step got faster, ``diff.because`` why, in a sentence.
 - ``diff.explanation`` has the causes, which add up: ``print(diff.explanation)``, or ``.to_frame()``.
-- ``check(control, test, limits)`` is the gate for CI.
+- ``check(control, test, max_regression="3%")`` is the gate for CI.
 
 `load` gives a set with options (steps, ranks, tables), `analyze` looks at one set, `matrix` compares many.
 """

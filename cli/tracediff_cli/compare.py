@@ -216,7 +216,7 @@ def matrix(
     sets = loading.load([control, *others])
     cells = every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force)
     if documents.write(json=lambda: report.to_json(cells), markdown=lambda: report.to_markdown(cells)):
-        from tracediff.report.table_terminal import print_screen, screen_console
+        from tracediff.report.table_terminal import screen_console
 
-        print_screen(screen_console(), report.table(cells))
+        report.show(cells, screen_console())
     return 3 if any(cell.comparison.was_refused for cell in cells) else 0

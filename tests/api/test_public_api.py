@@ -7,6 +7,8 @@ import pydoc
 
 import pytest
 from build_trace import document, op, step, write
+from click.testing import CliRunner
+from tracediff_cli.group import cli
 from traces import FOLDER, needs_traces
 
 import tracediff
@@ -65,6 +67,21 @@ def test_objects_print_in_a_line_or_two(samples, diff):
     for value in printed:
         assert len(repr(value)) < 500, type(value)
         assert "\n" not in repr(value)
+
+
+def shown(*command):
+    """What the command prints, without the next one."""
+    text = CliRunner(env={"COLUMNS": "120", "NO_COLOR": "1"}).invoke(cli, command).stdout
+    return text.partition("\nNext: ")[0].rstrip()
+
+
+def test_printed_results_are_what_the_commands_print(samples, diff, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert str(diff) == shown("compare", *samples)
+    assert str(diff.explanation).splitlines()[-1] in str(diff)
+    assert str(tracediff.analyze(samples[0])) == shown("analyze", samples[0])
+    assert str(tracediff.check(*samples)) == shown("check", *samples)
+    assert str(tracediff.matrix(*samples)) == shown("matrix", *samples)
 
 
 def test_findings_are_objects(samples):
@@ -191,6 +208,23 @@ def test_the_error_of_a_missing_table_says_how_to_load_it(samples):
     with pytest.raises(tracediff.TracediffError) as error:
         tracediff.analyze(tracediff.load(samples[0])).table("gaps")
     assert "give tables=['gaps'] to compare, analyze or load" in str(error.value)
+
+
+def test_one_name_needs_no_list(samples):
+    assert not tracediff.analyze(samples[0], tables="critical").table("critical").empty
+    assert tracediff.load(samples[0], tables="critical").tables == ("critical",)
+    checked = tracediff.check(*samples, limits="family:gemm=5%", allow="single-run")
+    assert list(checked.limits["subject"]) == ["step", "family:gemm"]
+
+
+def test_a_matrix_of_a_list_says_how_sets_are_given(samples):
+    with pytest.raises(tracediff.TracediffError, match=r"give each set by itself: matrix\(control, a, b\)"):
+        tracediff.matrix([*samples])
+
+
+def test_options_of_the_command_line_name_the_arguments_of_load(samples):
+    with pytest.raises(TypeError, match=r"compare\(load\(path, ranks=…\), …\)"):
+        tracediff.compare(*samples, rank=0)
 
 
 @pytest.mark.parametrize("argument", ["ranks", "steps", "skip_first", "label", "step_marker", "captures", "families"])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from io import StringIO
+from functools import cached_property, partial
 from math import nan
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, written
+from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, printed, written
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import Comparability
 from tracediff.diff.verdict import Verdict
@@ -19,8 +18,11 @@ from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
 from tracediff.explain.tree import Node
+from tracediff.formatting import plural
+from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import CHANGES, FRAME, FUSIONS, GROUPS, OPS, STATES, SUMS, RowSchema
+from tracediff.present.setting import side_names
 from tracediff.report import rows
 from tracediff.report.explain import explain
 from tracediff.report.json_types import DiffDocument
@@ -50,7 +52,7 @@ def with_numbers(verdict: Verdict) -> Verdict:
 
 
 class Diff(Charted):
-    """The result of `tracediff.compare`: tables are DataFrames in µs and counts per step.
+    """The result of `tracediff.compare`: ``print(diff)`` shows it; tables are DataFrames in µs and counts per step.
 
     Attributes:
         comparison: the exact integers behind every number.
@@ -198,7 +200,8 @@ class Diff(Charted):
         comparison was refused.
         """
         explanation, written = self.comparison.explanation, self._document.explanation
-        return Why(explanation, plain(written)) if explanation is not None and written is not None else None
+        names = side_names(self.comparison)
+        return Why(explanation, plain(written), names) if explanation is not None and written is not None else None
 
     def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.diff/1); also written to ``path`` where given."""
@@ -244,12 +247,13 @@ class Diff(Charted):
 
         return to_notebook(self.comparison)
 
+    def __str__(self) -> str:
+        from tracediff.report.to_terminal import show
+
+        return printed(partial(show, self.comparison))
+
     def __repr__(self) -> str:
         return f"<Diff {self.comparison.control.label} → {self.comparison.test.label}: {self.verdict.sentence}>"
-
-
-WIDTH = 120
-"""Columns in which an explanation is printed."""
 
 
 class Why:
@@ -259,9 +263,10 @@ class Why:
         explanation: the exact numbers behind it.
     """
 
-    def __init__(self, explanation: Explanation, document: dict[str, Any]) -> None:
+    def __init__(self, explanation: Explanation, document: dict[str, Any], names: Pair[str]) -> None:
         self.explanation = explanation
         self._document = document
+        self._names = names
 
     @property
     def facts(self) -> tuple[Fact, ...]:
@@ -308,19 +313,12 @@ class Why:
         return pd.DataFrame(list(_rows(self._document["tree"], 0)))
 
     def __str__(self) -> str:
-        from rich.console import Console
+        from tracediff.report.to_terminal import show_explanation
 
-        from tracediff.report.to_terminal import explanation
-
-        console = Console(file=StringIO(), width=WIDTH)
-        for fact in self.facts:
-            console.print(fact.text, markup=False, highlight=False)
-        console.print(*explanation(self.explanation, WIDTH))
-        text: str = console.file.getvalue()  # type: ignore[attr-defined]  # a StringIO
-        return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+        return printed(partial(show_explanation, self.explanation, self._names))
 
     def __repr__(self) -> str:
-        return f"<Why {self.change_us:+,.1f} µs per step: {len(self.facts)} facts, {len(self.causes)} causes>"
+        return f"<Why {self.change_us:+,.1f} µs per step: {plural(len(self.causes), 'cause')}>"
 
 
 def _rows(node: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:

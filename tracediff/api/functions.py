@@ -22,7 +22,7 @@ from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import GateSettings, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
-from tracediff.errors import TracediffError, quoted, speaks_python
+from tracediff.errors import ARGUMENTS, TracediffError, quoted, speaks_python
 from tracediff.explain.compare import against_control, compare_sets, every_pair
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.model.selection import Selection
@@ -40,7 +40,7 @@ def load(
     skip_first: int | None = None,
     steps: int | tuple[int, int] | None = None,
     step_marker: str | None = None,
-    captures: Sequence[StrPath] = (),
+    captures: StrPath | Sequence[StrPath] = (),
     torch_trace: StrPath | None = None,
     families: StrPath | None = None,
     tables: Sequence[str] = (),
@@ -75,14 +75,18 @@ def load(
     """
     selection = Selection(skip_first, *_first_and_last(steps)) if steps is not None else Selection(skip_first)
     selected_ranks = frozenset([ranks] if isinstance(ranks, int) else ranks) if ranks is not None else None
-    of_captures = tuple(os.fspath(capture) for capture in captures)
     log = os.fspath(torch_trace) if torch_trace is not None else None
-    of_set = SetOptions(label, selected_ranks, selection, of_captures, log)
+    of_set = SetOptions(label, selected_ranks, selection, _each(captures), log)
     rules = read_rules(os.fspath(families)) if families is not None else DEFAULT
     options = LoadOptions(
-        (of_set,), step_marker, rules, tuple(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory
+        (of_set,), step_marker, rules, _each(tables), jobs, executor, keep_going=keep_going, max_memory=max_memory
     )
     return load_sets([path], options)[0]
+
+
+def _each(values: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
+    """Names or paths, or the one that was given without a list."""
+    return tuple(os.fspath(value) for value in ([values] if isinstance(values, str | os.PathLike) else values))
 
 
 def _first_and_last(steps: Any) -> tuple[int, int]:
@@ -103,7 +107,7 @@ def takes_loaded_sets(function: Callable[Parameters, Result]) -> Callable[Parame
 
     @wraps(function)
     def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        for name in sorted(only_of_load & kwargs.keys()):
+        for name in sorted(only_of_load & {ARGUMENTS.get(name, name) for name in kwargs}):
             remedy = f"{function.__name__}(load(path, {name}=…), …)"
             raise TypeError(f"{function.__name__}() takes no {name}=: it is chosen where a set is loaded, {remedy}")
         return function(*args, **kwargs)
@@ -231,8 +235,8 @@ def check(
     settings = GateSettings(
         max_regression=parse_relative(str(max_regression), "max_regression"),
         min_delta=parse_absolute(min_delta, "us", "min_delta"),
-        limits=merged([parse_limit(limit) for limit in limits]),
-        allow=allowed(allow, "allow"),
+        limits=merged([parse_limit(limit) for limit in _each(limits)]),
+        allow=allowed(_each(allow), "allow"),
     )
     diff = compare(
         control,
@@ -271,8 +275,10 @@ def matrix(
         jobs, executor, keep_going, max_memory: as for `load`.
 
     Raises:
-        TracediffError: as for `load`; or a set was loaded without one of ``tables``.
+        TracediffError: as for `load`; no others; or a set was loaded without one of ``tables``.
     """
+    if not others:
+        raise TracediffError("matrix", "control is the only set", "give each set by itself: matrix(control, a, b)")
     sets = _loaded([control, *others], tables, jobs, executor, keep_going, max_memory)
     judging = Judging(paired, assume_run_cv, equivalence_band, noise_floor)
     return Matrix(every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force))
@@ -288,7 +294,7 @@ def _loaded(
 ) -> list[TraceSet]:
     """The sets, all files that are still to be read side by side."""
     options = LoadOptions(
-        tables=tuple(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
+        tables=_each(tables), jobs=jobs, executor=executor, keep_going=keep_going, max_memory=max_memory
     )
     unread = [where for where in wheres if not isinstance(where, TraceSet)]
     loaded = {k: _with_tables(where, options.tables) for k, where in enumerate(wheres) if isinstance(where, TraceSet)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial, update_wrapper
+from io import StringIO
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import tracediff.charts as charts
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
+    from rich.console import Console
 
     from tracediff.analysis import Analysis
 
@@ -101,6 +104,19 @@ def loaded_table(name: str, tables: Collection[str]) -> TableSchema:
         reason = "was not loaded, or the traces do not allow it (see health)"
         raise TracediffError(f"table {name}", reason, f"give tables=[{name!r}] to compare, analyze or load")
     return schema
+
+
+WIDTH = 120
+"""Columns of what is printed where there is no terminal, as in a notebook."""
+
+
+def printed(show: Callable[[Console], object]) -> str:
+    """What ``show`` prints, as plain text for the terminal that there is."""
+    from rich.console import Console
+
+    text = StringIO()
+    show(Console(file=text, width=get_terminal_size((WIDTH, 1)).columns, color_system=None, emoji=False))
+    return text.getvalue().rstrip()
 
 
 def written(text: str, path: StrPath | None) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING
 
 from tracediff.analysis import Analysis, Finding
 from tracediff.api.diff import Diff
-from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, written
+from tracediff.api.outputs import Charted, Charts, frame_of, loaded_table, printed, written
 from tracediff.diff.gate.judge import Gate
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import check_choice, speaks_python
@@ -18,6 +18,7 @@ from tracediff.formatting import time
 from tracediff.present.check import sentence
 from tracediff.present.columns import FRAME, SET_OPS, SHARES
 from tracediff.report import check, matrix
+from tracediff.report.analysis import show as analysis_screen
 from tracediff.report.analysis import to_markdown as analysis_markdown
 from tracediff.report.analysis_json import ProfileDocument, StateTime
 from tracediff.report.analysis_json import document as analysis_document
@@ -33,7 +34,7 @@ LIMIT_COLUMNS = ("subject", "limit", "unit", "control", "test", "change", "resul
 
 
 class Check:
-    """A comparison judged against limits."""
+    """A comparison judged against limits; ``print(check)`` shows the result of each."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -76,12 +77,15 @@ class Check:
         """The check as JUnit XML; also written to ``path`` if one is given."""
         return written(check.to_junit(self._gate), path)
 
+    def __str__(self) -> str:
+        return printed(partial(check.show, self._gate))
+
     def __repr__(self) -> str:
         return f"<Check {self.result}: {self.sentence}>"
 
 
 class Matrix:
-    """Several comparisons, their p-values corrected for how many they are."""
+    """Several comparisons, their p-values corrected for how many they are; ``print(matrix)`` shows a row for each."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._cells = list(cells)
@@ -106,13 +110,16 @@ class Matrix:
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(float_format="{:,.1f}".format)
 
+    def __str__(self) -> str:
+        return printed(partial(matrix.show, self._cells))
+
     def __repr__(self) -> str:
         results = ", ".join(f"{cell.comparison.test.label} {cell.result}" for cell in self._cells)
         return f"<Matrix against {self._cells[0].comparison.control.label}: {results}>" if self._cells else "<Matrix>"
 
 
 class SetAnalysis(Charted):
-    """The result of `tracediff.analyze`: tables are DataFrames in µs, counts and bytes per step.
+    """The result of `tracediff.analyze`: ``print(analysis)`` shows it; DataFrames are in µs, counts and bytes per step.
 
     Attributes:
         analysis: the exact integers behind every number.
@@ -177,6 +184,9 @@ class SetAnalysis(Charted):
         from tracediff.report.analysis import to_html
 
         return written(to_html(self.analysis), path)
+
+    def __str__(self) -> str:
+        return printed(partial(analysis_screen, self.analysis))
 
     def __repr__(self) -> str:
         return f"<SetAnalysis {self.analysis.side.label}: {time(self.analysis.us(self.analysis.period))} per step>"

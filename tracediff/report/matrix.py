@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
-from rich.console import Group
+from rich.console import Console, Group
 from rich.constrain import Constrain
 from rich.text import Text
 
@@ -23,7 +23,7 @@ from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.rows import OutputTable
-from tracediff.report.table_terminal import grid, line
+from tracediff.report.table_terminal import grid, line, print_screen
 from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import table_lines
 
@@ -94,6 +94,11 @@ def table(cells: Sequence[Cell]) -> Group:
         Constrain(out, wide),
         *([line(), line("Compared with caution", "bold"), *caution_lines] if caution_lines else []),
     )
+
+
+def show(cells: Sequence[Cell], console: Console) -> None:
+    """Print the table and the cautions."""
+    print_screen(console, table(cells))
 
 
 def to_markdown(cells: Sequence[Cell]) -> str:

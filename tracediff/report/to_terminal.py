@@ -34,6 +34,7 @@ from tracediff.report.table_terminal import (
     AsWide,
     grid,
     line,
+    print_screen,
     remarks,
     screen_text,
     sums_table,
@@ -113,11 +114,11 @@ def show(
     comparison: Comparison,
     console: Console,
     screen: Screen = USUAL,
-    command: str = "tracediff compare CONTROL TEST",
+    command: str = "",
 ) -> None:
-    """Print the answer, on one screen unless more is asked for; and what ``command``, which compared, can show next."""
+    """Print the answer, on one screen unless more is asked for; and what ``command``, if any, can show next."""
     usual = screen == USUAL and not comparison.was_refused
-    following = next_command(comparison, command) if usual else None
+    following = next_command(comparison, command) if usual and command else None
     last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
     covered = ceil(len(last.rstrip()) / console.width)
     text = screen_text(console, render(comparison, screen))
@@ -285,6 +286,11 @@ def explanation(
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
     table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
     return [table, line()]
+
+
+def show_explanation(why: Explanation, names: Pair[str], console: Console) -> None:
+    """Print the facts, and all lines of ``why`` with whole names and reasons; ``names`` are those of the sides."""
+    print_screen(console, Group(*(line(fact.text) for fact in why.facts), *explanation(why, console.width, names)))
 
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
