@@ -32,6 +32,7 @@ class TracediffError(Exception):
         return printable(f"{self.subject}: {self.reason}; {self.remedy}")
 
 
+LIST_NAMES = "list the names with compare --by kernel or --device cpu"
 SUBJECTS = {"NAME": "name", "--": "arguments"}
 PHRASES = {
     "see tracediff collect --help": "see help(tracediff.collect)",
@@ -40,7 +41,7 @@ PHRASES = {
     " (--timeout)": "",
     " after --": "",
     "see --list-backends": "see torch.compiler.list_backends()",
-    "list the names with compare --by kernel or --device cpu": 'list the names with by("kernel") or ops',
+    LIST_NAMES: 'list the names with by("kernel") or ops',
     "--source REPO --commit ctrl=BEFORE --commit test=AFTER": "source=REPO, commits=(BEFORE, AFTER)",
     "--source REPO": "source=REPO",
     "--device cpu": 'device="cpu"',

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from tracediff.errors import NotATrace, TracediffError, printable, quoted
+from tracediff.errors import LIST_NAMES, NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import Unit, time_unit
 from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
 from tracediff.ingest.files.source import TraceFile, stored_size
@@ -42,11 +42,12 @@ def explain(
 ) -> int:
     """Show how and why the work of a kernel or operator was matched, or its events.
 
-    NAME is the name of a kernel or an operator, a part of it, or a family (gemm kernels).
+    NAME is the name of a kernel or an operator, a part of it, a family (gemm kernels), or a line of Why.
 
     \b
     Examples:
       tracediff explain old/ new/ layer_norm
+      tracediff explain old/ new/ "operators on the host"
       tracediff explain old/ new/ cudaStreamSynchronize --events
     """
     if events:
@@ -75,7 +76,7 @@ def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     with reading_progress() as on_progress:
         events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
     if not any(events_by_side):
-        raise TracediffError("NAME", f"no event is called {quoted(name)}", "find the name with --top 100 or in --json")
+        raise TracediffError("NAME", f"no event is called {quoted(name)}", LIST_NAMES)
     unit = time_unit(e.dur_ns / 1000 for e in chain(*events_by_side))
     for label, events in zip(labels_for(paths), events_by_side, strict=True):
         title = f"{label}: longest events called {name} of all steps" if events else f"{label}: no event called {name}"

@@ -7,6 +7,8 @@ from build_trace import call, document, kernel, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import cli
 
+import tracediff
+
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 EAGER, COMPILED = str(SAMPLES / "vit/eager"), str(SAMPLES / "vit/compile")
 
@@ -51,6 +53,19 @@ def test_the_share_of_tensor_cores_is_shown_if_either_side_uses_them(tmp_path, k
 @pytest.mark.slow
 def test_explain():
     assert "fusion: a fused kernel and the operators" in run("explain", EAGER, COMPILED, "gelu_backward")
+
+
+@pytest.mark.slow
+def test_each_line_of_why_is_explained_by_its_parts():
+    causes = tracediff.compare(EAGER, COMPILED).explanation.causes
+    assert len(causes) > 3
+    for cause in causes:
+        assert run("explain", EAGER, COMPILED, cause.label)
+    (host,) = (cause for cause in causes if cause.label == "compiled code on the host")
+    head, why, *parts = run("explain", EAGER, COMPILED, "compiled code on…", "--top", "1").splitlines()
+    assert head.startswith("compiled code on the host: 0.0 → ")
+    assert f"effect on the step +{host.delta_us / 1000:.1f} ms" in head
+    assert (why.split(";")[0], len(parts)) == ("added", 2)  # the largest part, and how many more there are
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from glob import escape
 from itertools import chain
 
 from msgspec.structs import replace
@@ -12,10 +14,12 @@ from tracediff.arrays import group_by
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
-from tracediff.errors import TracediffError, did_you_mean, printable, quoted
+from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, printable, quoted
+from tracediff.explain.leaves import NOT_RECORDED
 from tracediff.explain.reasons import changed_input_of
-from tracediff.formatting import change, count, counts, plural, time
+from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import total
+from tracediff.present.explanation_lines import because, effect_us, is_visible, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.report.escape import log_line
@@ -36,23 +40,27 @@ WHY = {
 }
 
 
+STACKS = "which Python functions ran was not recorded: with_stack=True records them"
+
+
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one; or its
-    family, as ``gemm kernels``), the largest first; of an operation of the host that does none, its times.
+    family, as ``gemm kernels``), the largest first; of a line of Why its parts; of an operation of the host that does
+    no such work, its times.
 
     Raises:
         TracediffError: nothing has that name.
     """
     groups = [g for g in comparison.work.groups if any(_called(m, name) for side in g.members for m in side)]
     if not groups:
-        return _text(_on_host(comparison, name, most))
+        return _text(_line_of_why(comparison, name, most) or _on_host(comparison, name, most))
     times = total(g.time for g in groups).map(comparison.us)
     lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} per step"]
     instances = _instances(groups)
     for alike in instances[:most]:
         lines += ["", *_described(comparison, alike)]
     if more := sum(map(len, instances[most:])):
-        lines += ["", f"{more:,} more groups (--top)"]
+        lines += ["", f"{plural(more, 'more group')} (--top)"]
     return _text(lines)
 
 
@@ -60,12 +68,38 @@ def _text(lines: Sequence[str]) -> str:
     return "".join(f"{log_line(printable(line))}\n" for line in lines)
 
 
+def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
+    """The line of Why called ``name``, which may be cut as on a screen, and its largest parts; empty if none is."""
+    explanation, pattern = comparison.explanation, escape(name).replace("…", "*")
+    causes = explanation.causes if explanation is not None else ()
+    cause = next((cause for cause in causes if fnmatchcase(cause.label, pattern)), None)
+    if explanation is None or cause is None:
+        return []
+    unit, node = unit_of(explanation), cause.node
+    while len(node.children) == 1:
+        (node,) = node.children.values()
+    parts = sorted(node.children.items(), key=lambda part: -abs(part[1].change))
+    parts = [part for part in parts if is_visible(part[1].change / 1000, unit)]
+    effect = f"effect on the {explanation.period} {unit.signed(effect_us(cause, unit))} {unit.name}"
+    lines = [f"{cause.label}: {_in_unit(unit, cause.control_us, cause.test_us)}, {effect}"]
+    lines += filter(None, [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""])
+    for step, part in parts[:most]:
+        label = comparison.work.groups[step].name if isinstance(step, int) else part.label
+        lines.append(f"  {unit.signed(part.change / 1000):>8}  {label}: {_in_unit(unit, *part.total / 1000)}")
+    return [*lines, *([f"{len(parts) - most:,} more (--top)"] if len(parts) > most else [])]
+
+
+def _in_unit(unit: Unit, control: float, test: float) -> str:
+    return f"{unit.plain(control)}{ARROW}{unit.text(test)}"
+
+
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
     """The times of the host's operations called ``name``."""
     ops = sorted((op for op in comparison.ops if name in op.name or name in op.raw_name), key=lambda op: -sum(op.total))
     if not ops:
-        names = {work for op in comparison.ops for work in (op.name, op.raw_name)}
-        hint = did_you_mean(name, names, "list the names with compare --by kernel or --device cpu")
+        lines_of_why = comparison.explanation.causes if comparison.explanation is not None else ()
+        names = {cause.label for cause in lines_of_why}.union(*((op.name, op.raw_name) for op in comparison.ops))
+        hint = did_you_mean(name, names, LIST_NAMES)
         raise TracediffError("NAME", f"no kernel or operator is called {quoted(name)}", hint)
     lines = [f"{name}: no work that is matched; on the host, per step:"]
     for op in ops[:most]:
