@@ -4,6 +4,7 @@ import re
 
 import pytest
 import traces
+from build_trace import document, op, step, write
 from click.testing import CliRunner
 from tracediff_cli.group import cli
 
@@ -48,6 +49,16 @@ def test_a_pipe_is_not_cut(monkeypatch):
     assert "TimesformerLayer[*]/TimeSformerAttention[*]/TimesformerSelfAttention" in softmax
     (why,) = [line for line in lines if line.startswith("Why")]
     assert why.index("h100 → mi300 (ms)") < 100  # beside the labels, however wide a pipe is
+
+
+def test_a_matrix_shows_short_names_whole(tmp_path):
+    for name, periods in {"old/a": (100, 130), "new/a": (100, 900), "new/b": (120, 150)}.items():
+        for run, us in enumerate(periods):
+            write(tmp_path / name / f"run{run}" / "rank0.json", document([step(1, 0, us), op("aten::mm", 0, 30)]))
+    paths = [str(tmp_path / name) for name in ("old/a", "new/a", "new/b")]
+    lines = CliRunner(env={"COLUMNS": "90", "NO_COLOR": "1"}).invoke(cli, ["matrix", *paths]).stdout.splitlines()
+    assert [line.split()[0] for line in lines[3:5]] == ["new/a", "new/b"]
+    assert not any("…" in line.replace(" % … ", "") for line in lines)
 
 
 @traces.needs_traces

@@ -23,13 +23,11 @@ from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.rows import OutputTable
-from tracediff.report.table_terminal import grid, line, print_screen
+from tracediff.report.table_terminal import GAP, grid, line, print_screen
 from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import table_lines
 
 HEAD = ("control", "test", "runs", "control", "test", "change", "95 % interval", "p", "result", "cautions")
-BESIDE_NAMES = 66
-"""Columns of text beside the names."""
 UNPROFILED = "times without the profiler"
 """Remark where the verdict believes these."""
 
@@ -81,18 +79,19 @@ def table(cells: Sequence[Cell]) -> Group:
     head = "control → test" if one is None else "test"
     heading = [] if one is None else [line(f"control: {one}, {body[0][3]} {unit}", "bold"), line()]
     names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], bounds.ROW_NAME)
-    out = grid([head, "runs", unit, "change", "95 % interval", "result"], "lrrrrl", expand=True)
-    caution_lines = []
-    for name, (_, _, runs, _, us, change, interval, p, result, cautions) in zip(names, body, strict=True):
-        outcome = result if p == "–" else f"{result}, p {p}"
-        out.add_row(*(Text(printable(cell)) for cell in (name, runs, us, change, interval, outcome)))
-        if cautions:
-            caution_lines.append(line(f"  {name}: {cautions}", "dim"))
-    wide = max(len(head), *map(len, names)) + BESIDE_NAMES
+    heads = [head, "runs", unit, "change", "95 % interval", "result"]
+    cautions = [line(f"  {name}: {row[-1]}", "dim") for name, row in zip(names, body, strict=True) if row[-1]]
+    lines = []
+    for name, (_, _, runs, _, us, change, interval, p, result, _) in zip(names, body, strict=True):
+        lines.append([printable(name), runs, us, change, interval, result if p == "–" else f"{result}, p {p}"])
+    out = grid(heads, "lrrrrl", expand=True)
+    for cells_of_line in lines:
+        out.add_row(*map(Text, cells_of_line))
+    whole = sum(max(map(len, column)) + GAP for column in zip(heads, *lines, strict=True))
     return Group(
         *heading,
-        Constrain(out, wide),
-        *([line(), line("Compared with caution", "bold"), *caution_lines] if caution_lines else []),
+        Constrain(out, whole),
+        *([line(), line("Compared with caution", "bold"), *cautions] if cautions else []),
     )
 
 
