@@ -31,6 +31,7 @@ torch = pytest.importorskip("torch")
 from tracediff.collect.__main__ import main, next_command  # noqa: E402
 from tracediff.collect.driver import Collection  # noqa: E402
 from tracediff.collect.modules import losing_format  # noqa: E402
+from tracediff.collect.options import request_of  # noqa: E402
 from tracediff.collect.variant import parse_variant  # noqa: E402
 from tracediff.report.collection import to_json  # noqa: E402
 
@@ -127,6 +128,7 @@ def test_a_failed_variant_is_reported_and_the_others_are_kept(tmp_path):
     ("arguments", "message"),
     [
         (["train.py", "--variant", "quick", "-o", "out"], "unknown variant 'quick'; valid are eager, compile"),
+        (["train.py", "--variant", "quick", "-o", "out"], "eager@quick has the variant.label 'quick'"),
         (
             ["train.py", "--variant", "compile:speed=2", "-o", "out"],
             "unknown option 'speed' of compile; valid are mode",
@@ -164,6 +166,15 @@ def test_requests_that_cannot_be_served_are_one_line(tmp_path, monkeypatch, argu
     (line,) = str(refused.value).splitlines()
     assert message in line
     assert (tmp_path / "full" / "thesis.txt").exists()
+
+
+def test_the_folder_of_a_collection_without_a_run_can_be_used_again(tmp_path, monkeypatch):
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "collection.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    request = request_of(["train.py", "--variant", "eager@old", "--variant", "eager", "-o", "out"])
+    assert [variant.label for variant in request.variants] == ["old", ""]
 
 
 def test_a_request_that_cannot_be_served_is_all_that_the_command_writes(tmp_path):

@@ -92,7 +92,7 @@ def parser() -> Parser:
     own_code = "run your own code: make_step(variant, …) returns a function that runs a step, or an object with step()"
     variants = (
         "run this variant (repeatable): eager, amp, compile[:mode=…,backend=…,dynamic,fullgraph], …, joined by +; "
-        "VARIANT@NAME repeats one under another name (default: eager, or those of the workload)"
+        "VARIANT@NAME runs one under another name, its variant.label (default: eager, or those of the workload)"
     )
 
     def number(name: str, default: int, text: str, least: int = 1, metavar: str = "N") -> None:
@@ -253,7 +253,7 @@ def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:
         entries = sorted(
             out.iterdir(), key=lambda entry: entry.name == "collection.json"
         )  # as long as it is a collection
-        if not entries:
+        if all(entry.name == "collection.json" for entry in entries):  # one of which nothing was recorded
             return
         if not overwrite:
             raise TracediffError(

@@ -53,6 +53,11 @@ class Variant:
         """Name of the variant's folder in a collection."""
         return UNSAFE.sub("_", self.text)
 
+    @property
+    def label(self) -> str:
+        """What follows ``@``, such as the version of your own code; empty without."""
+        return self.text.partition("@")[2]
+
     def has(self, part: str) -> bool:
         """Whether ``part`` is one of its parts."""
         return part in self.parts
@@ -136,7 +141,8 @@ def parse_variant(text: str, workload_variants: Iterable[str] = ()) -> Variant:
     for part in text.partition("@")[0].split("+"):
         match = PART.match(part)
         name = match["name"] if match else part
-        listed = f"valid are {', '.join(valid_names)}, joined by +"
+        own = f"in a step of your own, eager@{name} has the variant.label {name!r}"
+        listed = f"valid are {', '.join(valid_names)}, joined by +; {own}"
         check_choice(name, valid_names, f"--variant {text}", f"unknown variant {name!r}", listed)
         if match and match["options"]:
             if name != "compile":
