@@ -171,6 +171,9 @@ def test_states_families_ops_and_kernels(tmp_path, base):
         "kernels": "regression",
         "state:data_loading": "pass",
     }
+    explained = {limit["subject"]: limit["explanation"] for limit in out["limits"]}
+    assert explained["op:aten::mm"].startswith("host self time ")  # its kernel got slower
+    assert "self time" not in explained["op:sgemm_128"]
     kernels = next(line for line in out["limits"] if line["subject"] == "kernels")
     assert (kernels["control"], kernels["test"], kernels["change"], kernels["unit"]) == (2, 3, 1, "count")
     back = found(new, base, *[x for limit in limits for x in ("--limit", limit)])

@@ -41,8 +41,11 @@ def _decision(gate: Gate) -> str:
 
 def _changed(judged: Judged) -> str:
     """What is limited, with the change that is judged: ``step (median +5.2 %)``."""
-    statistic = "median " if judged.limit.kind == "step" else ""
-    return f"{subject(judged)} ({statistic}{change(judged)})"
+    return f"{subject(judged)} ({_statistic(judged)}{change(judged)})"
+
+
+def _statistic(judged: Judged) -> str:
+    return f"{judged.figure.statistic} " if judged.figure.statistic else ""
 
 
 def subject(judged: Judged) -> str:
@@ -51,8 +54,8 @@ def subject(judged: Judged) -> str:
 
 
 def row_subject(judged: Judged) -> str:
-    """`subject` in a table beside its figures, which for the step are medians."""
-    return f"{subject(judged)} (median)" if judged.limit.kind == "step" else subject(judged)
+    """`subject` in a table beside its figures, with what these are: ``step (median)``."""
+    return f"{subject(judged)} ({judged.figure.statistic})" if judged.figure.statistic else subject(judged)
 
 
 def cut(name: str) -> str:
@@ -114,7 +117,7 @@ def bound(judged: Judged) -> str:
 def explanation(judged: Judged) -> str:
     """The figure, its limit, the reason for the result, and what would resolve it."""
     both = from_to(*figures(judged))
-    figure = f"{'median ' if judged.limit.kind == 'step' else ''}{both}, {change(judged)}"
+    figure = f"{_statistic(judged)}{both}, {change(judged)}"
     if judged.figure.interval:
         figure += f" (95 % interval {interval(judged)})"
     return "; ".join(part for part in (figure, f"limit {bound(judged)}", reason(judged)) if part)

@@ -88,6 +88,7 @@ class Figure(Struct, frozen=True):
         spread: standard deviation of the logarithm of a run, None where unknown.
         q: of an op whose pattern matches several, else None.
         why: why there is no interval; empty if there is one.
+        statistic: what the numbers are, where the subject does not say it.
     """
 
     subject: str
@@ -98,6 +99,7 @@ class Figure(Struct, frozen=True):
     spread: float | None = None
     q: float | None = None
     why: str = ""
+    statistic: str = ""
 
 
 def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
@@ -139,6 +141,7 @@ def _step(comparison: Comparison) -> Figure:
         interval=interval,
         spread=spread_of_step(verdict),
         why="" if interval else FEW_RUNS,
+        statistic="median",
     )
 
 
@@ -190,10 +193,11 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     """Self time. An op that only test has, in every step, is exact: it was added."""
     us = comparison.us
     control, test = op.self_time.map(us)
+    statistic = "host self time" if comparison.has_gpu and op.device == "cpu" else ""
     if op.count_change == "added" and not op.counts_vary and op.count.test >= comparison.scale:
-        return Figure(f"op:{op.name}", control, test, exact=True)
+        return Figure(f"op:{op.name}", control, test, exact=True, statistic=statistic)
     figure = _time(f"op:{op.name}", control, test, op.significance.interval, comparison)
-    return replace(figure, q=op.significance.q_value if several else None)
+    return replace(figure, q=op.significance.q_value if several else None, statistic=statistic)
 
 
 def _time(subject: str, control: float, test: float, interval: Interval | None, comparison: Comparison) -> Figure:
