@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tracediff.errors import LIST_NAMES, NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import Unit, time_unit
-from tracediff.ingest.discover import find_traces, is_snapshot, labels_for
+from tracediff.ingest.discover import check_events, find_traces, labels_for
 from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
@@ -70,9 +70,7 @@ def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     """
     console = Console()
     files = [find_traces(path) for path in paths]
-    for file in chain.from_iterable(files):
-        if is_snapshot(file):
-            raise TracediffError(str(file), "is a snapshot, which contains no events", "give the traces instead")
+    check_events(chain(*files))
     with reading_progress() as on_progress:
         events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
     if not any(events_by_side):

@@ -120,6 +120,14 @@ def test_no_row_is_asked_for_and_the_number_of_rows_is_shown(tmp_path):
     assert "all operators              2" in output("compare", path, path, "--top", "0")
 
 
+@pytest.mark.parametrize("view", ["module", "instance", "line"])
+def test_a_view_of_what_was_not_recorded_says_how_it_is(tmp_path, view):
+    path = str(write(tmp_path / "a.json", document([step(1, 0, 100), op("aten::mm", 0, 30)])))
+    assert "neither side has stacks: record with_stack=True" in output("compare", path, path, "--by", view)
+    assert "stacks" not in output("compare", path, path, "--by", view, "--top", "0")
+    assert "stacks" not in output("compare", path, path, "--by", "family")
+
+
 def test_steps_of_one_file_against_each_other(tmp_path):
     path = str(write(tmp_path / "a.json", document([step(1, 0, 10), op("a", 1, 2), step(2, 10, 30), op("a", 11, 2)])))
     text = output("compare", path, path, "--step", "ctrl=1", "--step", "test=2")

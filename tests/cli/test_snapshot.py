@@ -53,6 +53,12 @@ def test_it_holds_no_events(base):
     assert str(caught.value) == f"{base}: is a snapshot, which contains no events; give the traces instead"
 
 
+@pytest.mark.hta
+def test_hta_has_nothing_to_analyse_in_it(base):
+    with pytest.raises(TracediffError, match="is a snapshot, which contains no events"):
+        run("analyze", base, "--hta", "idle")
+
+
 @pytest.mark.slow
 def test_options(base, tmp_path):
     out = tmp_path / "renamed.tdprof.gz"

@@ -25,7 +25,7 @@ from tracediff.engine import Where
 from tracediff.errors import NotATrace, TracediffError, check_choice, printable
 from tracediff.hta.events import Argument, HtaEvents, events_of, rows_for_hta
 from tracediff.hta.trace_diff import LabeledTrace
-from tracediff.ingest.discover import find_traces, rank_in_name, run_in_path
+from tracediff.ingest.discover import check_events, find_traces, rank_in_name, run_in_path
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace, TraceMeta
@@ -94,6 +94,7 @@ def _files(where: Where | TraceSet | LabeledTrace, notes: Notes) -> list[tuple[T
         numbered = [(file, run_in_path(file)) for file in find_traces(traces)]
         runs = len({run for _, run in numbered})
         rank_files = [(file, None) for file, run in numbered if run == numbered[0][1]]
+    check_events(file for file, _ in rank_files)
     notes.add("one-run", "HTA takes one run: the others were omitted", runs - 1)
     return rank_files
 

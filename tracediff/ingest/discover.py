@@ -227,6 +227,17 @@ def is_snapshot(file: TraceFile) -> bool:
         return False
 
 
+def check_events(files: Iterable[TraceFile]) -> None:
+    """Check that ``files`` contain events.
+
+    Raises:
+        TracediffError: one is a snapshot.
+    """
+    for file in files:
+        if is_snapshot(TraceFile(file.path)):
+            raise TracediffError(file.path, "is a snapshot, which contains no events", "give the traces instead")
+
+
 def is_capture(file: TraceFile) -> bool:
     """Whether ``file`` is one by its folder."""
     return FOLDER in file.folders[-1:]

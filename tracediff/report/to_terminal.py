@@ -16,7 +16,7 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.aggregate.summary import MISSING
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.views import Modules
+from tracediff.diff.views import UNKNOWN, Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
 from tracediff.formatting import change, counts, time_unit
@@ -172,9 +172,14 @@ def _changes(comparison: Comparison, table: sections.Changes) -> RenderableType:
     return _table(comparison, table, "; ".join(filter(None, notes)))
 
 
+NEEDING_STACKS = ("module", "line")
+STACKS = "neither side has stacks: record with_stack=True, or collect --detail structure"
+
+
 def _view(comparison: Comparison, view: str, top: int, modules: Modules) -> RenderableType:
     table = sections.work_by(comparison, view, top, modules)
-    notes = sections.matched_line(comparison), sections.tensor_core_line(comparison)
+    lacks_stacks = view in NEEDING_STACKS and [row.name for row in table.rows] == [UNKNOWN]
+    notes = sections.matched_line(comparison), sections.tensor_core_line(comparison), STACKS if lacks_stacks else None
     return _table(comparison, table, *notes, f"{table.more:,} more (--top)" if table.more else None)
 
 
