@@ -154,3 +154,8 @@ def test_a_file_that_grows_is_read_as_long_as_it_was(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(source.RegularFile, "readinto", readinto)
     assert len(read_trace(str(path))) == len(TRACE["traceEvents"])
+
+
+def test_a_glob_of_all_files_is_called_after_their_folder():
+    assert labels_for(["runs/before/*.json.gz", "runs/after/**"]) == ["before", "after"]
+    assert labels_for(["runs/*_eager.json", "runs/eager*"]) == ["*_eager", "eager*"]

@@ -204,8 +204,16 @@ def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathL
 def _parts(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     first = os.fspath(where) if isinstance(where, str | os.PathLike) else os.fspath(next(iter(where), ""))
     parts = [p for p in os.path.abspath(first).split("/") if p] if "://" not in first else first.split("/")
+    while len(parts) > 1 and _matches_all(parts[-1]):
+        parts.pop()
     parts[-1:] = [_without_stamp(parts[-1]) or parts[-1]] if parts else ["traces"]
     return parts
+
+
+def _matches_all(part: str) -> bool:
+    """Whether a part of a glob is all files, or all of a suffix: the folder says more."""
+    rest = part.lstrip("*?")
+    return rest != part and rest[:1] in ("", ".")
 
 
 FOLDER = "capture_traces"
