@@ -191,7 +191,7 @@ def bisect(
     \b
     Example:
       tracediff history bisect perf/history --good v1.0 --bad main -- \\
-          tracediff collect bench.py:make_step --variant eager --repeats 5 -o {out}
+          tracediff collect bench.py:make_step --variant eager --repeats 2 -o {out}
     """
     from tracediff.diff.gate.limits import allowed, parse_relative
     from tracediff.git import Repository

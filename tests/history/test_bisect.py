@@ -5,16 +5,21 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from io import StringIO
 
 import pytest
+from build_trace import document, op, step, write
 from click.testing import CliRunner
 from history_repository import MACHINE, RepositoryOfModels, write_set
 from interrupts import heed_interrupts, wait_until
+from rich.console import Console
 from tracediff_cli.group import cli
 
+import tracediff
 from tracediff.git import Repository
-from tracediff.history.bisect import Bisection
+from tracediff.history.bisect import Bisected, Bisection
 from tracediff.history.evidence import BAD, GOOD, Decision
+from tracediff.report.history import show_bisected
 
 FAST, SLOW = (100, 0), (190, 0)
 """Commits: the gemm's time in µs, and the number of added operators."""
@@ -100,6 +105,17 @@ def test_counts_find_the_commit_on_a_contended_machine(plant):
         2: ("bad", "the counts per step are those of bad"),
         1: ("good", "the counts per step are those of good"),
     }
+
+
+def test_what_got_faster_does_not_explain_a_bad_commit(tmp_path):
+    for side, (us, mm, add) in {"good": (100, 60, 5), "bad": (90, 20, 40)}.items():
+        events = [step(1, 0, us), op("aten::mm", 0, mm), op("aten::add", mm, add)]
+        write(tmp_path / side / "trace.json", document(events))
+    compared = tracediff.compare(tmp_path / "good", tmp_path / "bad").comparison
+    screen = StringIO()
+    show_bisected(Bisected(("1a2b3c",), "", "+14 %", compared), {}, Console(file=screen, width=100))
+    assert "aten::add" in screen.getvalue()
+    assert "aten::mm" not in screen.getvalue()
 
 
 @pytest.mark.slow

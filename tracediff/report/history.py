@@ -83,7 +83,7 @@ def show_bisected(bisected: Bisected, subjects: dict[str, str], console: Console
         print_screen(console, Group(heading, line(f"{which}:"), *listed))
         return
     explanation = bisected.comparison.explanation
-    causes = explanation.causes[:1] if explanation else []
+    causes = [cause for cause in explanation.causes if cause.delta_us > 0][:1] if explanation else []  # it is slower
     why = line(f"against the commit before it: {bisected.why}", indent=INDENT)
     listed = [line(cause_text(cause), indent=INDENT) for cause in causes]
     print_screen(console, Group(line(f"first bad commit: {titles[0]}", "bold"), why, *listed))
