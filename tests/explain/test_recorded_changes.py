@@ -104,7 +104,7 @@ def of_host(extra):
 def test_how_many_runs_may_vary_is_said_as_it_is(tmp_path, runs, words):
     sides = {"before": lambda run: of_host(40 * run), "after": lambda run: of_host(10 + 40 * run)}
     answer = answer_of(compared(tmp_path, sides, runs=runs))
-    assert any(words in note for note in answer.notes)
+    assert any(words in note.lower() for note in answer.notes)
 
 
 def test_a_difference_that_is_significant_is_no_variation(tmp_path):
@@ -333,7 +333,9 @@ def test_steps_that_the_gpu_works_off_faster_than_the_host_launches_them_are_not
     (fact,) = [fact for fact in comparison.explanation.facts if fact.code == BACKLOG]
     assert fact.text.startswith("not steady state: the GPU works off a queue, and completes steps in 100.0 → 91.0 µs")
     assert comparison.verdict.result == "inconclusive"
-    assert answer_of(comparison).verdict.startswith("inconclusive: after takes 9.0 % less time per step")
+    assert answer_of(comparison).verdict.startswith(
+        "inconclusive: after took 9.0 % less time per step, not in steady state"
+    )
     assert next_command(comparison, "tracediff compare before after") == MORE_STEPS
 
 
@@ -478,7 +480,7 @@ def test_the_pace_of_the_same_calls_may_be_chance_whatever_the_gpu_does(tmp_path
         return [step(1, 0, host_us + 30), op("aten::relu", 0, host_us), *kernel_of_step]
 
     answer = answer_of(compared(tmp_path, {"before": side(1000, 10), "after": side(relu_us, 200)}))
-    assert any("The host makes about as many calls" in note for note in answer.notes) == is_chance
+    assert any("may be variation from run to run" in note for note in answer.notes) == is_chance
     assert ("ecause of " in answer.because) != is_chance
 
 

@@ -4,6 +4,7 @@ import pytest
 from build_trace import call, kernel, memcpy, op, python, step
 from two_sides import compared, launch
 
+from tracediff.explain.facts import HOST_SPEED
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import because
 from tracediff.present.next_command import next_command
@@ -74,7 +75,7 @@ def test_a_host_that_is_slower_for_all_calls_alike(tmp_path, alike):
 
     factors = [1.6, 1.5, 1.7, 1.6, 1.65, 1.55] if alike else [1, 1, 2.6, 1, 1, 2.6]
     comparison = compared(tmp_path, {"before": side([1] * 6), "after": side(factors)})
-    stated = "the host takes 1.6 × the time for all of the same calls"
+    stated = "the calls that both sides make take the host 1,800 → 2,880 µs, 1.6 × the time for all of them"
     assert (stated in [fact.text for fact in comparison.explanation.facts]) == alike
 
 
@@ -122,3 +123,28 @@ def test_where_the_gpu_changed_more_off_the_path_it_is_what_to_look_at(tmp_path)
 
     comparison = compared(tmp_path, {"before": side(4, 100), "after": side(5, 2_000)})
     assert next_command(comparison, "tracediff compare A B") == "tracediff explain A B aten::mm"
+
+
+@pytest.mark.parametrize("is_slower", [True, False])
+def test_what_both_sides_call_is_told_apart_from_what_one_adds(tmp_path, is_slower):
+    """A host that is slower before hides what is added after."""
+
+    def side(took, added):
+        names = [f"aten::op{k % 4}" for k in range(8)] + ["aten::isnan"] * added
+        events = [op(name, 300 * k, took[k % 2] if name != "aten::isnan" else 40) for k, name in enumerate(names)]
+        return [step(1, 0, 300 * len(names)), *events, *launch(0, "gemm", 10, 2_990, at=2_950)]
+
+    before = [280, 200] if is_slower else [140, 100]
+    comparison = compared(tmp_path, {"before": side(before, 0), "after": side([140, 100], 2)})
+    speeds = [fact for fact in comparison.explanation.facts if fact.code == HOST_SPEED]
+    assert bool(speeds) == is_slower
+
+
+def test_work_that_no_operator_launched_says_so(tmp_path):
+    def side(neighbour):
+        launched = call("cudaLaunchKernel", 100, 5, 9, tid=99), kernel("softmax_warp", 3_600, 2_400, 9, stream=46)
+        theirs = launched if neighbour else ()
+        return [step(1, 0, 6_000 if neighbour else 3_600), *launch(0, "gemm", 500, 3_000, at=2_900), *theirs]
+
+    comparison = compared(tmp_path, {"before": side(False), "after": side(True)})
+    assert any("launched by no recorded operator, on stream 46" in text for text in reasons(comparison).values())

@@ -223,11 +223,11 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     late_starts = [fact.times_are_for for fact in others if fact.code == LATE_START]
     settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
     settings += [other.times_are_for] if other is not None and other.code != LATE_START else []
-    if any(fact.code in (NOT_STEADY, FIRST_CALLS) for fact in explanation.facts):
+    if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in explanation.facts):
         settings.append("not in steady state")
     if recomputed := [fact.test for fact in explanation.facts if fact.code == RECOMPUTED]:
         settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
-    times_are_for = [text for text in (" and ".join(settings), *late_starts) if text]
+    times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:
         return verdict

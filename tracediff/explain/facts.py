@@ -342,7 +342,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         if any(stand_ins):  # what these do is unknown
             same = []
         else:
-            same = ([] if one_sided else _same_calls(trees)) or [_same_program(outer, trees)]
+            same = ([] if one_sided else _same_calls(trees)) or [_same_program(outer, trees, sides)]
         return [*same, *([Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else [])]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
@@ -356,35 +356,39 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
-    share = _agreement(outer, sides)
+    share = _agreement(outer, trees, sides)
+    another = "" if share.startswith("all ") else "another program: "
     if as_many or (flops is None and _does_as_much(leaves)):
-        share = share.removeprefix("another program: ") if as_many else share
-        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else ""
+        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}; {examples}", *values)]
     work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
-    return [Fact(OTHER_PROGRAM, f"{share}; {work}{examples}", *values)]
+    return [Fact(OTHER_PROGRAM, f"{another}{share}; {work}{examples}", *values)]
 
 
-def _agreement(outer: Sequence[Mapping[str, float]], sides: tuple[Side, Side]) -> str:
+def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
+    return f"outermost operator calls{' outside data loading' if any(map(loads_data, trees)) else ''}"
+
+
+def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
     """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
     calls, (both, every) = [sum(side.values()) for side in outer], agreeing(outer)
     less, more = sorted(range(2), key=calls.__getitem__)
     if not np.isclose(both, calls[less]):
-        return f"another program: {count(both)} of {count(every)} outermost operator calls agree"
-    alike = f"all {count(calls[less])} outermost operator calls of {sides[less].label} are in {sides[more].label}"
+        return f"{count(both)} of {count(every)} {_outermost_calls(trees)} agree"
+    alike = f"all {count(calls[less])} {_outermost_calls(trees)} of {sides[less].label} are in {sides[more].label}"
     return f"{alike}, with {count(calls[more] - calls[less])} more"
 
 
-def _same_program(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> Fact:
+def _same_program(
+    outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
+) -> Fact:
     """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
-    both, every = map(count, agreeing(outer))
-    agree = f"outermost operator calls{' outside data loading' if any(map(loads_data, trees)) else ''} agree"
-    if both != every:
-        mostly = f"mostly the same program: {both} of {every} {agree}"
+    if len({*map(count, agreeing(outer))}) > 1:
+        mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
         return Fact(SAME_PROGRAM, "; ".join(filter(None, (mostly, other_counts(outer, trees)))))
-    calls = [sum(operator_calls(tree)) for tree in trees]
-    inside = f"all {agree}, of those inside them there are {counts(*calls)}"
-    return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: all {agree}")
+    calls, agree = [sum(operator_calls(tree)) for tree in trees], f"all {_outermost_calls(trees)} agree"
+    inside = f"{agree}, of those inside them there are {counts(*calls)}"
+    return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: {agree}")
 
 
 def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -475,16 +479,20 @@ def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> f
 
 
 def _host_speed(leaves: Leaves) -> list[Fact]:
-    """host-speed: the host takes longer or shorter for calls that both sides make as often, whatever operator they are
-    of, by most of the step's change.
+    """host-speed: calls that both sides make as often take longer or shorter, by most of the step's change; and whether
+    all of them do, whatever operator they are of.
     """
     is_call = np.array([chain[:2] == (HOST, OPERATORS) for chain in leaves.chains], bool)
     is_same = is_call & (leaves.count[0] == leaves.count[1])
-    factor = _common_factor(leaves, is_same, is_call)
-    took = leaves.total[:, is_same].sum(axis=1)
-    if abs(took[1] - took[0]) < thresholds.MOSTLY * abs(np.subtract(*leaves.path.sum(axis=1))) or factor == 1:
+    took = leaves.total[:, is_same].sum(axis=1) / 1000
+    changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
+    if changed < max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us)):
         return []
-    return [Fact(HOST_SPEED, f"the host takes {times(factor)} × the time for all of the same calls", ratio=factor)]
+    unit = with_decimals_of(time_unit(step_us), max(took))
+    text = f"the calls that both sides make take the host {unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"
+    factor = _common_factor(leaves, is_same, is_call)
+    alike = f", {times(factor)} × the time for all of them" if factor != 1 else ""
+    return [Fact(HOST_SPEED, f"{text}{alike}", ratio=float(took[1] / took[0]))]
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:

@@ -123,6 +123,17 @@ def _unmatched(work: NodeWork) -> Reason | None:
     return Reason("unmatched", f"mostly {ARROW.join(names)}") if len({*names}) == len(names) else None
 
 
+def _no_operator(work: NodeWork) -> Reason | None:
+    """Work of one side that nothing which was recorded has launched, though operators were recorded."""
+    members = [member for group in work.groups for side in group.members for member in side]
+    has_operators = any(call.kind == "op" for tree in work.trees for call in tree.calls)
+    if not has_operators or any(all(group.members) for group in work.groups) or any(member.op for member in members):
+        return None
+    lanes = {member.first.lane for member in members}
+    where = f", on stream {lanes.pop()}" if len(lanes) == 1 and all(lanes) else ""
+    return Reason("no-operator", f"launched by no recorded operator{where}")
+
+
 def _fusion(work: NodeWork) -> Reason | None:
     """One kernel computes what several did."""
     fused = [g for g in work.groups if g.level == "fusion"]
@@ -316,6 +327,7 @@ def _noun(groups: Sequence[Group]) -> str:
 
 RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
     _unmatched,
+    _no_operator,
     _fusion,
     _inputs,
     _memory,

@@ -91,8 +91,6 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
     parts, exposure = _parts(explanation, unit)
-    if parts and all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us)):
-        exposure = []  # what is left of two changes is no cause
     other_work = [part for part in parts if part.is_other_work]
     if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.delta_us)).is_unclear:
         return "", "", ""  # all that is left is smaller than what is by chance
@@ -100,10 +98,17 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         parts = [part for part in parts if not part.is_unclear]
     along, against = ([part for part in parts if way * part.delta_us > 0] for way in (sign, -sign))
     least = thresholds.WORTH_A_LINE * explanation.scale_us
-    exposed_along, exposed_against = (
-        [part for part in exposure if sign * way * part.delta_us > max([least, *(abs(c.delta_us) for c in causes)])]
-        for way, causes in ((1, along), (-1, against))
-    )
+    exposed: list[list[_Part]] = []
+    for way, causes in ((1, along), (-1, against)):
+        sizes = [abs(cause.delta_us) for cause in causes]
+        exposed.append(
+            [
+                p
+                for p in exposure
+                if sign * way * p.delta_us > max(least, sum(sizes) if p.is_net else max(sizes, default=0))
+            ]
+        )
+    exposed_along, exposed_against = exposed
     lead = BECAUSE if sure else "largest changes:"
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
@@ -152,6 +157,7 @@ class _Part(Struct, frozen=True):
         label: what changed. delta_us: in µs. what: what happened.
         is_other_work: whether it is other work, not another time.
         is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
+        is_net: whether it is what is left of two changes, and follows all causes.
     """
 
     label: str
@@ -159,6 +165,7 @@ class _Part(Struct, frozen=True):
     what: str
     is_other_work: bool = False
     is_unclear: bool = False
+    is_net: bool = False
 
 
 def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
@@ -171,7 +178,8 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
         is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
         parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear))
     label, exposed, us = exposure_of(explanation, unit)
-    return parts, [_Part(label, us, exposed)] if label and is_visible(us, unit) else []
+    is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
+    return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
 
 
 def _is_other_work(cause: Cause) -> bool:
@@ -210,8 +218,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     is_most = stated >= thresholds.MOSTLY * max(whole, whole_us)
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
-        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
+        parts.insert(sum(part.is_net or abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    texts = [_with_time(part, unit, part.what if part is parts[0] or part.is_net else "") for part in parts]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
@@ -277,10 +285,10 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(explanation.causes), None) if explanation is not None else None
-    is_alike = explanation is not None and any(fact.code == HOST_SPEED for fact in explanation.facts)
-    if first is not None and not is_alike:
-        its_times = sorted((first.control_us, first.test_us))
-        if its_times[0] < thresholds.MOSTLY * its_times[1]:
+    speeds = [fact.ratio for fact in explanation.facts if fact.code == HOST_SPEED] if explanation is not None else []
+    if first is not None:
+        shorter, longer = sorted((1.0, speeds[0]) if speeds else (first.control_us, first.test_us))
+        if shorter < thresholds.MOSTLY * longer:
             return None  # what doubles, or is added, is no variation
     same_calls = first is not None and first.chain[:2] == (HOST, OPERATORS) and _is_as_much(first)
     if not same_gpu_work and not same_calls:
@@ -289,7 +297,7 @@ def by_chance(comparison: Comparison) -> str | None:
     what = "the GPU does the same work in the same time" if same_gpu_work else "the host makes about as many calls"
     runs = "one run" if few == 1 else f"{few} runs"
     variation = f"with {runs} per side, a change of the host may be variation from run to run"
-    return variation if is_alike else f"{what}; {variation}"
+    return variation if speeds else f"{what}; {variation}"
 
 
 def _is_as_much(cause: Cause) -> bool:

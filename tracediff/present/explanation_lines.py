@@ -27,7 +27,19 @@ from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
-DECISIVE = ("dtype", "layout", "sizes", "memory", "device", "tensor-cores", "phase", "unmatched", "dominant", "gap")
+DECISIVE = (
+    "dtype",
+    "layout",
+    "sizes",
+    "memory",
+    "device",
+    "tensor-cores",
+    "phase",
+    "unmatched",
+    "no-operator",
+    "dominant",
+    "gap",
+)
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
@@ -134,7 +146,7 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     if all(exposed_and_hidden(parts, scale_us)):  # its total is what is left of both
         changes = zip(parts, closing(unit, [*parts.values()], total), strict=True)
         both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in changes)
-        return label, f"on the path: {', '.join(both)}", total
+        return label, f"{', '.join(both)} of the same work", total
     return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
 
 
