@@ -363,7 +363,7 @@ STORIES = (
                 "what is left of two exposures has both beside it",
                 lambda t: (
                     t.exposure[0] == "critical path moved from GPU to host"
-                    and t.exposure[1] == "GPU −28.4 ms, host +26.7 ms of the same work"
+                    and t.exposure[1] == "GPU −28.4 ms, host +26.7 ms"
                 ),
             ),
         ),

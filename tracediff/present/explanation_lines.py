@@ -146,7 +146,7 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     if all(exposed_and_hidden(parts, scale_us)):  # its total is what is left of both
         changes = zip(parts, closing(unit, [*parts.values()], total), strict=True)
         both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in changes)
-        return label, f"{', '.join(both)} of the same work", total
+        return label, ", ".join(both), total
     return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
 
 
