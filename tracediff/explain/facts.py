@@ -337,7 +337,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
-    one_sided = one_sided_operators(trees, sides)
+    one_sided = one_sided_operators(trees, sides, outer)
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
             same = []
@@ -468,14 +468,21 @@ def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> f
     whole, movement = before + after, float(np.abs(after - before).sum())
     if not movement or whole.sum() < thresholds.MOSTLY * leaves.total[:, of_all].sum():
         return 1.0
-    of_operators: Counter[Chain] = Counter()
-    for leaf, moved in zip(np.flatnonzero(as_much).tolist(), (after - before).tolist(), strict=True):
-        of_operators[leaves.chains[leaf][1:3]] += abs(moved)
-    if of_operators.most_common(1)[0][1] > thresholds.MOSTLY * movement:
+    if _part_of_one(leaves, as_much) > thresholds.MOSTLY:
         return 1.0
     factor = float(after.sum() / before.sum())
     off = np.abs(after - before - (after - before).sum() / whole.sum() * whole).sum()
     return factor if off <= thresholds.UNIFORM * movement and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
+
+
+def _part_of_one(leaves: Leaves, some: np.ndarray) -> float:
+    """The part of how much ``some`` leaves changed, all of them, that is one operator's."""
+    of_operators: Counter[Chain] = Counter()
+    for leaf, moved in zip(
+        np.flatnonzero(some).tolist(), np.abs(np.diff(leaves.total[:, some], axis=0))[0], strict=True
+    ):
+        of_operators[leaves.chains[leaf][1:3]] += moved
+    return max(of_operators.values(), default=0.0) / max(of_operators.total(), 1.0)
 
 
 def _host_speed(leaves: Leaves) -> list[Fact]:
@@ -487,6 +494,8 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     took = leaves.total[:, is_same].sum(axis=1) / 1000
     changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
     if changed < max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us)):
+        return []
+    if _part_of_one(leaves, is_same) >= thresholds.MAIN_PART:  # a line has it
         return []
     unit = with_decimals_of(time_unit(step_us), max(took))
     text = f"the calls that both sides make take the host {unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"

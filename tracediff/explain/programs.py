@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from itertools import permutations, takewhile
 from math import log
 
 from tracediff import bounds, thresholds
@@ -98,17 +98,22 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
     return f"different counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
 
 
-def one_sided_operators(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
-    """Which operators, but autograd's nodes, only one side calls, those that take most time first."""
+def one_sided_operators(
+    trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], outer: Sequence[Mapping[str, float]]
+) -> str:
+    """Which operators, but autograd's nodes, only one side calls, those that take most time first; not what is inside
+    the ``outer`` calls of a side that all are the other's, which makes more.
+    """
     self_ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for ns, tree in zip(self_ns, trees, strict=True):
         for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
             if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
                 ns[call.label] += call.self_ns
     parts = []
-    for side, ns, others in zip(sides, self_ns, reversed(self_ns), strict=True):
+    for side, ns, others, (mine, theirs) in zip(sides, self_ns, reversed(self_ns), permutations(outer), strict=True):
         first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
-        if first:
+        is_within = mine != theirs and all(number <= theirs.get(name, 0) for name, number in mine.items())
+        if first and not is_within:
             parts.append(f"only in {side.label}: {listed(first)}")
     return "; ".join(parts)
 
