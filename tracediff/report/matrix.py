@@ -9,21 +9,17 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
 from rich.console import Console, Group
-from rich.constrain import Constrain
-from rich.text import Text
 
-from tracediff import bounds
 from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
-from tracediff.errors import printable
 from tracediff.explain.compare import Cell
 from tracediff.formatting import PERCENT, p_value, time_unit
-from tracediff.present.plain_text import shortened
+from tracediff.present.plain_text import Table
 from tracediff.report import json_types
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
 from tracediff.report.rows import OutputTable
-from tracediff.report.table_terminal import GAP, grid, line, print_screen
+from tracediff.report.table_terminal import print_screen, remarks, to_rich
 from tracediff.report.to_json import tables_of
 from tracediff.report.to_markdown import table_lines
 
@@ -72,27 +68,20 @@ def _percent(part: float) -> str:
 
 
 def table(cells: Sequence[Cell]) -> Group:
-    """A table for the terminal that keeps its numbers at 80 columns, and the cautions below."""
+    """A table for the terminal, and the cautions below."""
     unit, body = text_rows(cells)
     controls = {row[0] for row in body}
     one = next(iter(controls)) if len(controls) == 1 else None
-    head = "control → test" if one is None else "test"
-    heading = [] if one is None else [line(f"control: {one}, {body[0][3]} {unit}", "bold"), line()]
-    names = shortened([row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body], bounds.ROW_NAME)
-    heads = [head, "runs", unit, "change", "95 % interval", "result"]
-    cautions = [line(f"  {name}: {row[-1]}", "dim") for name, row in zip(names, body, strict=True) if row[-1]]
-    lines = []
-    for name, (_, _, runs, _, us, change, interval, p, result, _) in zip(names, body, strict=True):
-        lines.append([printable(name), runs, us, change, interval, result if p == "–" else f"{result}, p {p}"])
-    out = grid(heads, "lrrrrl", expand=True)
-    for cells_of_line in lines:
-        out.add_row(*map(Text, cells_of_line))
-    whole = sum(max(map(len, column)) + GAP for column in zip(heads, *lines, strict=True))
-    return Group(
-        *heading,
-        Constrain(out, whole),
-        *([line(), line("Compared with caution", "bold"), *cautions] if cautions else []),
+    names = [row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body]
+    sets = Table(
+        title=f"control: {one}, {body[0][3]} {unit}" if one is not None else "every pair",
+        about="",
+        heads=("test" if one is not None else "control → test", "result", unit, *HEAD[5:8], HEAD[2]),
+        texts=2,
+        rows=tuple((name, row[8], *row[4:8], row[2]) for name, row in zip(names, body, strict=True)),
     )
+    cautions = [f"{name}: {row[-1]}" for name, row in zip(names, body, strict=True) if row[-1]]
+    return Group(to_rich(sets), *remarks("Compared with caution", cautions))
 
 
 def show(cells: Sequence[Cell], console: Console) -> None:
