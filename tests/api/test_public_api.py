@@ -54,6 +54,14 @@ def test_help_is_written_for_what_results_contain(samples, diff):
         pydoc.render_doc(type(part))
 
 
+def test_help_on_a_chart_has_its_arguments(diff):
+    for name in dir(diff.charts):
+        text = pydoc.plain(pydoc.render_doc(getattr(diff.charts, name)))
+        assert f"{name}(" in text.splitlines()[2]
+        assert "theme" in text.splitlines()[2]
+        assert "comparison:" not in text.splitlines()[2]
+
+
 def test_the_names_are_the_documented_ones():
     assert {n for n in tracediff.__all__ if n[0].islower() and n != "__version__"} == {
         "analyze", "check", "collect", "compare", "load", "matrix", "on_trace_ready", "record_steps", "snapshot",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial, update_wrapper
 from io import StringIO
 from shutil import get_terminal_size
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import tracediff.charts as charts
@@ -73,8 +73,7 @@ class Charts:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or name not in self._names:
             raise AttributeError(f"no chart {name!r}: there are {', '.join(self._names)}")
-        draw = getattr(charts, name)
-        return update_wrapper(partial(draw, self._subject), draw)
+        return MethodType(getattr(charts, name), self._subject)
 
     def __dir__(self) -> list[str]:
         return sorted(self._names)
