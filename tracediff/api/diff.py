@@ -17,7 +17,6 @@ from tracediff.diff.views import VIEWS, Modules, summed, summed_by
 from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import Fact
-from tracediff.explain.tree import Node
 from tracediff.formatting import plural
 from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
@@ -294,11 +293,6 @@ class Why:
     def rest_us(self) -> float:
         """What is in no line, in µs per step."""
         return self.explanation.rest_us
-
-    @property
-    def root(self) -> Node:
-        """The tree; times in ns per step."""
-        return self.explanation.root
 
     def to_dict(self) -> dict[str, Any]:
         """The part ``explanation`` of the JSON document, times in µs per step; ``tree`` has nodes with ``children``."""
