@@ -152,7 +152,7 @@ RELATIVE = RowColumn(
     outputs=(JSON,),
 )
 NAME = RowColumn("name", "name for people: without addresses, hashes, ids and namespaces", head="name", width=340)
-FAMILY = RowColumn("family", "kind of work: gemm, conv, attention, … (docs/families.md)", head="family", width=105)
+FAMILY = RowColumn("family", "kind of work: gemm, conv, attention, … (docs/families.md)", head="family", width=120)
 RAW_NAME = RowColumn("raw_name", "name as recorded", outputs=(*FILES, PAGE))
 CATEGORY = RowColumn(
     "category", "category of the trace: cpu_op, kernel, gpu_memcpy, …", head="category", width=110, hidden=(GRID,)

@@ -141,13 +141,13 @@ def _idle(context: PageContext) -> list[Any]:
     sentence.append(components.times(*most.time.map(whole.us)))
     idle_rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows]
     host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
-    if host is None:
+    if host is None or not host.key[1]:  # of a host without events there is no more to say
         return sentence
     place, here = host.key[1], host.values[0]
     in_all = total(row.values[0] for row in idle_rows if row.key[1] == place)
     everywhere = "" if in_all == here else f"; in all idle time {components.times(*in_all.map(whole.us))}"
-    where = ["the host is mostly in ", components.name(place)] if place else ["mostly nothing of the host is recorded"]
-    return [*sentence, ", where ", *where, f": {components.times(*here.map(whole.us))}{everywhere}"]
+    where = [", where the host is mostly in ", components.name(place)]
+    return [*sentence, *where, f": {components.times(*here.map(whole.us))}{everywhere}"]
 
 
 def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:

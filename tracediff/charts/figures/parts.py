@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.analysis import Analysis
 from tracediff.charts.labels import basis, choice, full_name, label, not_compared
-from tracediff.charts.marks import hovers, name_rows, named_ticks
+from tracediff.charts.marks import hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Sum, summed
@@ -55,7 +55,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
         )
     labels = [label(side.label, 24) for side in comparison.sides]
     ticks = [f"<b>{which}</b><br>{name}<br>{time(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
-    figure.update_yaxes(**named_ticks(ticks), range=[1.5, -0.5], showgrid=False)
+    name_rows(figure, ticks)
     figure.update_xaxes(title_text=f"time {basis(comparison)} ({unit.name})")
     figure.update_layout(barmode="stack", legend={"entrywidth": 110})
     finish(figure, theme, _title(comparison, parts, whole), "Events that overlap in time each count in full.", 340)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import accumulate
 
 import plotly.graph_objects as go
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.charts.labels import basis, label, not_compared, set_names
@@ -15,14 +14,6 @@ from tracediff.diff.comparison import Comparison
 from tracediff.formatting import change, signed_percent, signed_time, time, time_unit
 from tracediff.pair import Pair, total
 from tracediff.profile.events.step_states import state_label
-
-
-class StateChange(Struct, frozen=True):
-    """The change of one state: ``delta`` in µs per step. ``name`` is plain text."""
-
-    name: str
-    us: Pair[float]
-    delta: float
 
 
 def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure:
@@ -35,15 +26,16 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     ends = comparison.step_time.period.map(us)
     changes = _changes(comparison)
     unit, names = time_unit(ends), set_names(comparison)
-    totals = [*accumulate((c.delta for c in changes), initial=ends[0])]
-    values = [ends[0], *(c.delta for c in changes), ends[1]]
+    deltas = [times.delta for times in changes.values()]
+    totals = [*accumulate(deltas, initial=ends[0])]
+    values = [ends[0], *deltas, ends[1]]
     figure = go.Figure()
     figure.add_waterfall(
         orientation="h",
-        measure=["absolute", *("relative" for _ in changes), "total"],
+        measure=["absolute", *["relative"] * len(changes), "total"],
         x=[unit.scaled(value) for value in values],
         y=list(range(len(values))),
-        text=[unit.text(ends[0]), *(f"{unit.signed(c.delta)} {unit.name}" for c in changes), unit.text(ends[1])],
+        text=[unit.text(ends[0]), *(f"{unit.signed(delta)} {unit.name}" for delta in deltas), unit.text(ends[1])],
         textposition="outside",
         cliponaxis=False,
         increasing={"marker": {"color": colours.slower}},
@@ -53,7 +45,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         showlegend=False,
         **hovers(_hovers(changes, ends, names)),
     )
-    name_rows(figure, [f"<b>{names[0]}</b>", *(label(c.name) for c in changes), f"<b>{names[1]}</b>"])
+    name_rows(figure, [f"<b>{names[0]}</b>", *map(label, changes), f"<b>{names[1]}</b>"])
     low = _start(totals, ends)
     high = max(*totals, *ends)
     note = f" The axis starts at {time(low)}." if low else ""
@@ -70,24 +62,18 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     )
 
 
-def _changes(comparison: Comparison) -> list[StateChange]:
-    """The states that changed, in their order; small ones as one at the end."""
-    us, step, has_gpu = comparison.us, comparison.step_time, comparison.has_gpu
+def _changes(comparison: Comparison) -> dict[str, Pair[float]]:
+    """State → µs per step on both sides, of those that changed, in their order; small ones as one at the end."""
+    us, step = comparison.us, comparison.step_time
     least = bounds.SMALL_BAR * max(step.period)
     states = [s for s in step.states if s.delta]
     small = [s for s in states if abs(s.delta) < least]
     if len(small) < 2:
         small = []
-    out = [StateChange(state_label(s.name, has_gpu), s.time.map(us), us(s.delta)) for s in states if s not in small]
+    changes = {state_label(s.name, comparison.has_gpu): s.time.map(us) for s in states if s not in small}
     if small:
-        out.append(
-            StateChange(
-                f"{len(small)} smaller changes",
-                total(s.time for s in small).map(us),
-                us(sum(s.delta for s in small)),
-            )
-        )
-    return out
+        changes[f"{len(small)} smaller changes"] = total(s.time for s in small).map(us)
+    return changes
 
 
 def _start(totals: list[float], ends: tuple[float, float]) -> float:
@@ -97,22 +83,22 @@ def _start(totals: list[float], ends: tuple[float, float]) -> float:
     return max(low - span, 0.0) if 0 < span < bounds.FLAT_CHART * high else 0.0
 
 
-def _hovers(changes: list[StateChange], ends: tuple[float, float], names: tuple[str, ...]) -> list[str]:
+def _hovers(changes: dict[str, Pair[float]], ends: tuple[float, float], names: tuple[str, ...]) -> list[str]:
     """What each bar says on hovering: both ends, and between them the states."""
     control, test = (f"{name}<br>{time(us)}" for name, us in zip(names, ends, strict=True))
     states = (
-        f"<b>{label(c.name, 120)}</b><br>{names[0]} {time(c.us.control)}<br>{names[1]} {time(c.us.test)}<br>"
-        f"change {signed_time(c.delta, *c.us)}"
-        for c in changes
+        f"<b>{label(state, 120)}</b><br>{names[0]} {time(us.control)}<br>{names[1]} {time(us.test)}<br>"
+        f"change {signed_time(us.delta, *us)}"
+        for state, us in changes.items()
     )
     return [control, *states, test]
 
 
-def _title(ends: tuple[float, float], changes: list[StateChange]) -> str:
+def _title(ends: tuple[float, float], changes: dict[str, Pair[float]]) -> str:
     head = f"Step time {change(*ends)} ({signed_percent(ends[1] / ends[0] - 1)})"
     if ends[0] == ends[1]:
         head = f"Step time {time(ends[0])} on both sides"
     if not changes:
         return f"{head}; no state changed"
-    largest = max(changes, key=lambda c: abs(c.delta))
-    return f"{head}; largest change: “{largest.name}”, {signed_time(largest.delta, *ends)}"
+    state, times = max(changes.items(), key=lambda change: abs(change[1].delta))
+    return f"{head}; largest change: “{state}”, {signed_time(times.delta, *ends)}"
