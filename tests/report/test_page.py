@@ -223,8 +223,20 @@ def test_tables_sort_and_search(visit, resnet):
     assert page.inner_text("#ops .found").strip().startswith("0 of ")
     page.fill("#ops input[type=search]", "ProfilerStep")
     assert rows(page, "ops") == []
-    page.check("#ops input[type=checkbox]")
+    page.select_option("#ops select", label="annotations and Python functions")
     assert rows(page, "ops") == ["ProfilerStep#"]
+    page.fill("#ops input[type=search]", "")
+    page.select_option("#ops select", label="kernels and copies")
+    assert set(page.locator("#ops td[data-column=category]").all_inner_texts()) <= {
+        "kernel",
+        "gpu_memcpy",
+        "gpu_memset",
+    }
+    assert len(rows(page, "ops")) > 10
+    page.select_option("#ops select", label="annotations and Python functions")
+    page.click(".changes a >> nth=0")
+    page.click("#groups .details .sides button >> nth=0")
+    assert page.locator("#ops tr.chosen").count() == 1  # a link finds its row whatever was chosen
 
 
 def waited(us):

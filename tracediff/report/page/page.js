@@ -180,7 +180,8 @@
     ops: { details: opDetails, names: (table, row) => [row[table.position.raw_name]] },
     groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member[ofMember.raw_name]) },
   };
-  const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]);
+  const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]), GPU_WORK = new Set(["kernel", "gpu_memcpy", "gpu_memset"]);
+  const kindOf = (category) => (SCOPES.has(category) ? "scopes" : GPU_WORK.has(category) ? "gpu" : "host");
   const isTime = (column) => column.endsWith("_us"), isChange = (column) => column.startsWith("delta");
   const isNumber = (column) => column === "count" || isTime(column);
   const tables = {};
@@ -194,7 +195,7 @@
       this.sorted = this.source.shown.map(([column]) => column).find(isChange);
       this.columns = this.source.shown.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
       this.input = place.querySelector("input[type=search]");
-      this.every = place.querySelector("input[type=checkbox]");
+      this.kinds = place.querySelector("select");
       this.box = place.querySelector(".rows");
       this.panel = place.querySelector(".details");
       this.found = place.querySelector(".found");
@@ -202,7 +203,7 @@
       this.box.append(make("table", {}, this.head(), this.body));
       this.box.querySelector("table").setAttribute("aria-rowcount", this.source.rows.length + 1);
       this.input.addEventListener("input", () => this.search());
-      this.every?.addEventListener("change", () => this.search());
+      this.kinds?.addEventListener("change", () => this.search());
       this.box.addEventListener("scroll", () => this.show());
       this.box.addEventListener("keydown", (event) => this.move(event));
       this.place.addEventListener("keydown", (event) => {
@@ -287,7 +288,10 @@
 
     search(exactly = null) {
       if (exactly !== null) this.input.value = exactly;
-      const kept = (row) => !this.every || this.every.checked || !SCOPES.has(this.value(row, "category"));
+      const kept = (row) => {
+        const kind = this.kinds && kindOf(this.value(row, "category"));
+        return this.kinds?.value ? kind === this.kinds.value : kind !== "scopes";
+      };
       this.order = this.matches(this.input.value).filter((k) => kept(this.source.rows[k]));
       const left = this.source.all - this.source.rows.length;
       this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}; ${this.source.time} in ${this.source.unit.name} ${data.per}` +
@@ -384,9 +388,10 @@
     // A link from elsewhere: the rows that hold `text`, and the details of row `k`, else of that name, else of the first.
     land(text, k = undefined) {
       this.search(text);
-      if (!this.order.length && this.every) {
-        this.every.checked = true;
+      for (const kind of this.kinds && !this.order.length ? ["", "scopes"] : []) {
+        this.kinds.value = kind;
         this.search(text);
+        if (this.order.length) break;
       }
       this.place.scrollIntoView();
       if (this.order.length) this.choose(k ?? this.order.find((each) => this.value(this.source.rows[each], "name") === text) ?? this.order[0]);
