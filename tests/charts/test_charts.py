@@ -235,6 +235,16 @@ def test_a_mark_that_a_border_of_the_step_cuts_says_how_much_is_in_view(tmp_path
     assert any(text.startswith("<b>aten::gemm</b><br>20.0 µs, at ") for text in marks)
 
 
+def test_kernels_of_the_timeline_have_the_names_of_the_tables(tmp_path):
+    raw = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
+    comparison = built(tmp_path, events(names=("gemm", raw)))
+    (name,) = [op.name for op in comparison.ops if op.raw_name == raw]
+    bars = charts.timeline(comparison).data
+    assert name != raw
+    assert label(name, 80) in [text for bar in bars for text in bar.text]
+    assert any(text.startswith(f"<b>{full_name(name)}</b>") for bar in bars for text in bar.customdata)
+
+
 def test_ranks_that_one_side_lacks_are_said(tmp_path):
     missing = charts.ranks(of_ranks(tmp_path, control=(0, 1), test=(0,))).layout.annotations[0].text
     assert "Only one rank is on both sides (recorded: 0, 1 → 0)." in missing.replace("<br>", " ")

@@ -49,10 +49,12 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
   // The marks of the timeline get their names whenever plotly has drawn them.
   timeline: {
     name: async function () {
-      let place;
-      while (!(place = document.querySelector("#chart-timeline .js-plotly-plot"))?._fullLayout) await new Promise(window.requestAnimationFrame);
-      place.on("plotly_afterplot", () => window.nameMarks(place));
-      window.nameMarks(place);
+      const chart = document.getElementById("chart-timeline"), plot = () => chart.querySelector(".js-plotly-plot");
+      while (chart.isConnected && !plot()?._fullLayout) await new Promise(window.requestAnimationFrame);
+      if (chart.isConnected) {
+        plot().on("plotly_afterplot", () => window.nameMarks(plot()));
+        window.nameMarks(plot());
+      }
       return window.dash_clientside.no_update;
     },
   },

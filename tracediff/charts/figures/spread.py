@@ -111,11 +111,10 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
         return empty(theme, _one_rank(subject))
     cells = [_cells(side) for side in sides]
     gpu = subject.has_gpu
-    names = {column: column if column == COMMUNICATION else state_label(column, gpu) for column in _columns(cells)}
+    unit = time_unit(v for side in cells for row in side.values() for v in row.values())
+    names = {c: c if c == COMMUNICATION else state_label(c, gpu) for c in _columns(cells, unit)}
     if not names:
         return empty(theme, "No step of any rank has a state or a communication kernel.")
-    unit = time_unit(v for side in cells for row in side.values() for v in row.values())
-    names = {column: name for column, name in names.items() if _is_visible(column, cells, unit)}
     rows = [max(len(side), 1) for side in cells]
     figure = panels(side_names(subject), min(0.15, 1.2 / (1 + min(sum(rows), 60))), rows)
     for k, side in enumerate(sides):
@@ -160,15 +159,11 @@ def _steps_timed(side: Side) -> Counter[int]:
     return Counter(step.rank for steps in side.steps.values() for step in steps)
 
 
-def _columns(cells: list[Cells]) -> list[str]:
-    """The states that take any time, in their order; all communication last."""
-    names = dict.fromkeys(name for side in cells for row in side.values() for name, us in row.items() if us)
+def _columns(cells: list[Cells], unit: Unit) -> list[str]:
+    """The states that take any time as it is shown, in their order; all communication last."""
+    rows = (row for side in cells for row in side.values())
+    names = dict.fromkeys(name for row in rows for name, us in row.items() if unit.rounded(us))
     return sorted(names, key=lambda n: n == COMMUNICATION)
-
-
-def _is_visible(column: str, cells: list[Cells], unit: Unit) -> bool:
-    """Whether ``column`` has a time that is not 0 as it is shown."""
-    return any(unit.rounded(row.get(column, 0.0)) for side in cells for row in side.values())
 
 
 def _map(figure: go.Figure, row: int, *, side: Side, cells: Cells, names: dict[str, str], unit: Unit) -> None:

@@ -83,7 +83,7 @@ def _step(
             base=[unit.scaled(marks.start[i] / 1000) for i in which],
             x=[unit.scaled((marks.end[i] - marks.start[i]) / 1000) for i in which],
             y=[int(marks.row[i]) for i in which],
-            text=[_text(of_step, i, gpu) for i in which],
+            text=[label(_name(of_step, i, gpu), HOVER_WIDTH) if marks.count[i] == 1 else "" for i in which],
             textposition="none",  # the pages write them: `report/page/timeline.js`
             textfont={"color": readable(colours[kind])},
             width=0.86,
@@ -99,16 +99,11 @@ def _step(
 
 
 def _name(of_step: Timeline, i: int, gpu: bool) -> str:
-    name = of_step.marks.name[i]
-    return state_label(name, gpu) if of_step.rows[of_step.marks.row[i]] == "state" else name
-
-
-def _text(of_step: Timeline, i: int, gpu: bool) -> str:
-    """What is written on a mark; nothing on one of several events."""
-    if of_step.marks.count[i] > 1:
-        return ""
-    name = _name(of_step, i, gpu)
-    return label(display_name(name) if KINDS[of_step.marks.kind[i]] in GPU_STATES else name, HOVER_WIDTH)
+    """What a mark is called: a state by its label, GPU work as in tables."""
+    name, kind = of_step.marks.name[i], KINDS[of_step.marks.kind[i]]
+    if of_step.rows[of_step.marks.row[i]] == "state":
+        return state_label(name, gpu)
+    return display_name(name) if kind in GPU_STATES else name
 
 
 def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
