@@ -141,7 +141,7 @@ class PlacedWork(Struct, frozen=True, kw_only=True):
     module: str | None
 
 
-class Item(PlacedWork, frozen=True, eq=False, kw_only=True, dict=True):
+class Item(PlacedWork, frozen=True, kw_only=True, dict=True):
     """Equal work of one side at one place.
 
     Attributes:
