@@ -101,8 +101,8 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
 def one_sided_operators(
     trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], outer: Sequence[Mapping[str, float]]
 ) -> str:
-    """Which operators, but autograd's nodes, only one side calls, those that take most time first; not what is inside
-    the ``outer`` calls of a side that all are the other's, which makes more.
+    """Which operators, but autograd's nodes, only one side calls, those that take most time first; and whether they are
+    inside ``outer`` calls that all are the other side's, which makes more.
     """
     self_ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
     for ns, tree in zip(self_ns, trees, strict=True):
@@ -113,8 +113,8 @@ def one_sided_operators(
     for side, ns, others, (mine, theirs) in zip(sides, self_ns, reversed(self_ns), permutations(outer), strict=True):
         first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
         is_within = mine != theirs and all(number <= theirs.get(name, 0) for name, number in mine.items())
-        if first and not is_within:
-            parts.append(f"only in {side.label}: {listed(first)}")
+        if first:
+            parts.append(f"{'inside these ' if is_within else ''}only in {side.label}: {listed(first)}")
     return "; ".join(parts)
 
 

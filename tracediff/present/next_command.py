@@ -24,7 +24,6 @@ PARTS = {
     LOADING: "--table loading",
     WAITING: "--table synchronisations",
     QUEUE: "--table launches",
-    OPERATORS: "--device cpu",
 }
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
 LATE_RANKS = "--table stragglers"
@@ -76,6 +75,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
+        if first.chain == (HOST, OPERATORS):
+            return f"{explain} {shlex.quote(first.label)}"
         return f"{command} {PARTS.get(''.join(first.chain[1:2]), table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
