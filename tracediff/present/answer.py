@@ -15,7 +15,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import HOST_SPEED
 from tracediff.explain.leaves import HOST, OPERATORS, PYTHON
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
-from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit
+from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
     effect_us,
@@ -330,21 +330,15 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
 
 def interval(verdict: Verdict) -> str:
     """The confidence interval of the change of the median step as a sentence; may be empty."""
+    low, high = verdict.ci95_us or verdict.within_runs_us or (0.0, 0.0)
+    unit = with_digits(time_unit([verdict.median_control_us, verdict.median_test_us]), (low, high))
+    moved = f"{unit.signed(low)} to {unit.signed(high)} {unit.name}"
     if verdict.ci95_us is None:
-        if verdict.within_runs_us is None:
-            return ""
-        low, high = verdict.within_runs_us
-        unit = time_unit([low, high])
-        return (
-            f"Within these two runs the median step changed by {unit.signed(low)} to {unit.signed(high)} "
-            f"{unit.name} (95 %); other runs may differ."
-        )
-    low, high = verdict.ci95_us
-    unit = time_unit([low, high])
-    text = f"95 % interval of the change of the median step: {unit.signed(low)} to {unit.signed(high)} {unit.name}"
+        within = f"Within these two runs the median step changed by {moved} (95 %); other runs may differ."
+        return within if verdict.within_runs_us else ""
+    text = f"95 % interval of the change of the median step: {moved}"
     if verdict.min_detectable_us is not None:
-        detectable = f"{unit.plain(verdict.min_detectable_us)} {unit.name}"
-        text += f"; detectable change (in 80 % of cases): {detectable}"
+        text += f"; detectable change (in 80 % of cases): {unit.plain(verdict.min_detectable_us)} {unit.name}"
     return f"{text}."
 
 
