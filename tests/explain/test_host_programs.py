@@ -265,7 +265,7 @@ def test_communication_that_is_called_more_often_is_work_that_changed(tmp_path):
     comparison = compared(tmp_path, lambda run: step_of(run, 1, 300), lambda run: step_of(run, 11, 100), 3)
     assert comparison.verdict.result == "inconclusive"
     assert answer_of(comparison).because.startswith(
-        "Changed most on the critical path: c10d::allreduce_ (communication) (+"
+        "Work that differs, on the critical path: c10d::allreduce_ (communication) (+"
     )
 
 
@@ -275,7 +275,8 @@ def test_more_flops_are_never_as_much_work(tmp_path):
     others = [op("aten::relu", 30_000 + 10 * i, 5) for i in range(80)]
     text = facts(compared(tmp_path, [], [*more, *others]))["other-program"]
     assert text.startswith(
-        "all 212 outermost operator calls of before are in after, with 86 more; after does 1.5 × the known FLOPs; "
+        "by name, all 212 outermost operator calls of before are in after, with 86 more; "
+        "after does 1.5 × the known FLOPs; "
     )
     assert text.endswith("only in after: aten::relu; different counts: aten::mm 12 → 18")
 
@@ -304,7 +305,7 @@ def test_where_nothing_is_significant_the_work_that_changed_is_named_not_what_to
     assert comparison.verdict.result == "inconclusive"
     assert comparison.explanation.causes[0].label == "aten::relu (pointwise)"
     assert answer_of(comparison).why == (
-        "Changed most on the critical path: aten::linalg_vector_norm (reduction) (+1.5 ms: added)."
+        "Work that differs, on the critical path: aten::linalg_vector_norm (reduction) (+1.5 ms: added)."
     )
 
 

@@ -77,6 +77,8 @@ TIMES_ARE_FOR = {
     LATE_START: "of which {} → {} is waiting for the first GPU event",
 }
 """What a verdict gives its times for if there is such a fact, with the fact's values."""
+ALL_OF, MAKING_MORE = "by name, all ", "making {1}, not {0}"
+"""What an other-program begins with where one side makes all calls of the other, and what its times are for."""
 
 
 class Fact(Struct, frozen=True):
@@ -101,7 +103,9 @@ class Fact(Struct, frozen=True):
     @property
     def times_are_for(self) -> str:
         """What the verdict gives the times for instead of calling a side faster; empty if it may."""
-        return TIMES_ARE_FOR.get(self.code, "").format(self.control, self.test)
+        makes_more = self.code == OTHER_PROGRAM and self.text.startswith(ALL_OF)
+        times_are_for = MAKING_MORE if makes_more else TIMES_ARE_FOR.get(self.code, "")
+        return times_are_for.format(self.control, self.test)
 
 
 def facts_of(
@@ -357,7 +361,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
     share = _agreement(outer, trees, sides)
-    another = "" if share.startswith("all ") else "another program: "
+    another = "" if share.startswith(ALL_OF) else "another program: "
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}; {examples}", *values)]
@@ -375,7 +379,7 @@ def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Call
     less, more = sorted(range(2), key=calls.__getitem__)
     if not np.isclose(both, calls[less]):
         return f"{count(both)} of {count(every)} {_outermost_calls(trees)} agree"
-    alike = f"all {count(calls[less])} {_outermost_calls(trees)} of {sides[less].label} are in {sides[more].label}"
+    alike = f"{ALL_OF}{count(calls[less])} {_outermost_calls(trees)} of {sides[less].label} are in {sides[more].label}"
     return f"{alike}, with {count(calls[more] - calls[less])} more"
 
 

@@ -112,7 +112,10 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     lead = BECAUSE if sure else "largest changes:"
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead, along = "changed most on the critical path:", sorted(other_work, key=lambda part: -abs(part.delta_us))
+        lead, along = (
+            "work that differs, on the critical path:",
+            sorted(other_work, key=lambda part: -abs(part.delta_us)),
+        )
         against = exposed_along = exposed_against = []
     if not along and not exposed_along:
         return "", "", ""
