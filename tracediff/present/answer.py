@@ -101,21 +101,14 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     exposed: list[list[_Part]] = []
     for way, causes in ((1, along), (-1, against)):
         sizes = [abs(cause.delta_us) for cause in causes]
-        exposed.append(
-            [
-                p
-                for p in exposure
-                if sign * way * p.delta_us > max(least, sum(sizes) if p.is_net else max(sizes, default=0))
-            ]
-        )
+        most = sum(sizes) if any(part.is_net for part in exposure) else max(sizes, default=0.0)
+        exposed.append([part for part in exposure if sign * way * part.delta_us > max(least, most)])
     exposed_along, exposed_against = exposed
     lead = BECAUSE if sure else "largest changes:"
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead, along = (
-            "work that differs, on the critical path:",
-            sorted(other_work, key=lambda part: -abs(part.delta_us)),
-        )
+        lead = "work that differs, on the critical path:"
+        along = sorted(other_work, key=lambda part: -abs(part.delta_us))
         against = exposed_along = exposed_against = []
     if not along and not exposed_along:
         return "", "", ""
@@ -198,9 +191,8 @@ def _is_other_work(cause: Cause) -> bool:
 def _happened(cause: Cause) -> str:
     what = "" if cause.what == UNKNOWN else cause.what
     reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
-    number = (
-        "" if what else reasons.get("other-kernels", reasons.get("count", ""))
-    )  # where nothing else says what happened
+    # where nothing else says what happened
+    number = "" if what else reasons.get("other-kernels", reasons.get("count", ""))
     if PYTHON in cause.trail or cause.chain == (HOST, OPERATORS):  # whose names do not tell what it is
         number = reasons.get("largest", "")
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
