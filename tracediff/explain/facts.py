@@ -497,7 +497,8 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     is_same = is_call & (leaves.count[0] == leaves.count[1])
     took = leaves.total[:, is_same].sum(axis=1) / 1000
     changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
-    if changed < max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us)):
+    least = max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us))
+    if not took.all() or changed < least:
         return []
     if _part_of_one(leaves, is_same) >= thresholds.MAIN_PART:  # a line has it
         return []
