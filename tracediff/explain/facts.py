@@ -23,6 +23,7 @@ from tracediff.explain.programs import (
     agreeing,
     changed_modules,
     common,
+    contained,
     in_parts,
     listed,
     loads_data,
@@ -361,7 +362,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
     share = _agreement(outer, trees, sides)
-    another = "" if share.startswith(ALL_OF) else "another program: "
+    another = "another program: " if contained(outer) is None else ""
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}; {examples}", *values)]
@@ -375,10 +376,11 @@ def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
 
 def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
     """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
-    calls, (both, every) = [sum(side.values()) for side in outer], agreeing(outer)
-    less, more = sorted(range(2), key=calls.__getitem__)
-    if not np.isclose(both, calls[less]):
+    less = contained(outer)
+    if less is None:
+        both, every = agreeing(outer)
         return f"{count(both)} of {count(every)} {_outermost_calls(trees)} agree"
+    calls, more = [sum(side.values()) for side in outer], 1 - less
     alike = f"{ALL_OF}{count(calls[less])} {_outermost_calls(trees)} of {sides[less].label} are in {sides[more].label}"
     return f"{alike}, with {count(calls[more] - calls[less])} more"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import permutations, takewhile
-from math import log
+from itertools import takewhile
+from math import isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -28,6 +28,12 @@ def agreeing(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> tuple
     """(calls that both sides make, those of either), where control made ``factor`` times as many."""
     pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in sides[0].keys() | sides[1].keys()]
     return sum(map(min, pairs)), sum(map(max, pairs))
+
+
+def contained(sides: Sequence[Mapping[str, float]]) -> int | None:
+    """The side, 0 or 1, all of whose calls the other makes, too, which makes more; None where there is none."""
+    calls, (both, every) = [sum(side.values()) for side in sides], agreeing(sides)
+    return calls.index(min(calls)) if isclose(both, min(calls)) and not isclose(both, every) else None
 
 
 def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
@@ -109,12 +115,11 @@ def one_sided_operators(
         for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
             if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
                 ns[call.label] += call.self_ns
-    parts = []
-    for side, ns, others, (mine, theirs) in zip(sides, self_ns, reversed(self_ns), permutations(outer), strict=True):
+    parts, within = [], contained(outer)
+    for which, (side, ns, others) in enumerate(zip(sides, self_ns, reversed(self_ns), strict=True)):
         first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
-        is_within = mine != theirs and all(number <= theirs.get(name, 0) for name, number in mine.items())
         if first:
-            parts.append(f"{'inside these ' if is_within else ''}only in {side.label}: {listed(first)}")
+            parts.append(f"{'inside these ' if which == within else ''}only in {side.label}: {listed(first)}")
     return "; ".join(parts)
 
 
