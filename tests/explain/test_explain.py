@@ -1,7 +1,6 @@
 """The explanation of traces whose answer is known by hand (µs in the events and in the explanation)."""
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +14,9 @@ from properties import examples
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Rests
-from tracediff.explain.leaves import OPERATORS, UNPAIRED
+from tracediff.explain.leaves import GPU, OPERATORS
 from tracediff.explain.lines import Line, label_of, lines_of
 from tracediff.explain.tree import EFFECTS, Node, logarithmic_mean, split
-from tracediff.pair import Pair
 
 
 def explained(folder, control, test, runs=1):
@@ -461,9 +459,17 @@ def test_graph_breaks_of_one_side_are_a_fact():
     assert "graph-breaks" not in {fact.code for fact in again.explanation.facts}
 
 
-@pytest.mark.parametrize(("family", "label"), [("copy", "unpaired copy operators"), ("other", "unpaired operators")])
-def test_what_is_paired_with_nothing_is_the_other_work_of_its_family(family, label):
-    line = Line((OPERATORS, family), Node(UNPAIRED, 3))
-    rests = Rests({line.chain}, Pair(Counter(), Counter()), {})
-    assert label_of(line) == label
-    assert rests.named(label, line, ()) == f"other {label}"
+def test_a_line_that_lacks_an_event_of_its_own_is_of_the_others():
+    line = Line((OPERATORS, "copy"), Node("aten::copy_", 3))
+    assert label_of(line) == "aten::copy_ (copy)"
+    assert Rests({line.chain}, {}).named(label_of(line), line) == "other aten::copy_ (copy)"
+    assert Rests(set(), {}).named(label_of(line), line) == "aten::copy_ (copy)"
+
+
+def test_of_an_operator_that_launches_several_kinds_of_work_a_line_says_which():
+    for label, named in (
+        ("aten::copy_", "copy kernels of aten::copy_"),
+        ("Memcpy DtoH in aten::copy_", "Memcpy DtoH in aten::copy_"),
+    ):
+        line = Line((GPU, "copy"), Node(label, 3))
+        assert Rests(set(), {"aten::copy_": {"copy", "gpu_memcpy"}}).named(label_of(line), line) == named

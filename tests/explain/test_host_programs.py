@@ -331,7 +331,7 @@ def test_operators_without_shapes_are_done_more_often(tmp_path):
     comparison = compared(tmp_path, parts(8, "whole", 7_200), parts(64, "part", 12_000))
     cause = comparison.explanation.causes[-1]
     assert (cause.label, cause.what, cause.reasons[0].text) == (
-        "unpaired gemm operators", "done more often", "8 → 64 operators"
+        "aten::mm (gemm)", "done more often", "20 → 76 operators"
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tracediff import bounds, thresholds
 from tracediff.arrays import group_by
 from tracediff.diff.groups import Group, Member, WorkTime
-from tracediff.diff.matching.items import PLACED, Item, PlacedWork
+from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
@@ -195,7 +195,7 @@ def _successors(group: Group) -> dict[str, str]:
     return {
         family: ARROW.join(names)
         for family, names in before_and_after.items()
-        if group.level not in PLACED and len(ops[0][family]) == len(ops[1][family]) == 1
+        if len(ops[0][family]) == len(ops[1][family]) == 1
         if names[0] != names[1] and all(names)
     }
 
@@ -263,11 +263,6 @@ class WorkChange(Struct, frozen=True, dict=True):
         return max(self.groups, key=lambda g: sum(g.time))
 
     @property
-    def is_placed(self) -> bool:
-        """Whether it names no partner."""
-        return self.longest.level in PLACED
-
-    @property
     def family(self) -> str:
         """What kind of work it is."""
         return self.longest.family
@@ -275,12 +270,12 @@ class WorkChange(Struct, frozen=True, dict=True):
     @cached_property
     def operator(self) -> str:
         """What launched it, ``A → B`` if another one does now; of work without an operator empty."""
-        return f"several {self.family} operators" if self.is_placed else _operator(self.longest)
+        return _operator(self.longest)
 
     @property
     def shapes(self) -> str:
         """The inputs of its operator, empty where unknown."""
-        return "" if self.is_placed else _shapes(self.longest)
+        return _shapes(self.longest)
 
     @cached_property
     def module(self) -> str:
@@ -350,9 +345,7 @@ def _of_every_instance(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def _key(group: Group) -> tuple[object, ...]:
-    """What distinguishes rows; work that names no partner has a row per family."""
-    if group.level in PLACED:
-        return group.level, group.family, group.phase
+    """What distinguishes rows."""
     kernels = group.members.map(lambda side: frozenset(_kernels(side)))
     return _operator(group), _shapes(group), every_instance(group.module or ""), kernels
 

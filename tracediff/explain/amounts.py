@@ -42,6 +42,10 @@ LOOKUP = late(r"(?i)embedding|lookup|index|gather|scatter|take")
 """Operators that read or write some rows of a tensor, whose size is not work."""
 LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 """Of these, those whose inputs begin with the rows and the indices."""
+EVENTS = "events"
+"""What is counted where the amount of work is unknown."""
+FAMILY_DEPTH = 2
+"""Of the nodes of the tree that are families of operators."""
 COUNTED = ("op", "call")
 """Kinds of host leaves whose amount is their number of calls; a wait is not work."""
 
@@ -72,19 +76,21 @@ def _operator(leaves: Leaves, leaf: int) -> Chain:
 
 
 def node_amount(node: Node, leaves: Leaves) -> Amount | None:
-    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; None where most of its time
-    has no known amount.
+    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; where too little of it has
+    a known amount, the number of its events, and None where most of it has neither. Of an operator all must be known.
     """
     mine = np.array(node.leaves, np.int64)
-    total = leaves.total[:, mine].sum(axis=0)
-    has_ratio = leaves.ratio[mine] > 0
-    if not has_ratio.any() or total[has_ratio].sum() < thresholds.MOSTLY * total.sum():
+    times, has_ratio = leaves.total[:, mine].sum(axis=0), leaves.ratio[mine] > 0
+    is_known = has_ratio & (leaves.unit[mine] != EVENTS)
+    least = thresholds.KNOWN_AMOUNT if node.depth > FAMILY_DEPTH else thresholds.MOSTLY
+    if times[is_known].sum() < least * times.sum():
+        is_counted = has_ratio.any() and times[has_ratio].sum() >= thresholds.MOSTLY * times.sum() and node.count.all()
+        return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
+    if not is_known.any() or is_outweighed(leaves, mine, mine[is_known]):
         return None
-    if is_outweighed(leaves, mine, mine[has_ratio]):
-        return None
-    ratio = float(np.average(np.log(leaves.ratio[mine][has_ratio].astype(float)), weights=total[has_ratio]))
-    unit, *others = {*leaves.unit[mine][has_ratio]}
-    return Amount(exp(ratio), WORK if others else str(unit), float(total[has_ratio].sum() / total.sum()))
+    ratio = float(np.average(np.log(leaves.ratio[mine][is_known].astype(float)), weights=times[is_known]))
+    unit, *others = {*leaves.unit[mine][is_known]}
+    return Amount(exp(ratio), WORK if others else str(unit), float(times[is_known].sum() / times.sum()))
 
 
 def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:
@@ -129,7 +135,7 @@ def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
     if same_vendor and (tiles := _of_launches(group, _tiles, "GEMM tiles")):
         return tiles
     if names[0] == names[1] and group.count.control and group.count.test:
-        return group.count.test / group.count.control, "events"
+        return group.count.test / group.count.control, EVENTS
     return None
 
 
@@ -208,6 +214,10 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
     examples: list[tuple[float, int, str]] = []
     for group in groups:
         sides = [[call for call, _ in _calls(tree, items)] for tree, items in zip(trees, group.items, strict=True)]
+        if not group.ops and any(
+            len({call.shapes for call in calls}) > 1 for calls in sides
+        ):  # which is whose is unknown
+            continue
         for calls in zip(*sides, strict=False):
             work = [flop(c.label, c.shapes, c.types) or processed(c.label, c.shapes) for c in calls]
             shapes = resized(*(call.shapes for call in calls))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +37,7 @@ from tracediff.formatting import ARROW, Unit, time_unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import KERNEL
 
 NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
@@ -232,10 +233,9 @@ def explain(compared: Compared) -> Explanation:
         compared.sides,
         compared.groups,
         same_vendor=compared.same_vendor,
-        scale=lines.scale,
         exposure=sum(lines.exposure.values()),
     )
-    rests = Rests(_without_event(lines.shown, leaves), _by_operator(compared.groups), _families(compared.groups))
+    rests = Rests(_without_event(lines.shown, leaves), _kinds(compared.groups))
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
     return Explanation(
         facts=facts,
@@ -279,52 +279,29 @@ class Rests(Struct, frozen=True):
     """What lines may lack of what they are called after.
 
     Attributes:
-        without_event: chains of the lines that lack an event which is a larger line. operators: of each side, operator
-            → the time of what it does, in all lines. families: operator → the families of its kernels.
+        without_event: chains of the lines that lack an event which is a larger line. kinds: operator → the kinds of
+            what it launches.
     """
 
     without_event: set[Chain]
-    operators: Pair[Counter[str]]
-    families: dict[str, set[str]]
+    kinds: dict[str, set[str]]
 
-    def named(self, label: str, line: Line, groups: Sequence[Group]) -> str:
-        """``label``, of the work of ``groups``, with a word where that is not all that it is called after."""
+    def named(self, label: str, line: Line) -> str:
+        """``label``, with a word where that is not all that it is called after."""
         if line.chain in self.without_event:
             return f"other {label.removeprefix('other ')}"
-        if "([" in label or not self.has_more(line, groups):  # shapes say which part it is
-            return label
-        family = f" ({line.trail[1]})"
-        if label.endswith(family) and line.trail[0] == GPU and len(self.families.get(line.node.label, ())) > 1:
-            return f"{line.trail[1]} kernels of {label.removesuffix(family)}"
-        return f"part of {label}"
-
-    def has_more(self, line: Line, groups: Sequence[Group]) -> bool:
-        """Whether an operator that a line is called after does other work, too."""
-        operator = line.trail[2] if len(line.trail) > 2 else line.node.label
-        if len(line.trail) < 2 or "::" not in operator or ARROW in line.node.label:
-            return False
-        mine = _by_operator(groups)
-        name = max((*mine.control, *mine.test), key=lambda op: mine.control[op] + mine.test[op], default="")
-        sides = zip(mine, self.operators, strict=True)
-        return any(part[name] < (1 - thresholds.SAME_RATIO) * whole[name] for part, whole in sides)
+        if line.trail[:1] == (GPU,) and len(self.kinds.get(line.node.label, ())) > 1:
+            return f"{line.trail[1]} kernels of {line.node.label}"
+        return label
 
 
-def _by_operator(groups: Iterable[Group]) -> Pair[Counter[str]]:
-    """Of each side, operator → the time of what it does."""
-    sides: Pair[Counter[str]] = Pair(Counter(), Counter())
-    for group in groups:
-        for members, ns in zip(group.members, sides, strict=True):
-            for member in members:
-                ns[match_name(member.op or member.name)] += member.ns
-    return sides
-
-
-def _families(groups: Iterable[Group]) -> dict[str, set[str]]:
-    """Readable name of an operator → the families of what it launches."""
+def _kinds(groups: Iterable[Group]) -> dict[str, set[str]]:
+    """Readable name of an operator → what it launches: the families of kernels, copies."""
     out: dict[str, set[str]] = defaultdict(set)
     for group in groups:
         for member in chain(*group.members):
-            out[display_name(match_name(member.op or ""))].add(group.family)
+            kind = group.family if member.category == KERNEL else member.category
+            out[display_name(match_name(member.op or ""))].add(kind)
     return out
 
 
@@ -342,17 +319,16 @@ def _cause(
     )
     work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
-    label, reasons = _named(line, groups, reasons_of(work))
+    label, reasons = _named(line, reasons_of(work))
     codes = {reason.code for reason in reasons}
     what = what_happened(
         line,
         amount,
         calls_of(node, leaves),
         is_recorded=is_recorded,
-        is_paired="unmatched" not in codes,
         is_stated=is_stated,
     )
-    if "phase" in codes or ("unmatched" in codes and what == UNKNOWN):
+    if "phase" in codes:
         what = ""  # the reason says more
     if waits_for_ranks(line.chain):
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
@@ -365,7 +341,7 @@ def _cause(
     if device := _on_other_device(node, leaves, compared):
         reasons.append(device)
     return Cause(
-        label=rests.named(label, line, groups),
+        label=rests.named(label, line),
         trail=line.trail,
         control_us=float(node.total[0]) / 1000,
         test_us=float(node.total[1]) / 1000,
@@ -412,13 +388,10 @@ def _on_other_device(node: Node, leaves: Leaves, compared: Compared) -> Reason |
     return Reason("device", f"computed {', '.join(parts)}")
 
 
-def _named(line: Line, groups: Sequence[Group], reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:
-    """(label, reasons) that say once which kernels were replaced: the reason, where the call is one and has a name."""
-    label, calls = label_of(line), {group.call for group in groups}
-    if ARROW not in label or not any(reason.code == OTHER_KERNELS for reason in reasons):
-        return label, [*reasons]
-    (call,) = calls if len(calls) == 1 else (None,)
-    return (call, [*reasons]) if call else (label, [r for r in reasons if r.code != OTHER_KERNELS])
+def _named(line: Line, reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:
+    """(label, reasons) that say once which kernels were replaced."""
+    label = label_of(line)
+    return label, [reason for reason in reasons if ARROW not in label or reason.code != OTHER_KERNELS]
 
 
 def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:

@@ -15,7 +15,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.items import PLACED_AS
+from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
@@ -51,8 +51,8 @@ from tracediff.formatting import (
     times,
     with_decimals_of,
 )
-from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
-from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
+from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor, match_name
+from tracediff.runtimes import MEMCPY, is_allocation, is_communication, is_graph_launch, is_release
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
@@ -116,12 +116,10 @@ def facts_of(
     groups: Sequence[Group],
     *,
     same_vendor: bool,
-    scale: float,
     exposure: float,
 ) -> tuple[Fact, ...]:
     """The facts, the weightiest first. ``groups`` are the matched work, whose names compare if ``same_vendor``;
-    ``scale`` is what sizes are judged against, and ``exposure`` what of the change is the same work, now on the path or
-    off it, in ns per step.
+    ``exposure`` is what of the change is the same work, now on the path or off it, in ns per step.
     """
     program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
@@ -131,7 +129,7 @@ def facts_of(
         ()
         if is_judged
         else (
-            *(_amounts(leaves, scale, groups, trees, sides[1].label) or _unknown_sizes(leaves, trees)),
+            *(_amounts(leaves, groups, trees, sides[1].label) or _unknown_sizes(leaves, trees)),
             *_uniform(leaves, trees, sides),
         )
     )
@@ -274,24 +272,21 @@ def _recompiles(sides: tuple[Side, Side]) -> list[Fact]:
     return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
 
-def _amounts(
-    leaves: Leaves, scale: float, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str
-) -> list[Fact]:
+def _amounts(leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str) -> list[Fact]:
     """work-differs: how much more work of known amount ``test``, the test side, does, whether or not the step waits for
     it, with an example of a shape where one changed.
     """
     out = []
-    is_paired = np.array([g < 0 or groups[g].level not in PLACED_AS for g in leaves.groups], np.bool_)
+    is_paired = np.array([g < 0 or _is_paired(groups[g]) for g in leaves.groups], np.bool_)
     for label in WORDS:
-        parts, weights, ratios, units = _measured(leaves, (label,), is_paired)
+        parts, effects, ratios, units = _measured(leaves, (label,), is_paired)
         if not len(parts) or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
             continue
         part = float(parts.sum())
-        effects = weights * ratios
         gross = float(np.abs(effects).sum())
         if (
             part < thresholds.WORTH_A_LINE
-            or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * max(scale, weights.sum()))
+            or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * part / 2)
             or abs(median := _weighted_median(ratios, np.abs(effects))) <= thresholds.SAME_RATIO
         ):
             continue
@@ -308,6 +303,16 @@ def _amounts(
     return out
 
 
+def _is_paired(group: Group) -> bool:
+    """Whether it is one operator's work in one place, as often on both sides: other sizes are more or less of it."""
+    if group.level not in (*PLACED_AS, *PLACED):
+        return True
+    members = [member for side in group.members for member in side]
+    is_of_one = len({match_name(member.op or "") for member in members}) == 1
+    is_copied = any(member.category == MEMCPY for member in members)  # its bytes are all that it is
+    return is_of_one and not is_copied and group.count.control == group.count.test
+
+
 def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
     """(bool[l] whether each leaf is below these first labels, bool[l] whether its amount is measured, too)."""
     here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
@@ -317,14 +322,15 @@ def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, n
 def _measured(
     leaves: Leaves, labels: Collection[str], some: np.ndarray | bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(parts of all its time, weights, logarithms of the ratios, units) of the work below these first labels whose
-    amount is measured.
+    """(parts of all its time, effects of the amounts in parts of that time, logarithms of the ratios, units) of the
+    work below these first labels whose amount is measured. No effect is larger than the work itself.
     """
     here, is_measured = _is_measured(leaves, labels)
     is_measured &= some
-    parts = leaves.total[:, is_measured].sum(axis=0) / max(leaves.total[:, here].sum(), 1)
-    weights, ratios = logarithmic_mean(*leaves.total[:, is_measured]), np.log(leaves.ratio[is_measured].astype(float))
-    return parts, weights, ratios, leaves.unit[is_measured]
+    times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured].astype(float))
+    longest, whole = times.max(axis=0, initial=0), max(leaves.total[:, here].sum(), 1)
+    effects = np.clip(logarithmic_mean(*times) * ratios, -longest, longest)
+    return times.sum(axis=0) / whole, effects / whole, ratios, leaves.unit[is_measured]
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
@@ -523,10 +529,9 @@ def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fac
 
 def _does_as_much(leaves: Leaves) -> bool:
     """Whether enough of the work is known, and is as much on both sides."""
-    parts, weights, ratios, _ = _measured(leaves, WORDS)
-    return parts.sum() >= thresholds.MOSTLY and bool(
-        np.abs(weights * ratios).sum() <= thresholds.SAME_RATIO * weights.sum()
-    )
+    parts, effects, _, _ = _measured(leaves, WORDS)
+    known = float(parts.sum())
+    return known >= thresholds.MOSTLY and float(np.abs(effects).sum()) <= thresholds.SAME_RATIO * known / 2
 
 
 def _stand_ins(leaves: Leaves) -> list[set[str]]:

@@ -19,7 +19,6 @@ from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group, Member
-from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW
 from tracediff.pair import Pair
@@ -27,6 +26,7 @@ from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, match_name
 from tracediff.profile.placement.scopes import CODE
+from tracediff.runtimes import MEMCPY
 
 Step = str | int
 """One level of a chain: a label, or the index of a group of matched work, which is one instance of the label above."""
@@ -44,6 +44,10 @@ ON_THE_HOST = " on the host"
 UNPAIRED = "without counterpart"
 """Work that matching placed in a module or a family, beside other work, and paired with nothing."""
 IDLE = "GPU idle"
+SHAPES = "(["
+"""What a call of an operator has whose shapes are known."""
+COPIED = " in "
+"""Between a copy that is no kernel and its operator."""
 ANNOTATION = " (annotation)"
 """What the label of host code in an annotation ends with."""
 OUTSIDE, NOT_RECORDED = "launched outside the steps", "not recorded"
@@ -307,12 +311,11 @@ class _Labels:
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
         families = {members[0].family for members in group.members if members}
-        if group.level in PLACED or (group.level in PLACED_AS and len(families) > 1):  # not counterparts
-            if "module" in group.level and group.module:
-                module = group.module.split("/")[-1]
-                return self._top, UNPAIRED, module if group.level in PLACED else _replacement(group, module), g
-            return self._top, group.family, UNPAIRED, g
+        if "module" in group.level and len(families) > 1 and group.module:  # not counterparts
+            return self._top, UNPAIRED, _replacement(group, group.module.split("/")[-1]), g
         op = _operators(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
+        if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
+            op = f"{_largest_kernels(group)}{COPIED}{op}"
         return self._top, group.family, op, kernels_of(group), g
 
 
@@ -347,12 +350,14 @@ def largest_kernel(members: Sequence[Member]) -> str:
 
 
 def kernels_of(group: Group) -> str:
-    """The call and the kernels of a group, of both sides where they differ."""
-    call = group.call or ""
-    names = [largest_kernel(members) for members in group.members]
-    own = [call if name and name == call.split("(")[0] else name for name in names]  # without a GPU, its own work
-    kernels = ARROW.join(dict.fromkeys(filter(None, own)))
-    return kernels if call in own else f"{call} {kernels}".strip()
+    """The call, if its shapes are known, else the kernels of a group, of both sides where they differ."""
+    if group.call and SHAPES in group.call:
+        return group.call
+    return _largest_kernels(group)
+
+
+def _largest_kernels(group: Group) -> str:
+    return ARROW.join(dict.fromkeys(filter(None, map(largest_kernel, group.members))))
 
 
 Operation = tuple[str, str | None, str | None, str | None]

@@ -13,6 +13,7 @@ from tracediff.explain.leaves import (
     ANNOTATION,
     COMPILED_CODE,
     COMPILING,
+    COPIED,
     GPU,
     HOST,
     MIXED,
@@ -20,6 +21,7 @@ from tracediff.explain.leaves import (
     OPERATORS,
     PYTHON,
     QUEUE,
+    SHAPES,
     SINGLES,
     START,
     UNPAIRED,
@@ -27,7 +29,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, about, counts, counts_of, multiple, percent, plural, times
-from tracediff.profile.kernels.families import COMMUNICATION, OTHER
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.runtimes import is_communication, is_host_collective
 
 
@@ -130,11 +132,10 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     if not children or isinstance(next(iter(node.children)), int) or (trail and trail[-1] == MIXED):
         return [Line(trail, node)]
     inner = (*trail, node.label) if node.depth else trail
+    if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:  # an operator: its reasons name kernels
+        call = _main_call(children)
+        return [Line(inner, call) if call is not None and _is_worth_a_line(call, scale) else Line(trail, node)]
     if len(children) == 1:
-        if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:
-            return [Line(trail, node)]  # an operator: its reasons name kernels
-        if children[0].label == UNPAIRED:
-            return [Line(trail, node)]  # all of a family
         return _cut(children[0], scale, inner)
     counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
     if not counting or (
@@ -145,6 +146,14 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     ):
         return [Line(trail, node)]
     return [line for child in counting for line in _cut(child, scale, inner)]
+
+
+def _main_call(children: Sequence[Node]) -> Node | None:
+    """Of several calls of one operator, the one whose shapes say which of them is most of the change."""
+    largest = max(children, key=lambda child: abs(child.work))
+    movement = sum(abs(child.work) for child in children)
+    is_main = len(children) > 1 and SHAPES in largest.label and abs(largest.work) >= thresholds.MAIN_PART * movement
+    return largest if is_main else None
 
 
 def _is_worth_a_line(node: Node, scale: float) -> bool:
@@ -211,12 +220,10 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     if len(trail) == 1:
         return f"{label} {noun}"
     if trail[1] == UNPAIRED:
-        return label if ARROW in label else f"unpaired {noun} in {label}"
-    if label == UNPAIRED:
-        return f"unpaired {noun}" if trail[1] == OTHER else f"unpaired {trail[1]} {noun}"
+        return label
     if len(trail) == 2:
         if "::" in label:  # an operator
-            return label if ARROW in label else f"{label} ({trail[1]})"
+            return label if ARROW in label or COPIED in label else f"{label} ({trail[1]})"
         return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
     if "::" not in trail[2]:  # kernels without one, whose names may have namespaces
         return f"{trail[1]}: {label}"
@@ -231,12 +238,11 @@ def what_happened(
     calls: Floats,
     *,
     is_recorded: bool = True,
-    is_paired: bool = True,
     is_stated: bool = False,
 ) -> str:
     """What of its amount or time changed, in a few words; empty where its time says all. ``calls``: how often it is
-    called. ``is_recorded``: whether a side that has none of it would have it recorded. ``is_paired``: whether a unit of
-    it is the same work on both sides. ``is_stated``: whether a fact says how much more work it is.
+    called. ``is_recorded``: whether a side that has none of it would have it recorded. ``is_stated``: whether a
+    fact says how much more work it is.
     """
     node = line.node
     control, test = node.total
@@ -260,6 +266,8 @@ def what_happened(
             return f"{'more' if test > control else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
         return "done more often" if test > control else "done less often"
     is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
+    if amount is None and ARROW in node.label and "::" in node.label:
+        return "replaced"
     if amount is None or effect == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
     if amount.unit == "events":  # of which a reason has the number
@@ -276,7 +284,7 @@ def what_happened(
         return f"{as_much}{known_note}{pace if changed else ''}"
     if is_stated:
         return f"{times(longer)} × the time"
-    has_pace = is_paired and abs(log(rate)) > thresholds.SAME_RATIO
+    has_pace = abs(log(rate)) > thresholds.SAME_RATIO
     pace = f" in {times(longer)} × the time{strides}" if has_pace else ""
     how_much = about if amount.unit == WORK else multiple
     return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"

@@ -13,17 +13,16 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.leaves import Longest
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.items import PLACED, Item
+from tracediff.diff.matching.items import Item
 from tracediff.explain.amounts import is_of_other_kinds, resized
-from tracediff.explain.leaves import NOT_RECORDED, UNPAIRED, Single, largest_kernel
+from tracediff.explain.leaves import NOT_RECORDED, Single, largest_kernel
 from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
-from tracediff.profile.kernels.display_names import SHORT_TYPES, display_name
+from tracediff.profile.kernels.display_names import SHORT_TYPES
 from tracediff.profile.kernels.families import uses_tensor_cores
-from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.placement.scopes import BACKWARD, OPTIMIZER, PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES, KERNEL, MEMCPY, call_role
 
@@ -105,22 +104,7 @@ def largest_parts(node: Node) -> Reason | None:
     labels = [label for _, label in sorted(parts) if len(label) <= bounds.LABEL]
     if len(node.children) < 2 or not labels:
         return None
-    names = (f"work {UNPAIRED}" if label == UNPAIRED else label for label in labels[: bounds.PARTS_NAMED])
-    return Reason("largest", f"largest: {', '.join(names)}")
-
-
-def _unmatched(work: NodeWork) -> Reason | None:
-    """What takes most time on each side, where nothing has a counterpart; of one side where the other has little."""
-    if not all(group.level in PLACED for group in work.groups):
-        return None
-    sides = [[member for group in work.groups for member in group.members[side]] for side in (0, 1)]
-    times = [sum(member.ns for member in side) for side in sides]
-    large = [side for side, ns in zip(sides, times, strict=True) if ns >= thresholds.MOSTLY * max(times)]
-    largest = [sorted(side, key=lambda m: (-m.ns, m.name)) for side in large]
-    operators = [(m.op or "") if m.category == KERNEL else "" for m, *_ in largest]  # a copy's own name says more
-    is_told_apart = all(operators) and len({*operators}) == len(operators)
-    names = [display_name(match_name(op)) for op in operators] if is_told_apart else [*map(largest_kernel, largest)]
-    return Reason("unmatched", f"mostly {ARROW.join(names)}") if len({*names}) == len(names) else None
+    return Reason("largest", f"largest: {', '.join(labels[: bounds.PARTS_NAMED])}")
 
 
 def _no_operator(work: NodeWork) -> Reason | None:
@@ -326,7 +310,6 @@ def _noun(groups: Sequence[Group]) -> str:
 
 
 RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
-    _unmatched,
     _no_operator,
     _fusion,
     _inputs,

@@ -245,7 +245,8 @@ def _replace(node: Node) -> None:
     for step, child in node.children.items():
         if not child.total.all():
             sides[int(child.total[1] > child.total[0])][step] = child
-    if not all(sides):
+    ns = [sum(float(child.total.sum()) for child in side.values()) for side in sides]
+    if not all(sides) or min(ns) < thresholds.WORTH_A_LINE * max(ns):  # too little to stand for the other
         return
     labels = [{child.label for child in side.values()} for side in sides]
     both = labels[0] & labels[1]  # names nothing that was replaced

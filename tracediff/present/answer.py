@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
-OF_OTHER_WORK = ("unmatched", "dtype", "layout")
+OF_OTHER_WORK = ("dtype", "layout")
 """Reasons that say that other work is done."""
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""

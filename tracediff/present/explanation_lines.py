@@ -35,7 +35,6 @@ DECISIVE = (
     "device",
     "tensor-cores",
     "phase",
-    "unmatched",
     "no-operator",
     "dominant",
     "gap",

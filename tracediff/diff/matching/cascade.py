@@ -15,6 +15,8 @@ from tracediff.diff.matching.items import PLACED_AS, Item, Leftover, Match, Side
 from tracediff.diff.matching.sequence import by_sequence
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import MEMCPY
 
 
 def cascade(items: Sides, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
@@ -37,17 +39,41 @@ def cascade(items: Sides, trees: tuple[CallTree, CallTree], pairing: Pairing) ->
         leftover.take(level_matches)
     _add_rest_of_calls(matches, leftover)
     whole = sum(item.ns for item in chain(*items))
-    return [_placed(match, whole) for match in matches] + alone + _one_sided(leftover.items)
+    return [part for match in matches for part in _placed(match, whole)] + alone + _one_sided(leftover.items)
 
 
-def _placed(match: Match, whole: int) -> Match:
-    """``match``, or, where it is so wide that it names no partner, the same as work that was placed and not matched."""
+def _placed(match: Match, whole: int) -> list[Match]:
+    """``match``; where it is so wide that it names no partner, by operator, as work that was placed and not matched."""
     level, items, _ = match
     wide = (
         max(map(len, items)) > thresholds.WIDE_GROUP or sum(i.ns for i in chain(*items)) > thresholds.WIDE_PART * whole
     )
     one_call = max(len({i.node for i in side}) for side in items) == 1
-    return match._replace(level=PLACED_AS[level]) if level in PLACED_AS and wide and not one_call else match
+    if level not in PLACED_AS or not wide or one_call:
+        return [match]
+    return [part._replace(level=PLACED_AS[level]) if all(part.items) else part for part in _by_operators(match)]
+
+
+def _by_operators(match: Match) -> list[Match]:
+    """``match`` in parts: one for each operator of both sides, and one for all that only one side calls, unless what
+    the other calls in its place takes too little time to stand for it.
+    """
+    names = match.items.map(lambda side: {_operator(item) for item in side})
+    shared = names.control & names.test
+    parts = match.items.map(lambda side: group_by(side, lambda item: op if (op := _operator(item)) in shared else None))
+    lone = parts.map(lambda side: side.pop(None, []))
+    out = [match._replace(items=Pair(items, parts.test[op])) for op, items in parts.control.items()]
+    return [*out, match._replace(items=lone)] if _are_comparable(lone) else [*out, *_one_sided(lone)]
+
+
+def _are_comparable(sides: Sides) -> bool:
+    ns = sides.map(lambda side: sum(item.ns for item in side))
+    return all(sides) and min(ns) >= thresholds.WORTH_A_LINE * max(ns)
+
+
+def _operator(item: Item) -> Hashable:
+    """What launched it, or the work itself; a copy is other work than a kernel, or than a copy the other way."""
+    return item.name if item.work.category == MEMCPY else item.work.category, match_name(item.op or item.work.name)
 
 
 def by_operator(leftover: Leftover, trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Match]:
