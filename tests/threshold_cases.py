@@ -264,6 +264,18 @@ def wide() -> list[str]:
     ]
 
 
+def pace() -> list[str]:
+    """As many products, in 1.2 % and in 2.6 % more time."""
+    inputs, out = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}, []
+    for factor in (1.012, 1.026):
+        control, test = (
+            [step(1, 0, 10 * us), *(op("aten::mm", us * k, us - 1, **inputs) for k in range(10))]
+            for us in (1_000.0, 1_000 * factor)
+        )
+        out += [cause.what for cause in planted(control, test).explanation.causes]
+    return out
+
+
 def program() -> list[str]:
     """Programs of 12 other calls."""
     return _of_calls(0)
@@ -509,6 +521,7 @@ CASES: dict[str, Callable[[], object]] = {
     "batched": batched,
     "replays": replays,
     "wide": wide,
+    "pace": pace,
     "program": program,
     "common calls": common_calls,
     "flame graph": flame_graph_title,

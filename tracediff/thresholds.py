@@ -151,7 +151,7 @@ OTHER_GRID_RECURRING = decides(
 )
 
 # Explanation (docs/explanation.md)
-SAME_RATIO = decides(0.02, "log ratio", "up to which two amounts, or two rates, are the same", "hta")
+SAME_RATIO = decides(0.02, "log ratio", "up to which two amounts, or two rates, are the same", "pace")
 MOSTLY = decides(0.5, "part", "of a whole from which it represents the whole", "switch_batch")
 KNOWN_AMOUNT = decides(0.9, "part", "of a side's time whose amount must be known", "switch_batch")
 SAME_PROGRAM = decides(

@@ -1,9 +1,12 @@
 """What the programs of two sides call: where in the model they differ."""
 
+import json
+
 import pytest
 from build_trace import document, op, python, step, write
 
 from tracediff.engine import load_sets
+from tracediff.explain.amounts import flop
 from tracediff.explain.compare import compare_sets
 
 
@@ -50,3 +53,16 @@ def test_modules_of_one_side_do_not_differ(tmp_path):
 
 def test_what_is_outside_of_the_modules_is_not_their_difference(tmp_path):
     assert modules_of(tmp_path, model([64] * 12), model([64] * 12, [op("aten::norm", 85_000, 900)])) is None
+
+
+def test_the_flops_of_a_convolution_are_those_of_its_smaller_side_and_unknown_where_padding_decides():
+    def flops(name, *dims):
+        return flop(f"aten::{name}", json.dumps(dims), json.dumps(["float"] * len(dims)))
+
+    forward = flops("cudnn_convolution", [8, 64, 32, 32], [128, 64, 3, 3])
+    assert forward == 2 * 8 * 32 * 32 * 128 * 64 * 3 * 3
+    assert flops("convolution_backward", [8, 128, 32, 32], [8, 64, 32, 32], [128, 64, 3, 3]) == 2 * forward
+    upward = flops("cudnn_convolution_transpose", [8, 64, 16, 16], [64, 128, 4, 4])
+    assert flops("convolution_backward", [8, 128, 32, 32], [8, 64, 16, 16], [64, 128, 4, 4]) == 2 * upward
+    assert flops("cudnn_convolution", [8, 64, 34, 34], [128, 64, 32, 32]) is None  # of a gradient's gradient
+    assert flops("cudnn_convolution", [8, 64, 1, 1], [128, 64, 1, 1]) == 2 * 8 * 128 * 64

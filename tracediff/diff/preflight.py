@@ -115,7 +115,7 @@ class Reason(Struct, frozen=True):
         """A few words that say what differs, with the values where these are short; ``sides`` are the names of both."""
         if self.code == "missing-work":
             missing = "missing" if self.test == "none" else "partly missing"
-            return f"{self.control.split('(')[0]} is {missing} in {sides.test}"
+            return f"{self.control.split('(')[0]} is {missing} in {sides.test}, with little in its place"
         words = SHORT.get(self.code, self.code)
         if self.code == "profiler-flags":
             control, test = ({*flags.split(", ")} - {NO_FLAGS} for flags in (self.control, self.test))

@@ -277,8 +277,9 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        too_wide = difference.detectable > math.log(thresholds.TOO_NOISY)
-        return f"not significant ({basis if too_wide else f'{interval}; {basis}'})"
+        if difference.detectable > math.log(thresholds.TOO_NOISY):
+            interval = f"95 % interval wider than a factor of {number(thresholds.TOO_NOISY)}"
+        return f"not significant ({interval}; {basis})"
     return f"significant ({interval}; {basis})"
 
 

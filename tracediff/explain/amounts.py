@@ -44,8 +44,6 @@ LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "
 """Of these, those whose inputs begin with the rows and the indices."""
 EVENTS = "events"
 """What is counted where the amount of work is unknown."""
-FAMILY_DEPTH = 2
-"""Of the nodes of the tree that are families of operators."""
 COUNTED = ("op", "call")
 """Kinds of host leaves whose amount is their number of calls; a wait is not work."""
 
@@ -82,7 +80,7 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
     mine = np.array(node.leaves, np.int64)
     times, has_ratio = leaves.total[:, mine].sum(axis=0), leaves.ratio[mine] > 0
     is_known = has_ratio & (leaves.unit[mine] != EVENTS)
-    least = thresholds.KNOWN_AMOUNT if node.depth > FAMILY_DEPTH else thresholds.MOSTLY
+    least = thresholds.KNOWN_AMOUNT if node.depth > 2 else thresholds.MOSTLY
     if times[is_known].sum() < least * times.sum():
         is_counted = has_ratio.any() and times[has_ratio].sum() >= thresholds.MOSTLY * times.sum() and node.count.all()
         return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
@@ -285,8 +283,9 @@ def _known_flops(tree: CallTree) -> tuple[dict[int, int], set[int]]:
 
 @lru_cache(maxsize=1 << 16)
 def flop(name: str, shapes: str | None, types: str | None) -> int | None:
-    """FLOPs of one call: of convolutions up to a factor that the stride sets, which is the same on both sides; of
-    attention with what a causal mask leaves out.
+    """FLOPs of one call: of convolutions up to a factor that the stride sets, which is the same on both sides, and none
+    of a kernel about as large as its input, as of the gradients of gradients, where the padding decides; of attention
+    with what a causal mask leaves out.
     """
     inputs = read_inputs(shapes, types)
     if attention := ATTENTION.get(base_of(name)):
@@ -298,11 +297,16 @@ def flop(name: str, shapes: str | None, types: str | None) -> int | None:
     dims = [t.dims for t in inputs.tensors if t is not None and t.dims]
     if "conv" not in name or len(dims) < 2 or not len(dims[0]) == len(dims[1]) >= 3:
         return None
-    if "backward" not in name:
-        return 2 * dims[0][0] * prod(dims[0][2:]) * prod(dims[1])
-    if len(dims) < 3 or len(dims[2]) != len(dims[0]):
+    is_backward = "backward" in name
+    if is_backward and (len(dims) < 3 or len(dims[2]) != len(dims[0])):
         return None
-    return 4 * dims[0][0] * prod(dims[0][2:]) * prod(dims[2])  # gradients of the input and of the weight
+    weight, places = dims[2 if is_backward else 1], dims[0][2:]
+    if is_backward:  # of the output or, if that is larger, as of a transposed one, of the input
+        places = min(places, dims[1][2:], key=prod)
+    if any(size > thresholds.MOSTLY * place for size, place in zip(weight[2:], places, strict=True) if size > 1):
+        return None
+    passes = 2 if is_backward else 1  # gradients of the input and of the weight
+    return 2 * passes * dims[0][0] * prod(places) * prod(weight)
 
 
 @lru_cache(maxsize=1 << 16)

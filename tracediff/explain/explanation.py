@@ -33,7 +33,7 @@ from tracediff.explain.lines import (
 from tracediff.explain.programs import launching_operators
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
-from tracediff.formatting import ARROW, Unit, time_unit
+from tracediff.formatting import ARROW, Unit, percent, time_unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -340,6 +340,8 @@ def _cause(
         reasons.append(part)
     if device := _on_other_device(node, leaves, compared):
         reasons.append(device)
+    if part := _exposed_part(node):
+        reasons.insert(0, part)
     return Cause(
         label=rests.named(label, line),
         trail=line.trail,
@@ -354,6 +356,13 @@ def _cause(
         first=(single.side, single.longest.first) if single else None,
         node=node,
     )
+
+
+def _exposed_part(node: Node) -> Reason | None:
+    """How much of a node's change the step waits for, where that is not nearly all of it."""
+    change = float(node.total[1] - node.total[0])
+    part = node.work / change if change else 1.0
+    return Reason("path", f"the step waits for {percent(part)} of it") if part < thresholds.KNOWN_AMOUNT else None
 
 
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:

@@ -27,8 +27,6 @@ from tracediff.explain.programs import (
     in_parts,
     listed,
     loads_data,
-    one_sided_operators,
-    operator_calls,
     operators,
     other_counts,
     phases_of_operators,
@@ -60,7 +58,7 @@ ONE_SIDED_PHASES, RECOMPUTED = "one-sided-phases", "recomputed"
 GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
 OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
 NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
-ONE_SIDED, SAME_CALLS, UNKNOWN_SIZES = "one-sided-operators", "same-calls", "unknown-sizes"
+OTHER_COUNTS, SAME_CALLS, UNKNOWN_SIZES = "other-counts", "same-calls", "unknown-sizes"
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
 UNIFORM, HOST_SPEED, LATE_RANK, CHANGED_MODULES = "uniform", "host-speed", "late-rank", "changed-modules"
 
@@ -72,14 +70,12 @@ WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
 TIMES_ARE_FOR = {
     WORK_DIFFERS: "on different work",
     AS_OFTEN: "on different work",
-    OTHER_PROGRAM: "in other code",
+    OTHER_PROGRAM: "with other operator calls",
     OTHER_RANKS: "on another rank",
     UNKNOWN_WORK: "on work that may differ",
     LATE_START: "of which {} → {} is waiting for the first GPU event",
 }
 """What a verdict gives its times for if there is such a fact, with the fact's values."""
-ALL_OF, MAKING_MORE = "by name, all ", "making {1}, not {0}"
-"""What an other-program begins with where one side makes all calls of the other, and what its times are for."""
 
 
 class Fact(Struct, frozen=True):
@@ -104,9 +100,7 @@ class Fact(Struct, frozen=True):
     @property
     def times_are_for(self) -> str:
         """What the verdict gives the times for instead of calling a side faster; empty if it may."""
-        makes_more = self.code == OTHER_PROGRAM and self.text.startswith(ALL_OF)
-        times_are_for = MAKING_MORE if makes_more else TIMES_ARE_FOR.get(self.code, "")
-        return times_are_for.format(self.control, self.test)
+        return TIMES_ARE_FOR.get(self.code, "").format(self.control, self.test)
 
 
 def facts_of(
@@ -348,13 +342,11 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
-    one_sided = one_sided_operators(trees, sides, outer)
+    examples = other_counts(outer, trees)
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
-            same = []
-        else:
-            same = ([] if one_sided else _same_calls(trees)) or [_same_program(outer, trees, sides)]
-        return [*same, *([Fact(ONE_SIDED, f"operators {one_sided}")] if one_sided else [])]
+            return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
+        return _same_calls(trees) or [_same_program(outer, trees, sides)]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -366,14 +358,13 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
-    examples = "; ".join(filter(None, (one_sided, other_counts(outer, trees))))
     share = _agreement(outer, trees, sides)
     another = "another program: " if contained(outer) is None else ""
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
-        return [Fact(REWRITTEN, f"{as_much}{share}; {examples}", *values)]
-    work = "" if flops is None else f"{sides[1].label} does {multiple(flops, 'known FLOPs')}; "
-    return [Fact(OTHER_PROGRAM, f"{another}{share}; {work}{examples}", *values)]
+        return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
+    work = "" if flops is None else f"; {sides[1].label} does {multiple(flops, 'known FLOPs')}"
+    return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values)]
 
 
 def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
@@ -382,13 +373,12 @@ def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
 
 def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
     """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
-    less = contained(outer)
+    less, calls, name = contained(outer), [sum(side.values()) for side in outer], _outermost_calls(trees)
     if less is None:
-        both, every = agreeing(outer)
-        return f"{count(both)} of {count(every)} {_outermost_calls(trees)} agree"
-    calls, more = [sum(side.values()) for side in outer], 1 - less
-    alike = f"{ALL_OF}{count(calls[less])} {_outermost_calls(trees)} of {sides[less].label} are in {sides[more].label}"
-    return f"{alike}, with {count(calls[more] - calls[less])} more"
+        both, (control, test) = agreeing(outer)[0], (side.label for side in sides)
+        return f"{count(both)} {name} agree, of {count(calls[0])} in {control} and {count(calls[1])} in {test}"
+    alike = f"all {count(calls[less])} {name} of {sides[less].label} are in {sides[1 - less].label}, too"
+    return f"{alike}, with {count(abs(calls[1] - calls[0]))} more"
 
 
 def _same_program(
@@ -397,10 +387,9 @@ def _same_program(
     """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
     if len({*map(count, agreeing(outer))}) > 1:
         mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
-        return Fact(SAME_PROGRAM, "; ".join(filter(None, (mostly, other_counts(outer, trees)))))
-    calls, agree = [sum(operator_calls(tree)) for tree in trees], f"all {_outermost_calls(trees)} agree"
-    inside = f"{agree}, of those inside them there are {counts(*calls)}"
-    return Fact(SAME_PROGRAM, inside if calls[0] != calls[1] else f"the same program: {agree}")
+        return Fact(SAME_PROGRAM, ": ".join(filter(None, (mostly, other_counts(outer, trees)))))
+    agree, others = f"all {_outermost_calls(trees)} agree", other_counts(outer, trees)
+    return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
 
 
 def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -511,10 +500,13 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     if _part_of_one(leaves, is_same) >= thresholds.MAIN_PART:  # a line has it
         return []
     unit = with_decimals_of(time_unit(step_us), max(took))
-    text = f"the calls that both sides make take the host {unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"
+    times_of_both = f"{unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"
     factor = _common_factor(leaves, is_same, is_call)
-    alike = f", {times(factor)} × the time for all of them" if factor != 1 else ""
-    return [Fact(HOST_SPEED, f"{text}{alike}", ratio=float(took[1] / took[0]))]
+    text = f"the calls that both sides make take the host {times_of_both}"
+    if factor != 1:
+        alike = f"{times(factor)} × the time for all calls that both sides make ({times_of_both})"
+        text = f"the host takes {alike}: rather its clocks or load than the program"
+    return [Fact(HOST_SPEED, text, ratio=float(took[1] / took[0]))]
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
@@ -530,8 +522,9 @@ def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fac
 def _does_as_much(leaves: Leaves) -> bool:
     """Whether enough of the work is known, and is as much on both sides."""
     parts, effects, _, _ = _measured(leaves, WORDS)
-    known = float(parts.sum())
-    return known >= thresholds.MOSTLY and float(np.abs(effects).sum()) <= thresholds.SAME_RATIO * known / 2
+    known_part = float(parts.sum())
+    off = float(np.abs(effects).sum())
+    return known_part >= thresholds.MOSTLY and off <= thresholds.SAME_RATIO * known_part / 2
 
 
 def _stand_ins(leaves: Leaves) -> list[set[str]]:

@@ -29,7 +29,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, about, counts, counts_of, multiple, percent, plural, times
-from tracediff.profile.kernels.families import COMMUNICATION
+from tracediff.profile.kernels.families import COMMUNICATION, OTHER
 from tracediff.runtimes import is_communication, is_host_collective
 
 
@@ -169,6 +169,8 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement and largest.label != node.label
     more_or_less = effect == "amount" or (effect == "presence" and len(trail) == 2 and not is_of_one)
     if more_or_less and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
+        if node.depth == 1 and _part_resized(node) < thresholds.MOSTLY:
+            return False
         # a small part that grew is what changed; a large one stands for the rest
         return not is_of_one or float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
     if node.depth == 1 and node.label in (GPU, OPERATORS):
@@ -183,6 +185,12 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
         if off <= thresholds.UNIFORM * movement:
             return True
     return abs(largest.work) < thresholds.LARGEST_CHILD * movement
+
+
+def _part_resized(node: Node) -> float:
+    """The part of a node's time that is of work of which there is more, or less."""
+    resized = (leaf for leaf in node.walk() if not leaf.children and leaf.main_effect[0] in ("amount", "presence"))
+    return sum(float(leaf.total.sum()) for leaf in resized) / float(node.total.sum())
 
 
 def waits_for_ranks(chain: tuple[str, ...]) -> bool:
@@ -223,7 +231,8 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
         return label
     if len(trail) == 2:
         if "::" in label:  # an operator
-            return label if ARROW in label or COPIED in label else f"{label} ({trail[1]})"
+            says_all = ARROW in label or COPIED in label
+            return label if says_all else f"{label} {noun}" if trail[1] == OTHER else f"{label} ({trail[1]})"
         return f"{trail[1]} {noun}" + ("" if label == "kernels" else f" in {label}")
     if "::" not in trail[2]:  # kernels without one, whose names may have namespaces
         return f"{trail[1]}: {label}"
@@ -259,9 +268,11 @@ def what_happened(
         return UNKNOWN
     more_calls, longer = (node.count[1] - node.count[0]) * (test - control) > 0, test / control
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
+        if line.chain[0] == HOST and calls[0] == calls[1] > 0:
+            return _of_calls(calls, longer, node.count, is_same=False)
         if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
             # what is only there is larger than the rest
-            return f"larger ones {'added' if test > control else 'removed'}"
+            return f"longer ones {'added' if test > control else 'removed'}"
         if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
             return f"{'more' if test > control else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
         return "done more often" if test > control else "done less often"

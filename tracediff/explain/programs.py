@@ -9,7 +9,6 @@ from math import isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.aggregate.summary import Side
 from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around
 from tracediff.explain.reasons import PLACES
 from tracediff.formatting import counts, times, with_more
@@ -50,9 +49,15 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
 
 
 def launching_operators(tree: CallTree) -> set[str]:
-    """The operators below which there is work."""
+    """The operators below most calls of which there is work."""
     nodes = {work.node for work in tree.work if work.node >= 0}
-    return {tree.calls[node].label for node in nodes | nodes_around(tree, nodes) if tree.calls[node].kind == "op"}
+    nodes |= nodes_around(tree, nodes)
+    calls, launching = Counter[str](), Counter[str]()
+    for node, call in enumerate(tree.calls):
+        if call.kind == "op":
+            calls[call.label] += call.count
+            launching[call.label] += call.count if node in nodes else 0
+    return {name for name, number in launching.items() if number and number >= thresholds.MOSTLY * calls[name]}
 
 
 def operator_calls(tree: CallTree) -> list[float]:
@@ -88,39 +93,31 @@ def in_parts(trees: tuple[CallTree, CallTree]) -> str:
 
 
 def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:
-    """Which of the ``outer`` operators of both sides, but autograd's nodes, are called more or less often, those that
-    take most time first.
+    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators, but autograd's nodes,
+    are called more or less often, those that take most time first; where all agree, which of those inside them.
     """
+    sides = outer if outer[0] != outer[1] else [_numbers(tree) for tree in trees]
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    names = (name for name in outer[0].keys() & outer[1].keys() if not BACKWARD_OP.match(name))
-    both = {name: (outer[0][name], outer[1][name]) for name in names}
+    names = (name for name in sides[0].keys() | sides[1].keys() if not BACKWARD_OP.match(name))
+    both = {name: (sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names}
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
-    most = sorted(cost, key=lambda name: (-cost[name], name))[: bounds.EXAMPLES]
-    return f"different counts: {', '.join(f'{name} {counts(*both[name])}' for name in most)}" if most else ""
+    most = sorted(cost, key=lambda name: (-cost[name], name))
+    text = ", ".join(f"{name} {counts(*both[name])}" for name in most[: bounds.CALLS_NAMED])
+    return with_more(text, len(most[bounds.CALLS_NAMED :]))
 
 
-def one_sided_operators(
-    trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], outer: Sequence[Mapping[str, float]]
-) -> str:
-    """Which operators, but autograd's nodes, only one side calls, those that take most time first; and whether they are
-    inside ``outer`` calls that all are the other side's, which makes more.
-    """
-    self_ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for ns, tree in zip(self_ns, trees, strict=True):
-        for call, is_aside in zip(tree.calls, _asides(tree), strict=True):
-            if call.kind == "op" and not is_aside and not BACKWARD_OP.match(call.label):
-                ns[call.label] += call.self_ns
-    parts, within = [], contained(outer)
-    for which, (side, ns, others) in enumerate(zip(sides, self_ns, reversed(self_ns), strict=True)):
-        first = sorted(ns.keys() - others, key=lambda name: (-ns[name], name))
-        if first:
-            parts.append(f"{'inside these ' if which == within else ''}only in {side.label}: {listed(first)}")
-    return "; ".join(parts)
+def _numbers(tree: CallTree) -> dict[str, float]:
+    """Operator → calls per step, within others or not."""
+    out: dict[str, float] = defaultdict(float)
+    for call, number in zip(tree.calls, operator_calls(tree), strict=True):
+        if number:
+            out[call.label] += number
+    return dict(out)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -99,7 +99,7 @@ def largest_parts(node: Node) -> Reason | None:
     parts = [
         (-sign * child.work, child.label.removesuffix(f" in {node.label}"))
         for step, child in node.children.items()
-        if isinstance(step, str) and sign * child.work > 0 and child.label != NOT_RECORDED
+        if isinstance(step, str) and sign * child.work > 0 and child.label not in (NOT_RECORDED, node.label)
     ]
     labels = [label for _, label in sorted(parts) if len(label) <= bounds.LABEL]
     if len(node.children) < 2 or not labels:

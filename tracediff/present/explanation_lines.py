@@ -123,16 +123,14 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     )
     period = explanation.period
     effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation, unit), f"{ARROW.join(names)} ({unit.name})", effect
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
-def _head(explanation: Explanation, unit: Unit) -> str:
-    """``Why``, of which step and rank, and what the effect is, where it is not all of a line's change."""
+def _head(explanation: Explanation) -> str:
+    """``Why``, of which step and rank."""
     step = "" if explanation.profiled else f"{explanation.period} without the profiler"
-    overlaps = any(is_visible(cause.test_us - cause.control_us - cause.delta_us, unit) for cause in explanation.causes)
-    effect = "effect: on the critical path" if overlaps else ""
-    remarks = ", ".join(filter(None, (step, explanation.of_rank, effect)))
+    remarks = ", ".join(filter(None, (step, explanation.of_rank)))
     return f"Why ({remarks})" if remarks else "Why"
 
 

@@ -62,13 +62,23 @@ def limits_sentence(comparison: Comparison) -> str:
     unit = with_digits(with_decimals_of(unit_of(explanation), max(times_us)), times_us)
     work = f"{ARROW.join(dict.fromkeys(map(unit.plain, times_us)))} {unit.name}"
     streams = " (streams overlap)" if _overlaps(explanation, gpu_ns, limits) else ""
-    busy = f"GPU work {work}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
+    aside = " (off the path)" if _is_hidden(explanation, gpu_ns) else ""
+    busy = f"GPU work {work}{aside}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
     parts = {"host": _once(control.host, test.host), "GPU": _once(control.gpu, test.gpu)}
     order = dict.fromkeys((control.by, *(() if control.by == test.by else parts)))
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {', '.join(f'{name} {parts[name]}' for name in order)}; {busy}"
+
+
+def _is_hidden(explanation: Explanation, gpu_ns: list[float]) -> bool:
+    """Whether GPU work takes more or less time that the step does not wait for, but for a small part."""
+    if not explanation.profiled or GPU not in explanation.root.children:
+        return False
+    changed, waited = abs(gpu_ns[1] - gpu_ns[0]), abs(explanation.root.children[GPU].change)
+    least = thresholds.WORTH_A_LINE
+    return changed >= least * max(gpu_ns) and waited < least * changed
 
 
 def _gpu_work(comparison: Comparison, explanation: Explanation) -> list[float]:

@@ -44,6 +44,7 @@ BEFORE_DIFFERENCE = 2
 SHAPES = late(r"\(\[[^()]*\)")
 """Of the tensors of a call."""
 FIRST_SHAPE = late(r"(\(\[[^]()]*\]), \[[^()]*\)")
+ENDING = late(rf"( \+ [\d,]+ more)?({ON_THE_HOST})?$")
 LEAST = 10
 """Characters below which a name is only cut at its end."""
 
@@ -126,10 +127,13 @@ def cut_left(path: str, width: int) -> str:
 
 
 def _end_cut(name: str, width: int) -> str:
-    """``name`` cut before its end, or before the words that its time is the host's, where there is room for both."""
+    """``name`` cut before its end, or before the words of how many more there are and that it is the host's time, where
+    there is room for both.
+    """
     if len(name) <= width:
         return name
-    suffix = ON_THE_HOST if name.endswith(ON_THE_HOST) and width >= LEAST + len(ON_THE_HOST) else ""
+    ending = ENDING.search(name)
+    suffix = ending[0] if ending and width >= LEAST + len(ending[0]) else ""
     return name[: max(width - len(suffix) - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS + suffix
 
 
