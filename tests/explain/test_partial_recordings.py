@@ -55,8 +55,8 @@ def test_one_interrupted_call_is_no_rate_of_its_operator(tmp_path):
 
     comparison = compared(tmp_path, of_steps(*[50] * 6), of_steps(*[50] * 4, 9_000, 50))
     (cause,) = (cause for cause in comparison.explanation.causes if "aten::relu" in cause.label)
-    assert (cause.what, cause.reasons[-1].text) == ("", "one of 5 in after takes 9.0 ms")
-    assert "one of 5 in after takes 9.0 ms" in answer_of(comparison).why
+    assert (cause.what, cause.reasons[-1].text) == ("", "one of 5 in after takes 9.0 ms, in one of 5 steps")
+    assert "one of 5 in after takes 9.0 ms, in one of 5 steps" in answer_of(comparison).why
 
 
 def test_calls_of_an_operator_are_not_those_of_what_it_calls(tmp_path):

@@ -278,7 +278,7 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
         if difference.detectable > math.log(thresholds.TOO_NOISY):
-            interval = f"95 % interval wider than a factor of {number(thresholds.TOO_NOISY)}"
+            interval = f"95 % interval wider than a factor of {thresholds.TOO_NOISY:g}"
         return f"not significant ({interval}; {basis})"
     return f"significant ({interval}; {basis})"
 

@@ -335,7 +335,8 @@ def _cause(
     unit = time_unit(leaves.path.sum(axis=1) / 1000)  # that of the step
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
-        reasons.append(of_single(single, compared.sides[single.side].label, unit, on_both=on_both))
+        steps = sum(leaves.steps[single.side])
+        reasons.append(of_single(single, compared.sides[single.side].label, steps, unit, on_both=on_both))
     elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node):
         reasons.append(part)
     if device := _on_other_device(node, leaves, compared):

@@ -384,10 +384,12 @@ def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Call
 def _same_program(
     outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
 ) -> Fact:
-    """same-program: how many of the ``outer`` calls agree; where all do, how many there are with those within them."""
+    """other-counts: how many of the ``outer`` calls agree, and which do not; same-program if all do, and which of those
+    inside them do not.
+    """
     if len({*map(count, agreeing(outer))}) > 1:
         mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
-        return Fact(SAME_PROGRAM, ": ".join(filter(None, (mostly, other_counts(outer, trees)))))
+        return Fact(OTHER_COUNTS, ": ".join(filter(None, (mostly, other_counts(outer, trees)))))
     agree, others = f"all {_outermost_calls(trees)} agree", other_counts(outer, trees)
     return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
 

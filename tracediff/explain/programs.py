@@ -36,16 +36,23 @@ def contained(sides: Sequence[Mapping[str, float]]) -> int | None:
 
 
 def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
-    """Operator → calls per step of those in no other, or of those that hold no other; without those of a DataLoader and
-    of compilation.
+    """Operator → calls per step of those in no other, or of those that hold no other; without autograd's nodes, which
+    are around those of the backward pass, and without those of a DataLoader and of compilation.
     """
     out: dict[str, float] = defaultdict(float)
     parents = {call.parent for call in tree.calls if call.kind == "op"}
+    inside: list[bool] = []  # another operator
     for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
-        inside = call.parent >= 0 and tree.calls[call.parent].kind == "op"
-        if number and not (inside if outermost else i in parents):
+        around = tree.calls[call.parent] if call.parent >= 0 else None
+        inside.append(around is not None and (inside[call.parent] or _is_operator(around)))
+        if number and _is_operator(call) and not (inside[i] if outermost else i in parents):
             out[call.label] += number
     return dict(out)
+
+
+def _is_operator(call: Call) -> bool:
+    """Whether it is an operator, and no node of autograd."""
+    return call.kind == "op" and not BACKWARD_OP.match(call.label)
 
 
 def launching_operators(tree: CallTree) -> set[str]:
@@ -93,8 +100,8 @@ def in_parts(trees: tuple[CallTree, CallTree]) -> str:
 
 
 def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:
-    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators, but autograd's nodes,
-    are called more or less often, those that take most time first; where all agree, which of those inside them.
+    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators are called
+    more or less often, those that take most time first; where all agree, which of those inside them.
     """
     sides = outer if outer[0] != outer[1] else [_numbers(tree) for tree in trees]
     count, total_ns = Counter[str](), Counter[str]()
@@ -103,7 +110,7 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    names = (name for name in sides[0].keys() | sides[1].keys() if not BACKWARD_OP.match(name))
+    names = sides[0].keys() | sides[1].keys()
     both = {name: (sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names}
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
     most = sorted(cost, key=lambda name: (-cost[name], name))
@@ -115,7 +122,7 @@ def _numbers(tree: CallTree) -> dict[str, float]:
     """Operator → calls per step, within others or not."""
     out: dict[str, float] = defaultdict(float)
     for call, number in zip(tree.calls, operator_calls(tree), strict=True):
-        if number:
+        if number and _is_operator(call):
             out[call.label] += number
     return dict(out)
 

@@ -68,16 +68,17 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single, side: str, unit: Unit, *, on_both: bool) -> Reason:
-    """That most of its leaf is one event of ``side``, and what it is an exception of, in the ``unit`` of the step;
-    ``on_both``: whether the other side has one, too.
+def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: bool) -> Reason:
+    """That most of its leaf is one event of ``side``, which has that many ``steps``, and what it is an exception of, in
+    the ``unit`` of the step; ``on_both``: whether the other side has one, too.
     """
     longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
+    when = f", in one of {counted(steps)} steps" if steps > 1 else ""
     if single.longest.following:
-        before = f"{longest}, before {call_role(single.longest.following)}"
+        before = f"{longest}{when}, before {call_role(single.longest.following)}"
         return Reason("dominant", f"one stretch of {events} in {side} takes {before}")
     if single.events > 1:
-        return Reason("dominant", f"one of {events} in {side} takes {longest}")
+        return Reason("dominant", f"one of {events} in {side} takes {longest}{when}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
     others = f"{counted(single.others)} others of its name{there}: {_in_unit(single.others_ns, unit)}"
     return Reason("single", f"one event {where}; {others}")

@@ -12,7 +12,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import HOST_SPEED
+from tracediff.explain.facts import HOST_SPEED, OTHER_PROGRAM
 from tracediff.explain.leaves import HOST, OPERATORS, PYTHON
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit, with_digits
@@ -58,7 +58,9 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def below(self) -> tuple[str, ...]:
-        """The sentences below the verdict, in their order."""
+        """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
+        if self.because.startswith(sentence(LARGEST)):
+            return tuple(filter(None, (*self.unlike, self.limits, self.why, *self.notes, self.code)))
         return tuple(filter(None, (self.why, self.limits, self.code, *self.unlike, *self.notes)))
 
     @property
@@ -104,7 +106,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         most = sum(sizes) if any(part.is_net for part in exposure) else max(sizes, default=0.0)
         exposed.append([part for part in exposure if sign * way * part.delta_us > max(least, most)])
     exposed_along, exposed_against = exposed
-    lead = BECAUSE if sure else "largest changes:"
+    lead = BECAUSE if sure else LARGEST
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
         lead = "work that differs, on the critical path:"
@@ -199,7 +201,7 @@ def _happened(cause: Cause) -> str:
     return ", ".join(filter(None, (what, reason)))
 
 
-BECAUSE, OFFSET = "{}because of", "offset {}by"
+BECAUSE, OFFSET, LARGEST = "{}because of", "offset {}by", "largest changes:"
 MAINLY, PARTLY = "mainly ", "partly "
 """In these, where not all causes are named, by whether those named are most of all that has their direction."""
 
@@ -228,6 +230,8 @@ def _unlike(comparison: Comparison) -> tuple[str, ...]:
     explanation = comparison.explanation
     stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
     reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
+    if any(fact.code == OTHER_PROGRAM for fact in (explanation.facts if explanation is not None else ())):
+        reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which says what is there instead
     lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.in_short(comparison.labels)}" for reason in reasons)
     return (*stated, *dict.fromkeys(lines))
 

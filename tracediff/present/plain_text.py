@@ -44,7 +44,7 @@ BEFORE_DIFFERENCE = 2
 SHAPES = late(r"\(\[[^()]*\)")
 """Of the tensors of a call."""
 FIRST_SHAPE = late(r"(\(\[[^]()]*\]), \[[^()]*\)")
-ENDING = late(rf"( \+ [\d,]+ more)?({ON_THE_HOST})?$")
+ENDINGS = late(rf"( \+ [\d,]+ more)({ON_THE_HOST})?$"), late(rf"{ON_THE_HOST}$")
 LEAST = 10
 """Characters below which a name is only cut at its end."""
 
@@ -132,8 +132,8 @@ def _end_cut(name: str, width: int) -> str:
     """
     if len(name) <= width:
         return name
-    ending = ENDING.search(name)
-    suffix = ending[0] if ending and width >= LEAST + len(ending[0]) else ""
+    endings = (match[0] for pattern in ENDINGS if (match := pattern.search(name)))
+    suffix = next((ending for ending in endings if width >= LEAST + len(ending)), "")
     return name[: max(width - len(suffix) - 1, 0)].rstrip(ELLIPSIS) + ELLIPSIS + suffix
 
 
