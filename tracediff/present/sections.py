@@ -203,7 +203,8 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     operator.
     """
     has_gpu = bool(comparison.gpu_time.groups)
-    words = {op.name: op.significance.word for op in comparison.ops}
+    # what is tested of operators is their time on the host
+    words = {} if has_gpu else {op.name: op.significance.word for op in comparison.ops}
     sums = comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
     least = thresholds.CHANGED_WORK * max(steps)
