@@ -6,8 +6,6 @@ Schema from these types; docs/analysis.md is the same in prose.
 
 from __future__ import annotations
 
-from typing import Literal
-
 from tracediff.aggregate.averages import SetTable
 from tracediff.analysis import Analysis
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
@@ -75,10 +73,9 @@ class SetFinding(JsonObject):
     """the evidence, and what to do"""
 
 
-class ProfileDocument(JsonObject):
+class ProfileDocument(JsonObject, tag_field="schema", tag="tracediff.profile/1"):
     """The analysis of one set. Times are µs per step, counts and bytes per step, all means."""
 
-    schema: Literal["tracediff.profile/1"]
     set: Set
     step_time: SetStepTime
     gpu_time: SetGpuTime
@@ -101,7 +98,6 @@ class ProfileDocument(JsonObject):
 def document(analysis: Analysis) -> ProfileDocument:
     """The document: times in µs per step, counts and bytes per step."""
     return ProfileDocument(
-        schema="tracediff.profile/1",
         set=filled(Set, analysis.side),
         step_time=_step_time(analysis),
         gpu_time=_gpu_time(analysis),

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 from xml.etree import ElementTree as xml
 
 from msgspec import UNSET, UnsetType
@@ -256,10 +256,9 @@ class LimitResult(JsonObject):
     """the waiver that covers an exceeded limit, even if it has expired"""
 
 
-class CheckDocument(JsonObject):
+class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
     """A comparison judged against limits. null where something is unknown or was not tested."""
 
-    schema: Literal["tracediff.check/1"]
     result: Annotated[str, one_of(*EXIT_CODES)]
     """result of the check"""
     exit_code: int
@@ -282,7 +281,6 @@ def document(gate: Gate) -> CheckDocument:
     return filled(
         CheckDocument,
         gate,
-        schema="tracediff.check/1",
         sentence=sentence(gate),
         control=filled(CheckedSet, comparison.control),
         test=filled(CheckedSet, comparison.test),

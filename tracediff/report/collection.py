@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -60,10 +60,9 @@ def to_markdown(collection: CollectionTable) -> str:
     return "\n".join([*lines, *([""] if notes else []), *(f"- {escaped(note)}" for note in notes)]) + "\n"
 
 
-class TableDocument(JsonObject):
+class TableDocument(JsonObject, tag_field="schema", tag="tracediff.table/1"):
     """The table of a collection: what each variant costs to build and to run."""
 
-    schema: Literal["tracediff.table/1"]
     name: str
     """name of the collected workload or function"""
     size: str | None
@@ -76,4 +75,4 @@ class TableDocument(JsonObject):
 
 def to_json(collection: CollectionTable) -> str:
     """The document, with a new line at its end."""
-    return json_text(filled(TableDocument, collection, schema="tracediff.table/1"))
+    return json_text(filled(TableDocument, collection))

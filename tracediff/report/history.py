@@ -8,7 +8,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 from rich.console import Console, Group, RenderableType
@@ -184,10 +184,9 @@ class HistorySeries(JsonObject):
     """change points in order"""
 
 
-class HistoryDocument(JsonObject):
+class HistoryDocument(JsonObject, tag_field="schema", tag="tracediff.history/1"):
     """The step time over commits."""
 
-    schema: Literal["tracediff.history/1"]
     series: list[HistorySeries]
     unread: list[str]
     """one line for each entry that cannot be read"""
@@ -195,7 +194,7 @@ class HistoryDocument(JsonObject):
 
 def to_json(explained: Sequence[ExplainedSeries], unread: Sequence[str]) -> str:
     """The document as indented text, with a new line at its end."""
-    return json_text(HistoryDocument("tracediff.history/1", [_series(one) for one in explained], list(unread)))
+    return json_text(HistoryDocument([_series(one) for one in explained], list(unread)))
 
 
 def _series(one: ExplainedSeries) -> HistorySeries:

@@ -6,7 +6,7 @@ Schema from these types; docs/reference/json.md is the same in prose.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -359,12 +359,11 @@ class Health(JsonObject):
     test: list[Note]
 
 
-class DiffDocument(JsonObject):
+class DiffDocument(JsonObject, tag_field="schema", tag="tracediff.diff/1"):
     """A comparison of two sets. Times are µs per step, counts per step, both means; null where something is unknown or
     was not tested.
     """
 
-    schema: Literal["tracediff.diff/1"]
     control: Set
     test: Set
     comparability: DiffComparability

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 from rich.console import Console, Group
@@ -124,16 +124,15 @@ class MatrixComparison(JsonObject):
     """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
 
 
-class MatrixDocument(JsonObject):
+class MatrixDocument(JsonObject, tag_field="schema", tag="tracediff.matrix/1"):
     """Several sets compared with one control, or with each other."""
 
-    schema: Literal["tracediff.matrix/1"]
     comparisons: list[MatrixComparison]
 
 
 def document(cells: Sequence[Cell]) -> MatrixDocument:
     """The document of a matrix."""
-    return MatrixDocument("tracediff.matrix/1", [_comparison(cell) for cell in cells])
+    return MatrixDocument([_comparison(cell) for cell in cells])
 
 
 def to_json(cells: Sequence[Cell]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 from rich.console import Console, Group
@@ -151,10 +151,9 @@ class MemoryDevice(JsonObject):
     by_size_class: list[MemoryHolder]
 
 
-class MemoryDocument(JsonObject):
+class MemoryDocument(JsonObject, tag_field="schema", tag="tracediff.memory/1"):
     """What holds the peak of GPU memory in one memory snapshot, or what changed between two."""
 
-    schema: Literal["tracediff.memory/1"]
     control: str
     """file name of the snapshot"""
     test: str | None
@@ -167,7 +166,7 @@ def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     control, test, is_one = accounts[0], accounts[-1], len(accounts) == 1
     alone = [DeviceDifference(Pair(device, None)) for device in control.devices]
     devices = [_device(device, is_one=is_one) for device in (alone if is_one else difference(control, test).devices)]
-    return json_text(MemoryDocument("tracediff.memory/1", control.name, None if is_one else test.name, devices))
+    return json_text(MemoryDocument(control.name, None if is_one else test.name, devices))
 
 
 def _device(device: DeviceDifference, *, is_one: bool) -> MemoryDevice:
