@@ -73,13 +73,17 @@ class VariantRow(Struct, frozen=True, kw_only=True):
     """which run failed and why; it and later ones are missing"""
 
 
-class CollectionTable(Struct, frozen=True):
-    """A collection: its name and size, the environment of its first variant, and a row per variant."""
+class CollectionTable(Struct, frozen=True, tag_field="schema", tag="tracediff.table/1"):
+    """The table of a collection: what each variant costs to build and to run."""
 
     name: str
+    """name of the collected workload or function"""
     size: str | None
+    """size of the workload; null for your own code"""
     environment: dict[str, Any]
+    """versions, device and settings of the first variant, from its manifest"""
     rows: list[VariantRow]
+    """variants, in the order in which they were given"""
 
 
 def collection_table(out: Path) -> CollectionTable:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tracediff.collected import FxNode, VariantRow
+from tracediff.collected import CollectionTable, FxNode, VariantRow
 from tracediff.diff.gate.limits import Waiver
 from tracediff.diff.preflight import Reason
 from tracediff.explain.lines import Amount
@@ -26,7 +26,6 @@ from tracediff.profile.tables import NAMES, table_schema
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.analysis_json import ProfileDocument
 from tracediff.report.check import CheckDocument
-from tracediff.report.collection import TableDocument
 from tracediff.report.history import HistoryDocument
 from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import DiffDocument
@@ -40,7 +39,7 @@ DOCUMENTS = {
     "tracediff.profile/1": ProfileDocument,
     "tracediff.check/1": CheckDocument,
     "tracediff.matrix/1": MatrixDocument,
-    "tracediff.table/1": TableDocument,
+    "tracediff.table/1": CollectionTable,
     "tracediff.memory/1": MemoryDocument,
     "tracediff.history/1": HistoryDocument,
 }
@@ -54,7 +53,18 @@ SIDES = {
 """Documents that contain tables → the prefixes of their columns."""
 WITHOUT_TABLES = ("CheckDocument", "MatrixComparison")
 """Documents in which the key `tables` is absent where no table was requested."""
-SHARED: tuple[type, ...] = (Amount, ChangedCode, First, FxNode, Note, Reason, Touching, VariantRow, Waiver)
+SHARED: tuple[type, ...] = (
+    Amount,
+    ChangedCode,
+    CollectionTable,
+    First,
+    FxNode,
+    Note,
+    Reason,
+    Touching,
+    VariantRow,
+    Waiver,
+)
 """Objects of documents that are not made for them."""
 UNITS = {"ns": "µs", "count": "occurrences"}
 

@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Console, Group
 from rich.text import Text
 
-from tracediff.collected import CollectionTable, VariantRow
+from tracediff.collected import CollectionTable
 from tracediff.errors import printable
 from tracediff.formatting import percent
 from tracediff.present.collection import HEAD, cells_of, formats_of, fx_lines, heads, notes_of, stage_lines, title
 from tracediff.report.escape import escaped
-from tracediff.report.json_text import JsonObject, filled, json_text
+from tracediff.report.json_text import json_text
 from tracediff.report.table_terminal import grid, line, print_screen
 from tracediff.report.to_markdown import table_lines
 
@@ -60,19 +58,6 @@ def to_markdown(collection: CollectionTable) -> str:
     return "\n".join([*lines, *([""] if notes else []), *(f"- {escaped(note)}" for note in notes)]) + "\n"
 
 
-class TableDocument(JsonObject, tag_field="schema", tag="tracediff.table/1"):
-    """The table of a collection: what each variant costs to build and to run."""
-
-    name: str
-    """name of the collected workload or function"""
-    size: str | None
-    """size of the workload; null for your own code"""
-    environment: dict[str, Any]
-    """versions, device and settings of the first variant, from its manifest"""
-    rows: list[VariantRow]
-    """variants, in the order in which they were given"""
-
-
 def to_json(collection: CollectionTable) -> str:
     """The document, with a new line at its end."""
-    return json_text(filled(TableDocument, collection))
+    return json_text(collection)
