@@ -189,11 +189,6 @@ NUMBERS = (
 """The numbers that every kind of work has."""
 
 
-def numbers(comparison: Comparison, work: Any) -> dict[str, Any]:
-    """`NUMBERS` of ``work``."""
-    return {column.name: column.of(comparison, work) for column in NUMBERS}
-
-
 STATES = RowSchema(
     (
         RowColumn("name", "state of the step account (docs/concepts.md)"),

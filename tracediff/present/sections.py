@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,8 +29,7 @@ from tracediff.formatting import (
     with_decimals_of,
     with_digits,
 )
-from tracediff.pair import total
-from tracediff.present.columns import numbers
+from tracediff.pair import Pair, total
 from tracediff.profile.events.step_states import state_label
 
 ONE_SIDED = "added or removed"
@@ -48,11 +47,9 @@ class ReportRow(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    control_us: float
-    test_us: float
+    us: Pair[float]
     delta_us: float
-    control_count: float = 0.0
-    test_count: float = 0.0
+    count: Pair[float] = Pair(0.0, 0.0)
     time_change: str = ""
     operator: str = ""
     kernels: str = ""
@@ -61,11 +58,11 @@ class ReportRow(Struct, frozen=True, kw_only=True):
 
     def times(self, unit: Unit) -> list[str]:
         """Control, test and change."""
-        return [unit.plain(self.control_us), unit.plain(self.test_us), unit.signed(self.delta_us)]
+        return [*map(unit.plain, self.us), unit.signed(self.delta_us)]
 
     def cells(self, unit: Unit) -> list[str]:
         """Counts, control, test and change."""
-        return [counts(self.control_count, self.test_count), *self.times(unit)]
+        return [counts(*self.count), *self.times(unit)]
 
 
 class Sums(Struct, frozen=True, kw_only=True):
@@ -81,19 +78,18 @@ class Sums(Struct, frozen=True, kw_only=True):
 
 
 def _sums(title: str, rows: Sequence[ReportRow], whole: ReportRow, unit: Unit, counted: str = "count") -> Sums:
-    control = closing(unit, [row.control_us for row in rows], whole.control_us)
-    test = closing(unit, [row.test_us for row in rows], whole.test_us)
+    control, test = (closing(unit, [row.us[k] for row in rows], whole.us[k]) for k in (0, 1))
     return Sums(
         title=title,
-        rows=[_with_times(row, *times) for row, *times in zip(rows, control, test, strict=True)],
-        whole=_with_times(whole, unit.rounded(whole.control_us), unit.rounded(whole.test_us)),
+        rows=[_with_times(row, Pair(*times)) for row, *times in zip(rows, control, test, strict=True)],
+        whole=_with_times(whole, whole.us.map(unit.rounded)),
         unit=unit,
         counted=counted,
     )
 
 
-def _with_times(row: ReportRow, control_us: float, test_us: float) -> ReportRow:
-    return replace(row, control_us=control_us, test_us=test_us, delta_us=test_us - control_us)
+def _with_times(row: ReportRow, us: Pair[float]) -> ReportRow:
+    return replace(row, us=us, delta_us=us.delta)
 
 
 SORTS: dict[str, Callable[[Op | WorkChange], float]] = {
@@ -113,11 +109,9 @@ def step_sums(comparison: Comparison) -> Sums:
     share a row, and so do small states.
     """
     step, us = comparison.step_time, comparison.us
-    whole = ReportRow(
-        name="step", control_us=us(step.period.control), test_us=us(step.period.test), delta_us=us(step.delta)
-    )
+    whole = ReportRow(name="step", us=step.period.map(us), delta_us=us(step.delta))
     rows = _step_rows(comparison)
-    unit = with_digits(time_unit([whole.control_us, whole.test_us]), (row.delta_us for row in rows))
+    unit = with_digits(time_unit(whole.us), (row.delta_us for row in rows))
     return _sums("Where the step went", rows, whole, unit)
 
 
@@ -144,10 +138,7 @@ def _with_small_in_one(comparison: Comparison, states: list[State], least: float
     times = [(state_label(s.name, comparison.has_gpu), s.time) for s in separate]
     if len(separate) < len(states):
         times.append((name.format(len(small)), total(s.time for s in small)))
-    return [
-        ReportRow(name=label, control_us=us(both.control), test_us=us(both.test), delta_us=us(both.delta))
-        for label, both in times
-    ]
+    return [ReportRow(name=label, us=both.map(us), delta_us=us(both.delta)) for label, both in times]
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -166,10 +157,10 @@ def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> 
 
     def work(change: WorkChange) -> ReportRow:
         names = {name: getattr(change, name) for name in ("name", "operator", "kernels", "module", "shapes")}
-        return ReportRow(time_change=_significance(change, words), **names, **numbers(comparison, change))
+        return _row(comparison, change, time_change=_significance(change, words), **names)
 
     def on_host(op: Op) -> ReportRow:
-        return ReportRow(name=op.name, kernels=op.name, time_change=op.significance.word, **numbers(comparison, op))
+        return _row(comparison, op, name=op.name, kernels=op.name, time_change=op.significance.word)
 
     tables = []
     if device != "cpu" or not has_gpu:
@@ -210,7 +201,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     least = thresholds.CHANGED_WORK * max(steps)
     changed = [line for line, us in zip(sums, changes, strict=True) if abs(us) >= least or line.count.delta][:top]
     rows = [
-        ReportRow(name=line.name, operator=line.name, time_change=words.get(line.name, ""), **numbers(comparison, line))
+        _row(comparison, line, name=line.name, operator=line.name, time_change=words.get(line.name, ""))
         for line in changed
     ]
     others = [line for line in sums if line not in changed]
@@ -220,7 +211,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
     grouping = "operator" if not of_families else "family" if of_families == len(rows) else "operator or family"
     whole = _together(comparison, "all GPU work" if has_gpu else "all operators", sums)
-    unit = with_decimals_of(time_unit(steps), max(whole.control_us, whole.test_us))
+    unit = with_decimals_of(time_unit(steps), max(whole.us))
     return _sums(
         f"GPU work by {grouping}{of_ranks}" if has_gpu else f"Operators (self time){of_ranks}",
         [*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
@@ -232,7 +223,12 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
     whole = Sum(total(line.time for line in lines), total(line.count for line in lines), name=name)
-    return ReportRow(name=name, **numbers(comparison, whole))
+    return _row(comparison, whole, name=name)
+
+
+def _row(comparison: Comparison, work: Op | WorkChange | Sum, **texts: str) -> ReportRow:
+    us, number = comparison.us, comparison.number
+    return ReportRow(us=work.time.map(us), delta_us=us(work.time.delta), count=work.count.map(number), **texts)
 
 
 def _significance(change: WorkChange, tested: dict[str, Op]) -> str:
@@ -260,10 +256,9 @@ def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_
     """The ``top`` lines of a view of the work; ``modules`` says how modules are summed."""
     lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
     name_column = "module" if view == "module" else "kernels"
-    names: list[dict[str, Any]] = [{"name": line.name, name_column: line.name} for line in lines[:top]]
     return Changes(
         title=f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}",
-        rows=[ReportRow(**own, **numbers(comparison, line)) for own, line in zip(names, lines, strict=False)],
+        rows=[_row(comparison, line, name=line.name, **{name_column: line.name}) for line in lines[:top]],
         more=max(len(lines) - top, 0),
     )
 

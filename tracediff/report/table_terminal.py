@@ -202,7 +202,7 @@ def sums_table(work: Sums, sides: Pair[str], width: int) -> Iterator[RenderableT
 
 def work_rows(title: str, rows: list[ReportRow], sides: Pair[str], width: int) -> Iterator[RenderableType]:
     """``rows`` under ``title``: operator, kernels and, where there is room or rows look alike, module and shapes."""
-    unit = time_unit([r.control_us for r in rows] + [r.test_us for r in rows])
+    unit = time_unit([us for row in rows for us in row.us])
     heads, cells, room = _numbers(rows, unit, width, sides)
     has_bars = room - BAR - GAP >= LEAST_WORK
     column, names = work_names(rows, room - (BAR + GAP if has_bars else 0))

@@ -101,7 +101,7 @@ def step_lines(comparison: Comparison) -> list[str]:
     fell end, and bars of times that rose begin, where their columns meet.
     """
     step = sections.step_sums(comparison)
-    longest = max(step.whole.control_us, step.whole.test_us)
+    longest = max(step.whole.us)
     change_bars = bars((row.delta_us for row in step.rows), BAR + 2, bounds.LEAST_BAR * longest)
     rows = []
     for row in step.rows:
@@ -143,7 +143,7 @@ def rows_table(
     counted: str = "count",
 ) -> list[str]:
     """``rows`` below ``title``, without ``unit`` in that of their largest time."""
-    unit = unit or time_unit([us for row in rows for us in (row.control_us, row.test_us)])
+    unit = unit or time_unit([us for row in rows for us in row.us])
     return table_lines(
         [title, counted, *time_heads(unit, names)], "lrrrr", [[escaped(row.name), *row.cells(unit)] for row in rows]
     )

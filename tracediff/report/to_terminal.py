@@ -200,7 +200,7 @@ def _step_table(comparison: Comparison) -> RenderableType:
     control, test = side_names(comparison)
     table = grid([step.title, f"{control} {unit.name}", test, "change"], "lrrr", expand=True)
     table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
-    longest = max(whole.control_us, whole.test_us)
+    longest = max(whole.us)
     change_bars = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * longest)
     for row in step.rows:
         table.add_row(Text(printable(f"  {row.name}")), *row.times(unit), change_bars.draw(row.delta_us))
