@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
-from tracediff.arrays import MISSING, Int64, last_equal, mapped, stacked, tuples
+from tracediff.arrays import MISSING, Int64, Spans, last_equal, mapped, stacked, tuples
 from tracediff.errors import TracediffError, printable
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
@@ -63,7 +63,7 @@ class StepEvents(Struct, frozen=True):
     left_out: int
 
 
-class PlacedEvents(Struct, frozen=True, kw_only=True):
+class PlacedEvents(Spans, frozen=True, kw_only=True):
     """Where n events of a trace are shown.
 
     Attributes:
@@ -76,8 +76,6 @@ class PlacedEvents(Struct, frozen=True, kw_only=True):
     gpu: NDArray[np.bool_]
     thread: Int64
     level: Int64
-    start: Int64
-    end: Int64
 
 
 def bounded_text(text: str) -> str:

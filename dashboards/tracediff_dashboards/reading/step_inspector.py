@@ -244,7 +244,8 @@ class StepInspector:
         place, context = self._read(choice)
         rows, zero = select(context, place), int(context.completions[place.position])
         start, end = (times - zero for times in context.trace.spans(rows))
-        return StepSpans(f"step {place.step} of {place.run}, rank {place.rank}", place.period, start, end, rows)
+        where = f"step {place.step} of {place.run}, rank {place.rank}"
+        return StepSpans(start, end, where=where, period_ns=place.period, event=rows)
 
     def follow(self, choice: StepChoice, event: int) -> list[Linked]:
         """An event of the step, its launch and the calls around it.

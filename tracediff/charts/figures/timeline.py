@@ -7,12 +7,11 @@ from statistics import median
 
 import numpy as np
 import plotly.graph_objects as go
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
-from tracediff.arrays import Int64, tuples, union
+from tracediff.arrays import Int64, Spans, tuples, union
 from tracediff.charts.labels import HOVER_WIDTH, full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette, readable
@@ -170,7 +169,7 @@ NARROWEST = 1 / 1000
 """Part of the longer step that a mark is wide at least; marks that touch are one."""
 
 
-class StepSpans(Struct, frozen=True):
+class StepSpans(Spans, frozen=True, kw_only=True):
     """What ran in one step.
 
     Attributes:
@@ -180,8 +179,6 @@ class StepSpans(Struct, frozen=True):
 
     where: str
     period_ns: int
-    start: Int64
-    end: Int64
     event: Int64
 
 
@@ -221,7 +218,7 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
     name_rows(figure, SIDES)
     figure.update_layout(barmode="overlay")
     captions = [
-        f"{plural(len(side.start), 'event')}, {time(int((side.end - side.start).sum()) / 1000)}" if side else "unknown"
+        f"{plural(len(side.start), 'event')}, {time(int(side.ns.sum()) / 1000)}" if side else "unknown"
         for side in sides
     ]
     where = "; ".join(f"{name}: {side.where}" for name, side in zip(SIDES, sides, strict=True) if side)
