@@ -180,9 +180,9 @@ def test_what_the_host_does_while_the_gpu_is_idle_is_said_of_all_idle_time(pair)
     shown = context(pair)
     assert "in all idle time" not in str(_idle(shown))
     (idle,) = [table for table in shown.whole.tables if table.schema.name == "idle"]
-    (sleeping,) = [row for row in idle.rows if row.key[1] == "sleep"]
-    elsewhere = replace(sleeping, key=("op", *sleeping.key[1:]), values=(Pair(2 * shown.whole.scale * 1000, 0),))
-    tables = (replace(idle, rows=(*idle.rows, elsewhere)),)
+    (sleeping,) = [key for key in idle.rows if key[1] == "sleep"]
+    elsewhere = {("op", *sleeping[1:]): (Pair(2 * shown.whole.scale * 1000, 0),)}
+    tables = (replace(idle, rows=idle.rows | elsewhere),)
     text = "".join(map(str, _idle(replace(shown, whole=replace(shown.whole, tables=tables)))))
     here, everywhere = (sentence.split(" → ")[0] for sentence in text.split(": ")[-1].split("; in all idle time "))
     assert float(everywhere) == float(here) + 2

@@ -36,7 +36,7 @@ def of_table(*rows):
 
 
 def joined(control, test):
-    return {row.key: tuple(row.values[0]) for row in compare_table(of_table(*control), of_table(*test), 1).rows}
+    return {key: tuple(row[0]) for key, row in compare_table(of_table(*control), of_table(*test), 1).rows.items()}
 
 
 def test_rows_of_lines_that_moved_and_of_calls_of_two_vendors_are_one():

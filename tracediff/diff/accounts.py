@@ -127,20 +127,16 @@ def compare_gpu_time(work: WorkTime, kernels: Pair[KernelAverage], scale: int) -
     )
 
 
-class TableRowDiff(Struct, frozen=True):
-    """One row; ``values`` are numerators over the comparison's scale, one a column of the schema, 0 where a side has no
-    such row.
+class TableDiff(Struct, frozen=True):
+    """A table on both sides.
+
+    Attributes:
+        rows: key → a value per column of the schema, the largest change of the first column first; numerators over the
+            comparison's scale, 0 where a side has no such row.
     """
 
-    key: tuple[str, ...]
-    values: tuple[Pair[int], ...]
-
-
-class TableDiff(Struct, frozen=True):
-    """A table on both sides, the largest change of its first column first."""
-
     schema: TableSchema
-    rows: tuple[TableRowDiff, ...]
+    rows: dict[tuple[str, ...], tuple[Pair[int], ...]]
 
 
 def compare_tables(control: dict[str, SetTable], test: dict[str, SetTable], scale: int) -> tuple[TableDiff, ...]:
@@ -163,13 +159,10 @@ def compare_table(control: SetTable, test: SetTable, scale: int) -> TableDiff:
     sides = Pair(_renamed(sides.control, calls | moved_lines(*names)), _renamed(sides.test, calls))
     none = [0] * len(schema.columns)
     rows = [
-        TableRowDiff(key, tuple(map(Pair, sides.control.get(key, none), sides.test.get(key, none))))
+        (key, tuple(map(Pair, sides.control.get(key, none), sides.test.get(key, none))))
         for key in {**sides.control, **sides.test}
     ]
-    return TableDiff(
-        schema,
-        tuple(sorted(rows, key=lambda r: (-abs(r.values[0].delta), -max(r.values[0]), r.key))),
-    )
+    return TableDiff(schema, dict(sorted(rows, key=lambda row: (-abs(row[1][0].delta), -max(row[1][0]), row[0]))))
 
 
 def _renamed(rows: Mapping[tuple[str, ...], list[int]], names: Mapping[str, str]) -> dict[tuple[str, ...], list[int]]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
-from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit, number, percent, time_unit
 from tracediff.pair import SIDES, Pair
@@ -163,14 +162,16 @@ def comparison_tables(comparison: Comparison, top: int | None = None) -> list[Ta
     gpus = comparison.control.gpu, comparison.test.gpu
     names = side_names(comparison)
     return [
-        report_table(table.schema, [(row.key, sides_of(comparison, row)) for row in table.rows], gpus, top, names)
+        report_table(
+            table.schema, [(key, sides_of(comparison, row)) for key, row in table.rows.items()], gpus, top, names
+        )
         for table in comparison.tables
     ]
 
 
-def sides_of(comparison: Comparison, row: TableRowDiff) -> Sides:
-    """The values of both sides."""
-    return list(zip(*(pair.map(comparison.number) for pair in row.values), strict=True))
+def sides_of(comparison: Comparison, row: Sequence[Pair[int]]) -> Sides:
+    """The values of both sides in a row of a `TableDiff`."""
+    return list(zip(*(pair.map(comparison.number) for pair in row), strict=True))
 
 
 def control_and_test(*texts: str) -> str:

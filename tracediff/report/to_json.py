@@ -126,11 +126,10 @@ def tables_of(comparison: Comparison) -> dict[str, list[json_types.Row]]:
 def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row]:
     """Rows with the columns and rates of both sides."""
     out = []
-    for row in table_diff.rows:
+    for key, row in table_diff.rows.items():
         line: json_types.Row = {}
-        both = sides_of(comparison, row), comparison.sides
-        for name, numbers, side in zip(SIDES, *both, strict=True):
-            line |= row_object(table_diff.schema, row.key, numbers, side.gpu, f"{name}_")
+        for name, numbers, side in zip(SIDES, sides_of(comparison, row), comparison.sides, strict=True):
+            line |= row_object(table_diff.schema, key, numbers, side.gpu, f"{name}_")
         out.append(line)
     return out
 

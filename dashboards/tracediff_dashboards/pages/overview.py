@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -11,10 +10,9 @@ from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.charts.labels import basis
-from tracediff.diff.accounts import TableRowDiff
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import plural
-from tracediff.pair import total
+from tracediff.pair import NONE, total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.setting import side_names
@@ -139,16 +137,14 @@ def _idle(context: PageContext) -> list[Any]:
     most = max(states, key=lambda s: (s.time.test, s.time.control))
     sentence = [f"{idle} {basis(whole)}; longest in the test: {state_label(most.name, has_gpu=False)}, "]
     sentence.append(components.times(*most.time.map(whole.us)))
-    idle_rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows]
-    host = _largest(row for row in idle_rows if row.key[0] == most.name.partition(":")[0])
-    if host is None or not host.key[1]:  # of a host without events there is no more to say
+    idle_times = [
+        (key, row[0]) for table in whole.tables if table.schema.name == IDLE for key, row in table.rows.items()
+    ]
+    in_state = [(key[1], time) for key, time in idle_times if key[0] == most.name.partition(":")[0]]
+    place, here = max(in_state, key=lambda row: row[1].swapped, default=("", NONE))
+    if not place:  # of a host without events there is no more to say
         return sentence
-    place, here = host.key[1], host.values[0]
-    in_all = total(row.values[0] for row in idle_rows if row.key[1] == place)
+    in_all = total(time for key, time in idle_times if key[1] == place)
     everywhere = "" if in_all == here else f"; in all idle time {components.times(*in_all.map(whole.us))}"
     where = [", where the host is mostly in ", components.name(place)]
     return [*sentence, *where, f": {components.times(*here.map(whole.us))}{everywhere}"]
-
-
-def _largest(rows: Iterable[TableRowDiff]) -> TableRowDiff | None:
-    return max(rows, key=lambda row: row.values[0].swapped, default=None)
