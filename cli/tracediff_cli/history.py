@@ -139,22 +139,22 @@ def show(
       tracediff history show perf/history --by family --html history.html
     """
     from tracediff.git import Repository
-    from tracediff.history.series import all_series, explain_all, selected
+    from tracediff.history.series import all_series, explained, selected
     from tracediff.history.store import read
     from tracediff.report import history as report
 
     repository = Repository(Path.cwd())
     stored = read(place)
-    series = selected(all_series(stored.entries, repository), machine, configuration)
-    explained, unread, most = explain_all(series, repository), stored.unread, last or None
+    every = selected(all_series(stored.entries, repository), machine, configuration)
+    series, unread, most = [explained(one, repository) for one in every], stored.unread, last or None
     if documents.write(
-        json=lambda: report.to_json(explained, unread),
-        markdown=lambda: report.to_markdown(explained, unread, view=by, last=most),
-        html=lambda: report.to_html(explained, unread, command_line()),
+        json=lambda: report.to_json(series, unread),
+        markdown=lambda: report.to_markdown(series, unread, view=by, last=most),
+        html=lambda: report.to_html(series, unread, command_line()),
     ):
         from tracediff.report.table_terminal import screen_console
 
-        report.show(place, explained, unread, screen_console(), view=by, last=most)
+        report.show(place, series, unread, screen_console(), view=by, last=most)
     return 0
 
 

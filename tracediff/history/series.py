@@ -75,12 +75,14 @@ class Series(Struct, frozen=True, dict=True):
         points: at least one.
         is_of_git: whether the order is that of the repository; else it is that of the commits' times.
         changes: where the step time changes. noise: what varies beside; None if there is one run.
+        explanations: of each change; none until `explained`.
     """
 
     points: tuple[Point, ...]
     is_of_git: bool
     changes: tuple[Change, ...]
     noise: Noise | None
+    explanations: tuple[ExplainedChange, ...] = ()
 
     @property
     def machine(self) -> str:
@@ -227,16 +229,6 @@ def _nearest(points: Iterable[Point], nearest: Point) -> TraceSet:
     return pooled(sets[::-1], nearest.traces.label)
 
 
-class ExplainedSeries(Struct, frozen=True):
-    """A series, and an explanation of each of its changes in order."""
-
-    series: Series
-    explanations: tuple[ExplainedChange, ...]
-
-
-def explain_all(all_series: Iterable[Series], repository: Repository) -> list[ExplainedSeries]:
-    """Each of ``all_series`` with its changes explained."""
-    return [
-        ExplainedSeries(series, tuple(explain(series, change, repository) for change in series.changes))
-        for series in all_series
-    ]
+def explained(series: Series, repository: Repository) -> Series:
+    """``series`` with its changes explained."""
+    return replace(series, explanations=tuple(explain(series, change, repository) for change in series.changes))

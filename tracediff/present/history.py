@@ -132,9 +132,9 @@ def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tu
     return (f"peak {unit.name}", "change"), rows
 
 
-def change_texts(series: Series, explanations: tuple[ExplainedChange, ...]) -> list[ChangeText]:
+def change_texts(series: Series) -> list[ChangeText]:
     """The sentences about each change, in order."""
-    return [_change_text(series, explanation) for explanation in explanations]
+    return [_change_text(series, explanation) for explanation in series.explanations]
 
 
 def _change_text(series: Series, explained: ExplainedChange) -> ChangeText:

@@ -14,7 +14,7 @@ from msgspec import Meta
 from rich.console import Console, Group, RenderableType
 
 from tracediff.history.bisect import Bisected
-from tracediff.history.series import ExplainedChange, ExplainedSeries, Point, Series
+from tracediff.history.series import ExplainedChange, Point, Series
 from tracediff.present.history import (
     BY,
     ChangeText,
@@ -33,7 +33,7 @@ from tracediff.report.to_markdown import joined, section_lines
 
 def show(
     where: str,
-    explained: Sequence[ExplainedSeries],
+    series: Sequence[Series],
     unread: Sequence[str],
     console: Console,
     *,
@@ -47,14 +47,14 @@ def show(
         by: what the table of commits shows. last: how many commits it shows; None for all.
     """
     parts = [line(f"not read: {entry}", "dim") for entry in unread]
-    for one in explained:
+    for one in series:
         parts += [
-            line(series_title(one.series), "bold"),
-            line(noise_line(one.series), indent=INDENT),
+            line(series_title(one), "bold"),
+            line(noise_line(one), indent=INDENT),
             line(),
-            to_rich(commits_table(one.series, view, last)),
+            to_rich(commits_table(one, view, last)),
         ]
-        for text, explanation in zip(change_texts(one.series, one.explanations), one.explanations, strict=True):
+        for text, explanation in zip(change_texts(one), one.explanations, strict=True):
             parts += _change_block(text)
             command = bisect_command(shlex.quote(where), explanation)
             parts += [line(f"next: {command}", indent=INDENT)] if command else []
@@ -89,16 +89,14 @@ def show_bisected(bisected: Bisected, subjects: dict[str, str], console: Console
     print_screen(console, Group(line(f"first bad commit: {titles[0]}", "bold"), why, *listed))
 
 
-def to_markdown(
-    explained: Sequence[ExplainedSeries], unread: Sequence[str], *, view: str = "step", last: int | None = None
-) -> str:
+def to_markdown(series: Sequence[Series], unread: Sequence[str], *, view: str = "step", last: int | None = None) -> str:
     """All series as GitHub-flavoured Markdown; the arguments are those of `show`."""
     lines = [f"- not read: {escaped(line)}" for line in unread] + ([""] if unread else [])
-    for one in explained:
-        lines += [f"## {escaped(series_title(one.series))}", "", escaped(noise_line(one.series)), ""]
-        for text in change_texts(one.series, one.explanations):
+    for one in series:
+        lines += [f"## {escaped(series_title(one))}", "", escaped(noise_line(one)), ""]
+        for text in change_texts(one):
             lines += _change_lines(text)
-        lines += section_lines(commits_table(one.series, view, last))
+        lines += section_lines(commits_table(one, view, last))
     return joined(lines)
 
 
@@ -192,20 +190,19 @@ class HistoryDocument(JsonObject, tag_field="schema", tag="tracediff.history/1")
     """one line for each entry that cannot be read"""
 
 
-def to_json(explained: Sequence[ExplainedSeries], unread: Sequence[str]) -> str:
+def to_json(series: Sequence[Series], unread: Sequence[str]) -> str:
     """The document as indented text, with a new line at its end."""
-    return json_text(HistoryDocument([_series(one) for one in explained], list(unread)))
+    return json_text(HistoryDocument([_series(one) for one in series], list(unread)))
 
 
-def _series(one: ExplainedSeries) -> HistorySeries:
-    series = one.series
+def _series(series: Series) -> HistorySeries:
     return filled(
         HistorySeries,
         series,
         is_in_git_order=series.is_of_git,
         sd=series.noise.sd if series.noise else None,
         points=[_point(series, point) for point in series.points],
-        changes=[_change(series, explanation) for explanation in one.explanations],
+        changes=[_change(series, explanation) for explanation in series.explanations],
     )
 
 
@@ -238,7 +235,7 @@ def _change(series: Series, explained: ExplainedChange) -> HistoryChange:
     )
 
 
-def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command: str | None = None) -> str:
+def to_html(series: Sequence[Series], unread: Sequence[str], command: str | None = None) -> str:
     """All series as one page.
 
     Args:
@@ -248,7 +245,7 @@ def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command
     from tracediff.report.page.figures import chart, charts_within
     from tracediff.report.page.html import page, versions
 
-    charts = charts_within(chart(f"commits-{k}", partial(commits, one.series)) for k, one in enumerate(explained))
+    charts = charts_within(chart(f"commits-{k}", partial(commits, one)) for k, one in enumerate(series))
     return page(
         "history.html.jinja",
         "history · tracediff",
@@ -256,14 +253,12 @@ def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command
         series=[
             {
                 "key": f"commits-{k}",
-                "title": series_title(one.series),
-                "noise": noise_line(one.series),
-                "changes": change_texts(one.series, one.explanations),
-                "tables": {
-                    view: commits_table(one.series, view, None) for view in BY if view != "memory" or _has_memory(one)
-                },
+                "title": series_title(one),
+                "noise": noise_line(one),
+                "changes": change_texts(one),
+                "tables": {view: commits_table(one, view, None) for view in BY if view != "memory" or _has_memory(one)},
             }
-            for k, one in enumerate(explained)
+            for k, one in enumerate(series)
         ],
         unread=unread,
         command=command,
@@ -271,5 +266,5 @@ def to_html(explained: Sequence[ExplainedSeries], unread: Sequence[str], command
     )
 
 
-def _has_memory(one: ExplainedSeries) -> bool:
-    return any(point.memory is not None for point in one.series.points)
+def _has_memory(series: Series) -> bool:
+    return any(point.memory is not None for point in series.points)
