@@ -43,13 +43,13 @@ def memory(
       tracediff memory before.pickle after.pickle
       tracediff memory before.pickle.gz after.pickle.gz --html memory.html --json memory.json
     """
-    from tracediff.memory.account import account_of, difference
+    from tracediff.memory.account import account_of
     from tracediff.memory.snapshot import read_snapshot
-    from tracediff.present.memory import account_text, difference_text
+    from tracediff.present.memory import memory_text
     from tracediff.report import memory as report
 
     accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]
-    text = account_text(accounts[0], top) if len(accounts) == 1 else difference_text(difference(*accounts), top)
+    text = memory_text(accounts, top)
     shows = documents.write(
         json=lambda: report.to_json(accounts),
         markdown=lambda: report.to_markdown(text),

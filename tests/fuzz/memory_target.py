@@ -10,9 +10,9 @@ from build_memory_snapshot import alloc, block, event, frames, free, segment, sn
 
 from fuzz import mutate
 from fuzz.invariants import require
-from tracediff.memory.account import account_of, difference
+from tracediff.memory.account import account_of
 from tracediff.memory.snapshot import read_snapshot
-from tracediff.present.memory import difference_text
+from tracediff.present.memory import memory_text
 from tracediff.report.memory import to_json
 
 
@@ -45,5 +45,5 @@ def use_memory(content: bytes, folder: Path, _random: Random) -> None:
     for account in sides[1].devices:
         require(sum(amount.size for amount in account.holders.values()) == account.peak, "the parts of the peak add up")
         require(sum(part.reserved for part in account.segments) == account.reserved, "the segments add up")
-    difference_text(difference(*sides), 3)
+    memory_text(sides, 3)
     to_json(sides)

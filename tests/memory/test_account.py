@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 
-from tracediff.memory.account import CALL_SITE, MODULE, SIZE_CLASS, VIEWS, account_of, difference, grouped, timeline
+from tracediff.memory.account import CALL_SITE, MODULE, SIZE_CLASS, VIEWS, account_of, devices_of, grouped, timeline
 from tracediff.memory.snapshot import read_snapshot
 
 MIB = 1 << 20
@@ -61,7 +61,7 @@ def test_real_totals(name):
 @needs_formats
 def test_autocast_keeps_copies_of_the_weights():
     sides = [account_of(read_snapshot(str(FOLDER / "memory" / name))) for name in REAL]
-    (device,) = difference(*sides).devices
+    (device,) = devices_of(sides)
     first = device.changes(CALL_SITE)[0]
     assert (first.name, first.change, first.status) == ("_backends.py:288 einsum", 6_502_809_600, "grew")
     assert sum(row.change for row in device.changes(CALL_SITE)) == 4_680_499_200
@@ -137,8 +137,8 @@ def test_devices_are_apart(tmp_path):
     document = snapshot([segment(0, 64, block(0, 8), device=2)], [], alloc(0, 5, frames()))
     found = accounts(tmp_path, document)
     assert [(account.device, account.peak) for account in found.devices] == [(1, 5), (2, 8)]
-    (lonely, _) = difference(found, accounts(tmp_path, snapshot([segment(0, 64, device=2)]), "b.pickle")).devices
-    assert (lonely.accounts.test, lonely.changes(CALL_SITE)[0].status) == (None, "gone")
+    (lonely, _) = devices_of([found, accounts(tmp_path, snapshot([segment(0, 64, device=2)]), "b.pickle")])
+    assert (lonely.accounts[1], lonely.changes(CALL_SITE)[0].status) == (None, "gone")
 
 
 def test_out_of_memory_and_gaps(tmp_path):
@@ -198,9 +198,9 @@ def test_swapping_the_sides_negates_the_difference(tmp_path, first, second):
     for name, steps in (("a", first), ("b", second)):
         program = random_program([], [(1, 1, False), *steps])
         sides.append(accounts(tmp_path, snapshot(program.segments(), program.trace), name))
-    (there,), (back,) = difference(*sides).devices, difference(*sides[::-1]).devices
+    (there,), (back,) = devices_of(sides), devices_of(sides[::-1])
     for view in VIEWS:
         changes = {row.name: row.change for row in there.changes(view)}
         assert {row.name: -row.change for row in back.changes(view)} == changes
-        assert sum(changes.values()) == there.accounts.test.peak - there.accounts.control.peak
-        assert not any(row.change for row in difference(sides[0], sides[0]).devices[0].changes(view))
+        assert sum(changes.values()) == there.accounts[1].peak - there.accounts[0].peak
+        assert not any(row.change for row in devices_of([sides[0], sides[0]])[0].changes(view))

@@ -22,7 +22,7 @@ from tracediff.errors import TracediffError
 from tracediff.memory.account import account_of
 from tracediff.memory.plain_pickle import load_plain
 from tracediff.memory.snapshot import read_snapshot
-from tracediff.present.memory import account_text
+from tracediff.present.memory import memory_text
 
 GOOD = snapshot([segment(0, 4096, block(0, 512, stack=frames()))], [*alloc(600, 9, frames()), *alloc(1600, 9)])
 MB = 1 << 20
@@ -198,7 +198,7 @@ def test_a_changed_byte_gives_an_answer_or_one_line(tmp_path, position, value, p
         found = account_of(read_snapshot(str(tmp_path / "a")))
     except TracediffError:
         return
-    account_text(found, 10)
+    memory_text([found], 10)
 
 
 def test_memory_stays_in_proportion(tmp_path):

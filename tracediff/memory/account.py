@@ -253,19 +253,21 @@ class HolderChange(NamedTuple):
         return GREW if self.change > 0 else SHRANK if self.change < 0 else SAME
 
 
-class DeviceDifference(Struct, frozen=True):
-    """One device of two snapshots; a side that does not use the device is None, but not both."""
+class DeviceAccounts(Struct, frozen=True):
+    """One device of one snapshot, or of control and test; a side that does not use it is None, but not both."""
 
-    accounts: Pair[Account | None]
+    accounts: tuple[Account | None, ...]
 
     @property
-    def device(self) -> int:
+    def number(self) -> int:
         """Its number."""
         return next(account.device for account in self.accounts if account is not None)
 
     def changes(self, view: str) -> list[HolderChange]:
-        """The holders grouped by ``view``, the largest change first; their changes add up to that of the peak."""
-        control, test = self.accounts.map(lambda side: grouped(side, view) if side else {})
+        """The holders of two snapshots grouped by ``view``, the largest change first; their changes add up to that of
+        the peak.
+        """
+        control, test = (grouped(side, view) if side else {} for side in self.accounts)
         changes = [
             HolderChange(name, Pair(control.get(name, NOTHING), test.get(name, NOTHING)))
             for name in {**control, **test}
@@ -273,22 +275,10 @@ class DeviceDifference(Struct, frozen=True):
         return sorted(changes, key=lambda row: (-abs(row.change), -max(row.size), row.name))
 
 
-class SnapshotDifference(Struct, frozen=True):
-    """Two snapshots."""
-
-    accounts: Pair[SnapshotAccount]
-
-    @property
-    def devices(self) -> tuple[DeviceDifference, ...]:
-        """Each device that either uses; devices are the same if their numbers are."""
-        sides = self.accounts.map(lambda side: {account.device: account for account in side.devices})
-        numbers = sorted({*sides.control, *sides.test})
-        return tuple(DeviceDifference(Pair(sides.control.get(n), sides.test.get(n))) for n in numbers)
-
-
-def difference(control: SnapshotAccount, test: SnapshotAccount) -> SnapshotDifference:
-    """Both accounts, to be compared device by device."""
-    return SnapshotDifference(Pair(control, test))
+def devices_of(snapshots: Sequence[SnapshotAccount]) -> list[DeviceAccounts]:
+    """Each device that one of ``snapshots`` uses; devices are the same if their numbers are."""
+    sides = [{account.device: account for account in side.devices} for side in snapshots]
+    return [DeviceAccounts(tuple(side.get(number) for side in sides)) for number in sorted(set().union(*sides))]
 
 
 def holdings(account: Account, view: str) -> list[tuple[str, Held]]:

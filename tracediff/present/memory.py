@@ -13,11 +13,11 @@ from tracediff.memory.account import (
     SIZE_CLASS,
     VIEWS,
     Account,
-    DeviceDifference,
+    DeviceAccounts,
     Held,
     HolderChange,
     SnapshotAccount,
-    SnapshotDifference,
+    devices_of,
     holdings,
     size_classes,
 )
@@ -43,35 +43,22 @@ class MemoryText(Struct, frozen=True):
     sections: list[DeviceText]
 
 
-def account_text(account: SnapshotAccount, top: int) -> MemoryText:
-    """One snapshot with up to ``top`` rows per table."""
+def memory_text(snapshots: Sequence[SnapshotAccount], top: int) -> MemoryText:
+    """One snapshot or two with up to ``top`` rows per table."""
     sections = [
         DeviceText(
-            f"device {device.device}",
-            sentence([device]),
-            notes([device]),
-            [amounts_table([device]), *holder_tables(device, top), segments_table([device], top)],
+            f"device {device.number}",
+            sentence(device),
+            notes(device.accounts),
+            [
+                amounts_table(device.accounts),
+                *(_view_table(device, view, top) for view in VIEWS),
+                segments_table(device.accounts, top),
+            ],
         )
-        for device in account.devices
+        for device in devices_of(snapshots)
     ]
-    return MemoryText(account.name, sections)
-
-
-def difference_text(difference: SnapshotDifference, top: int) -> MemoryText:
-    """Two snapshots with up to ``top`` rows per table."""
-    sections = []
-    for device in difference.devices:
-        sides = device.accounts
-        largest = causes(device)
-        sections.append(
-            DeviceText(
-                f"device {device.device}",
-                sentence(sides) + (f"; largest changes: {largest}" if largest else ""),
-                notes(sides),
-                [amounts_table(sides), *change_tables(device, top), segments_table(sides, top)],
-            )
-        )
-    return MemoryText(" → ".join(account.name for account in difference.accounts), sections)
+    return MemoryText(" → ".join(snapshot.name for snapshot in snapshots), sections)
 
 
 TITLES = {CALL_SITE: "call site", MODULE: "Python module", SIZE_CLASS: "size of block"}
@@ -105,14 +92,10 @@ def amounts_table(sides: Sequence[Account | None]) -> Table:
     return Table("Memory", "", heads=heads, texts=1, rows=tuple(both), together=3)
 
 
-def holder_tables(account: Account, top: int) -> list[Table]:
-    """What holds the peak of one device, in each view."""
-    return [_holder_table(account, view, top) for view in VIEWS]
-
-
-def change_tables(device: DeviceDifference, top: int) -> list[Table]:
-    """What changed between the peaks of both sides, in each view."""
-    return [_change_table(device, view, top) for view in VIEWS]
+def _view_table(device: DeviceAccounts, view: str, top: int) -> Table:
+    """What holds the peak of one snapshot; of two, what changed between their peaks."""
+    account, *others = device.accounts
+    return _change_table(device, view, top) if others or not account else _holder_table(account, view, top)
 
 
 def _holder_table(account: Account, view: str, top: int) -> Table:
@@ -133,7 +116,7 @@ def _holder_table(account: Account, view: str, top: int) -> Table:
     )
 
 
-def _change_table(device: DeviceDifference, view: str, top: int) -> Table:
+def _change_table(device: DeviceAccounts, view: str, top: int) -> Table:
     every = device.changes(view)
     if view == SIZE_CLASS:
         order = size_classes([row.name for row in every])
@@ -224,25 +207,21 @@ def _segment_name(group: SegmentGroup) -> str:
     return f"{group.kind}{each}{stream}{pool}"
 
 
-def sentence(sides: Sequence[Account | None]) -> str:
-    """The answer in one line: the peak or its change, and what holds most of it."""
-    if len(sides) == 1:
-        (account,) = sides
-        assert account is not None
+def sentence(device: DeviceAccounts) -> str:
+    """The answer in one line: the peak, or its change and the largest changes at the peak."""
+    account, *others = device.accounts
+    if account and not others:
         return f"peak {size(account.peak)} allocated, {size(account.reserved)} reserved"
-    before, after = (side.peak if side else 0 for side in sides)
+    before, after = (side.peak if side else 0 for side in device.accounts)
     unit = byte_unit([before, after])
     change = after - before
-    if not change:
-        return f"the peak did not change: {size(before)}"
-    verb = "rose" if change > 0 else "fell"
-    return f"the peak {verb}: {unit.plain(before)} → {unit.text(after)} ({_signed(change)})"
-
-
-def causes(device: DeviceDifference) -> str:
-    """The largest changes in a clause, such as ``einops.py:288 einsum +6.50 GB``; empty if nothing changed."""
     rows = [row for row in device.changes(CALL_SITE) if row.change][:2]
-    return ", ".join(f"{row.name} {_signed(row.change)}" for row in rows)
+    causes = ", ".join(f"{row.name} {_signed(row.change)}" for row in rows)
+    largest = f"; largest changes: {causes}" if causes else ""
+    if not change:
+        return f"the peak did not change: {size(before)}{largest}"
+    verb = "rose" if change > 0 else "fell"
+    return f"the peak {verb}: {unit.plain(before)} → {unit.text(after)} ({_signed(change)}){largest}"
 
 
 def _signed(change: int) -> str:

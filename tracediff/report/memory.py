@@ -19,13 +19,12 @@ from tracediff.memory.account import (
     SHRANK,
     VIEWS,
     Account,
-    DeviceDifference,
+    DeviceAccounts,
     SnapshotAccount,
-    difference,
+    devices_of,
     holdings,
     timeline,
 )
-from tracediff.pair import Pair
 from tracediff.present.memory import MemoryText
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import JsonObject, filled, json_text, one_of
@@ -163,28 +162,21 @@ class MemoryDocument(JsonObject, tag_field="schema", tag="tracediff.memory/1"):
 
 def to_json(accounts: Sequence[SnapshotAccount]) -> str:
     """The document of one or two snapshots as indented text, with a new line at its end."""
-    control, test, is_one = accounts[0], accounts[-1], len(accounts) == 1
-    alone = [DeviceDifference(Pair(device, None)) for device in control.devices]
-    devices = [_device(device, is_one=is_one) for device in (alone if is_one else difference(control, test).devices)]
-    return json_text(MemoryDocument(control.name, None if is_one else test.name, devices))
+    control, *others = (account.name for account in accounts)
+    devices = [_device(device) for device in devices_of(accounts)]
+    return json_text(MemoryDocument(control, others[0] if others else None, devices))
 
 
-def _device(device: DeviceDifference, *, is_one: bool) -> MemoryDevice:
-    def rows(view: str) -> list[MemoryHolder]:
-        return _one(device.accounts.control, view) if is_one and device.accounts.control else _both(device, view)
-
-    return MemoryDevice(
-        device.device,
-        *device.accounts.map(lambda account: _amounts(account) if account else None),
-        *map(rows, VIEWS),
-    )
+def _device(device: DeviceAccounts) -> MemoryDevice:
+    control, *others = (_amounts(account) if account else None for account in device.accounts)
+    test = others[0] if others else None
+    return MemoryDevice(device.number, control, test, *(_holders(device, view) for view in VIEWS))
 
 
-def _one(account: Account, view: str) -> list[MemoryHolder]:
-    return [MemoryHolder(name, a.size, a.blocks, None, None, None, None) for name, a in holdings(account, view)]
-
-
-def _both(device: DeviceDifference, view: str) -> list[MemoryHolder]:
+def _holders(device: DeviceAccounts, view: str) -> list[MemoryHolder]:
+    account, *others = device.accounts
+    if account and not others:
+        return [MemoryHolder(name, a.size, a.blocks, None, None, None, None) for name, a in holdings(account, view)]
     return [
         MemoryHolder(row.name, *row.held.control, *row.held.test, delta_bytes=row.change, status=row.status)
         for row in device.changes(view)
