@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from with_torch import collect_with_torch
 
@@ -11,6 +13,13 @@ ROOT = Path(__file__).resolve().parents[1]
 SHORT = ["--device", "cpu", "--wait", "0", "--warmup", "1", "--active", "3", "--timed", "3"]
 ONCE = [*SHORT, "--attempts", "1"]
 """Disturbed runs stay as they are: their times do not matter."""
+
+
+def written(folder: Path) -> dict[str, Any]:
+    """The manifest in ``folder`` with all that was written, also what tracediff does not read."""
+    manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return manifest
+
 
 TRAIN = """
 import torch

@@ -5,6 +5,7 @@ import sys
 import textwrap
 
 import pytest
+from collecting import written
 
 from tracediff.aggregate.averages import op_average
 from tracediff.engine import load_sets
@@ -109,11 +110,12 @@ def test_a_training_becomes_runs_of_a_set_whose_steps_are_those_of_the_optimizer
         * 2
     )
     one, four = load_sets([str(tmp_path / "one"), str(tmp_path / "four")])
-    for traces, wait in ((one, 1), (four, 0)):
+    for traces, name, wait in ((one, "one", 1), (four, "four", 0)):
         assert [run.name for run in traces.runs] == ["run 1", "run 2"]
         assert len(traces.steps_used) == 2
         assert [run.run for run in traces.manifest.runs] == [1, 2]
-        assert (traces.manifest.settings.wait, traces.manifest.settings.active) == (wait, 3)
+        settings = written(tmp_path / name)["settings"]
+        assert (settings["wait"], settings["active"]) == (wait, 3)
         assert per_step(traces, "user_annotation", "Optimizer.step#") == 1
     assert per_step(four, "cpu_op", "aten::addmm") == 4 * per_step(one, "cpu_op", "aten::addmm") > 0
     comparison = compare_sets(one, four)

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from collecting import ONCE, ROOT, SHORT, TRAIN, collect
+from collecting import ONCE, ROOT, SHORT, TRAIN, collect, written
 from table_rows import per_step
 
 from tracediff.aggregate.collective_skew import collective_tables
@@ -73,9 +73,10 @@ def test_an_a_a_collection_has_equal_counts_and_complete_manifests(collected):
     assert {r.code for r in comparison.comparability.reasons} <= {"contended"}  # this machine may be busy
     manifest = read_manifest(out / "eager@again")
     assert [r.run for r in manifest.runs] == [1, 2]
-    runs = read_manifest(out / "eager").runs
-    assert all(run.order == order for run, order in zip(runs, (1, 6), strict=True) if run.attempts == 1)  # ABCCBA
-    assert all(len(r.unprofiled_steps) == len(r.profiled_steps) == 3 for r in manifest.runs)
+    runs = written(out / "eager")["runs"]
+    assert all(run["order"] == order for run, order in zip(runs, (1, 6), strict=True) if run["attempts"] == 1)  # ABCCBA
+    again = written(out / "eager@again")["runs"]
+    assert all(len(r["unprofiled_steps"]) == len(r["profiled_steps"]) == 3 for r in again)
     assert manifest.modules == {
         "Net_0": "",
         "Sequential_0": "body",
@@ -346,9 +347,9 @@ def test_a_run_that_another_process_disturbs_is_collected_again_and_marked(tmp_p
     options = ["-o", "out", "--repeats", "1", "--attempts", "2", *long, "--", "8192"]
     result = collect(tmp_path, "pinned.py:disturbed", *options)
     assert result.returncode == 0, result.stderr
-    (run,) = read_manifest(tmp_path / "out" / "eager").runs
-    assert (run.attempts, run.contended) == (2, True)
-    assert max(run.waiting, run.profiled_waiting) > 0.1
+    (run,) = written(tmp_path / "out" / "eager")["runs"]
+    assert (run["attempts"], run["contended"]) == (2, True)
+    assert max(run["waiting"], run["profiled_waiting"]) > 0.1
     assert "eager, run 1: repeated, because other processes took" in result.stderr
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from collecting import written
 from with_torch import run_with_torch
 
 import tracediff
@@ -59,7 +60,8 @@ def test_record_steps_writes_a_run_that_loads(tmp_path):
     manifest = read_manifest(tmp_path)
     assert [run.run for run in manifest.runs] == [1, 2]
     assert (manifest.variant, manifest.environment["torch"]) == (tmp_path.name, torch.__version__)
-    assert (manifest.settings.wait, manifest.settings.active, manifest.settings.threads) == (1, 4, 1)
+    settings = written(tmp_path)["settings"]
+    assert (settings["wait"], settings["active"], manifest.settings.threads) == (1, 4, 1)
     assert manifest.settings.detail == "record_shapes"
     assert all(run.peak_memory_bytes.host > 1 << 20 for run in manifest.runs)
     (traces,) = load_sets([str(tmp_path)])
@@ -267,7 +269,7 @@ def test_cycles_of_our_own_handler_are_one_run_and_processes_several(tmp_path):
     assert [len(files) for run in traces.runs for files in run.ranks.values()] == [2, 2]
     assert traces.steps_used == [3, 4, 8, 9]
     assert [run.run for run in traces.manifest.runs] == [1, 2]
-    assert traces.manifest.settings.wait is None
+    assert "wait" not in written(tmp_path / "set")["settings"]
     assert traces.manifest.settings.detail == "none"
 
 

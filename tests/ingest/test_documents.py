@@ -127,7 +127,7 @@ def test_every_value_of_a_manifest_is_checked(collection):
             path.write_text(json.dumps(with_value(manifest, place, value)))
             found = line_of(lambda path: read_manifest(path.parent), path)
             assert found is None or (found.startswith(str(path)) and found.isprintable())
-            if place[-1] == "wall_us":
+            if place[-1] == "wall_us" and "unprofiled_steps" in place:  # the others are not read
                 assert found, value
 
 

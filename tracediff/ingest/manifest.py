@@ -122,46 +122,32 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One run: seconds to build and to the end of the first step, its steps without and with the profiler. What is None
-    or empty was not measured: a loop of the user's records traces and peak memory only.
+    """One run: seconds to build and to the end of the first step, its steps without the profiler. What is None or empty
+    was not measured: a loop of the user's records traces and peak memory only.
 
     Attributes:
-        order: its position in the collection. attempts: how often it was collected. contended: whether other processes
-            disturbed it.
-        occupancy, profiled_occupancy: process time / (wall × threads) of the unprofiled and of the profiled steps;
-            the latter is None where it was not measured.
-        waiting, profiled_waiting: part of the same steps in which threads were ready to run and had no processor; None
-            where the system does not report it.
+        contended: whether other processes disturbed it.
         clocks_error: why the clocks of the GPU could not be read; None if they were, and without a GPU.
         results: None in manifests of versions that did not check them.
     """
 
     run: Count
     peak_memory_bytes: PeakMemory
-    order: Count | None = None
-    attempts: Count = 1
     contended: bool = False
     build_s: Seconds | None = None
     first_step_s: Seconds | None = None
     unprofiled_steps: list[Sample] = []
-    profiled_steps: list[Sample] = []
-    occupancy: float | None = None
     clocks_error: str | None = None
     compile: CompileFacts | None = None
-    profiled_occupancy: float | None = None
-    waiting: float | None = None
-    profiled_waiting: float | None = None
     results: Results | None = None
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a collection, or of a recorded loop; None where a loop has none."""
+    """The settings of a collection, or of a recorded loop."""
 
     device: str
     threads: Count
     detail: str
-    wait: Count | None = None
-    active: Count | None = None
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -209,7 +195,6 @@ class Manifest(msgspec.Struct, frozen=True):
     size: str | None = None
     git_commit: str | None = None
     world_size: Count = 1
-    interleaved: bool = False
     modules: dict[str, str] = {}
     provenance: list[CompiledGraph] = []
     items: Count | None = None
