@@ -171,7 +171,7 @@ def test_a_mark_leads_to_its_launch_and_the_calls_around_it(runs):
     marks = whole.control.typical.timeline.marks
     event = int(marks.event[marks.name.index("mm_kernel")])
     found = StepInspector().follow(StepChoice(control, "", whole.control.typical), event)
-    assert [(f.what, f.name) for f in found] == [
+    assert [(what, event.name) for what, event in found] == [
         ("GPU event", "mm_kernel"),
         ("launch", "cudaLaunchKernel"),
         ("around", "aten::mm"),

@@ -61,13 +61,14 @@ def test_a_kernel_leads_to_its_launch_and_the_operators_around_it(tmp_path):
     marks = build_timeline(context, 1).marks
     event = int(marks.event[marks.name.index("gemm")])
     chain = follow(context, event)
-    assert [(c.what, c.name) for c in chain] == [
+    assert [(what, c.name) for what, c in chain] == [
         ("GPU event", "gemm"), ("launch", "cudaLaunchKernel"), ("around", "aten::mm"), ("around", "aten::linear"),
     ]  # fmt: skip
-    assert [c.place for c in chain] == ["GPU 0 stream 7", "thread 100", "thread 100", "thread 100"]
-    assert chain[0].ts_ns == 1_200_000
-    assert [(c.what, c.name) for c in follow(context, chain[1].event)] == [(c.what, c.name) for c in chain]
-    assert [(c.what, c.name) for c in follow(context, chain[2].event)] == [
+    assert [c.place for _, c in chain] == ["GPU 0 stream 7", "thread 100", "thread 100", "thread 100"]
+    assert chain[0][1].ts_ns == 1_200_000
+    launch, around = (int(np.flatnonzero(context.trace.ts == c.ts_ns)[0]) for _, c in chain[1:3])
+    assert follow(context, launch) == chain
+    assert [(what, c.name) for what, c in follow(context, around)] == [
         ("around", "aten::mm"),
         ("around", "aten::linear"),
     ]
@@ -76,7 +77,7 @@ def test_a_kernel_leads_to_its_launch_and_the_operators_around_it(tmp_path):
 def test_a_kernel_without_a_launch_stands_alone(tmp_path):
     context = context_of(tmp_path, [*two_steps(), kernel("spilled", 50, 10, correlation=99)])
     (event,) = np.flatnonzero(context.trace.name == context.trace.names.index("spilled"))
-    assert [c.name for c in follow(context, int(event))] == ["spilled"]
+    assert [c.name for _, c in follow(context, int(event))] == ["spilled"]
 
 
 @needs_traces
@@ -90,4 +91,6 @@ def test_closer_means_more_marks_of_a_real_trace():
     assert len(part.marks.row) <= bounds.TIMELINE_MARKS
     for event in part.marks.event[part.marks.event >= 0].tolist():
         chain = follow(context, event)
-        assert all(a.ts_ns >= b.ts_ns for a, b in pairwise(chain) if a.what != "GPU event" or b.what == "launch")
+        assert all(
+            a.ts_ns >= b.ts_ns for (one, a), (other, b) in pairwise(chain) if one != "GPU event" or other == "launch"
+        )

@@ -113,7 +113,6 @@ COMMIT = re.compile(r"[0-9a-f]{12}")
 class Entry(Struct, frozen=True):
     """One set of a history."""
 
-    file: str
     recorded: Recorded
     traces: TraceSet
 
@@ -168,7 +167,7 @@ def read(where: str) -> Entries:
                 raise TracediffError(str(file), "a snapshot without a commit", "add it with `tracediff history add`")
             if not all(medians_us(traces)):
                 raise TracediffError(str(file), "a run whose steps take no time", "record it again")
-            entries.append(Entry(file.name, traces.recorded, traces))
+            entries.append(Entry(traces.recorded, traces))
         except TracediffError as error:
             unread.append(str(error))
     if not entries:

@@ -169,12 +169,11 @@ class SegmentGroup(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Bytes reserved and not allocated, bytes reserved, number of segments and of blocks in them."""
+    """Bytes reserved and not allocated, bytes reserved, number of segments."""
 
     unused: int
     reserved: int
     segments: int
-    blocks: int
 
     @classmethod
     def total(cls, uses: Iterable[Use]) -> Use:
@@ -182,7 +181,7 @@ class Use(NamedTuple):
         return summed((cls, use) for use in uses).get(cls, NO_USE)
 
 
-NO_USE = Use(0, 0, 0, 0)
+NO_USE = Use(0, 0, 0)
 
 
 def grouped_segments(segments: Sequence[SegmentUse]) -> dict[SegmentGroup, Use]:
@@ -190,7 +189,7 @@ def grouped_segments(segments: Sequence[SegmentUse]) -> dict[SegmentGroup, Use]:
     return summed(
         (
             SegmentGroup(s.kind, 0 if s.kind == EXPANDABLE else s.reserved, s.stream, s.pool),
-            Use(s.unused, s.reserved, 1, s.blocks),
+            Use(s.unused, s.reserved, 1),
         )
         for s in segments
     )

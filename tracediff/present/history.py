@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 
 from msgspec import Struct
 
@@ -23,7 +22,7 @@ from tracediff.formatting import (
     time_unit,
 )
 from tracediff.git import HASH
-from tracediff.history.series import ExplainedChange, Point, Series
+from tracediff.history.series import ExplainedChange, Series
 from tracediff.present.answer import changed_code_sentence
 from tracediff.present.explanation_lines import because
 from tracediff.present.plain_text import Table
@@ -87,11 +86,6 @@ def commits_table(series: Series, view: str, last: int | None) -> Table:
 def short(commit: str) -> str:
     """A hash by its first characters, any other name whole."""
     return commit[: bounds.SHORT_HASH] if HASH.fullmatch(commit) else printable(commit)
-
-
-def day(point: Point) -> str:
-    """The date of the commit."""
-    return datetime.fromtimestamp(point.committed, UTC).date().isoformat()
 
 
 def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -165,12 +165,11 @@ class Bars(Struct, frozen=True):
     """Bars on both sides of a line at zero: faster to its left, slower to its right.
 
     Attributes:
-        scale: change of one column. left, right: columns of the longest bar on either side.
+        scale: change of one column. left: columns of the longest bar to the left.
     """
 
     scale: float
     left: int
-    right: int
 
     def draw(self, change: float) -> Text:
         """The bar of ``change`` beside the line, in columns of a terminal."""
@@ -197,5 +196,4 @@ def bars(changes: Iterable[float], width: int, least: float = 0.0) -> Bars:
     values = list(changes)
     lowest, highest = -min(*values, 0.0, 0.0), max(*values, 0.0, 0.0)
     scale = max(lowest + highest, least) / (width - 2)  # a column for the line, one for rounding
-    left, right = (ceil(x / scale) if scale else 0 for x in (lowest, highest))
-    return Bars(scale, left, right)
+    return Bars(scale, ceil(lowest / scale) if scale else 0)

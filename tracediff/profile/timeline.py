@@ -6,7 +6,6 @@ it launched.
 from __future__ import annotations
 
 import numpy as np
-from msgspec.structs import asdict
 
 from tracediff import bounds
 from tracediff.arrays import Bools, Int64, changes, group_rows, tuples
@@ -215,15 +214,8 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     return Memory(device, times, amounts, from_zero)
 
 
-class Linked(EventRecord, frozen=True, kw_only=True):
-    """One event of a launch chain.
-
-    Attributes:
-        event: its row of the trace. what: ``GPU event``, ``launch`` or ``around``.
-    """
-
-    event: int
-    what: str
+Linked = tuple[str, EventRecord]
+"""What an event of a launch chain is (``GPU event``, ``launch`` or ``around``), and the event."""
 
 
 def follow(context: Context, event: int) -> list[Linked]:
@@ -250,4 +242,4 @@ def follow(context: Context, event: int) -> list[Linked]:
 
 def _linked(context: Context, chain: list[tuple[int, str]]) -> list[Linked]:
     records = event_records(context.trace, [row for row, _ in chain])
-    return [Linked(event=row, what=what, **asdict(one)) for (row, what), one in zip(chain, records, strict=True)]
+    return [(what, record) for (_, what), record in zip(chain, records, strict=True)]

@@ -157,10 +157,10 @@ def linked_table(events: Sequence[Linked]) -> list[Any]:
     """The table of an event, its launch and the calls around it."""
     if not events:
         return [components.note("Click an event of a stream or thread; states have no details.")]
-    first = min(event.ts_ns for event in events)
+    first = min(event.ts_ns for _, event in events)
     rows = [
-        (components.name(e.name), e.what, e.place, time(e.dur_ns / 1000), f"+{time((e.ts_ns - first) / 1000)}")
-        for e in events
+        (components.name(e.name), what, e.place, time(e.dur_ns / 1000), f"+{time((e.ts_ns - first) / 1000)}")
+        for what, e in events
     ]
     return [
         html.Button("Close", id="unfollow", title="Esc"),

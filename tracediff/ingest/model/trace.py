@@ -304,7 +304,7 @@ class EventRecord(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: its file.
-        name, category: as recorded.
+        name: as recorded.
         at_ns: start after the file's first event, as Perfetto counts.
         ts_ns: start on the trace's own clock.
         dur_ns: duration.
@@ -313,7 +313,6 @@ class EventRecord(Struct, frozen=True, kw_only=True):
 
     file: TraceFile
     name: str
-    category: str
     at_ns: int
     ts_ns: int
     dur_ns: int
@@ -354,7 +353,6 @@ def event_records(trace: Trace, rows: Sequence[int]) -> list[EventRecord]:
         EventRecord(
             file=trace.file,
             name=trace.names[trace.name[row]],
-            category=trace.categories[trace.category[row]],
             at_ns=int(trace.ts[row]) - first,
             ts_ns=int(trace.ts[row]),
             dur_ns=int(trace.dur[row]),
