@@ -74,7 +74,7 @@ Positions = tuple[dict[int, int], dict[int, int]]
 """Of control and test: position of a call in its tree → position of its node in the merged tree."""
 
 
-def merge_calls(trees: tuple[CallTree, CallTree], pairing: Pairing) -> tuple[list[MergedCall], Positions]:
+def merge_calls(trees: Pair[CallTree], pairing: Pairing) -> tuple[list[MergedCall], Positions]:
     """The merged tree, parents before children, and where the calls of both trees are in it. Where the children of a
     node differ, its own numbers still compare: it is their lowest shared call.
     """
@@ -115,7 +115,7 @@ def _together(
             yield None, child
 
 
-def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTree, CallTree]) -> None:
+def _add_work(nodes: list[MergedCall], positions: Positions, trees: Pair[CallTree]) -> None:
     for which, tree in enumerate(trees):
         for work in tree.work:
             here = positions[which].get(work.node, -1)
@@ -124,7 +124,7 @@ def _add_work(nodes: list[MergedCall], positions: Positions, trees: tuple[CallTr
                 here = nodes[here].parent
 
 
-def folded(trees: tuple[CallTree, CallTree]) -> list[tuple[str, int, int]]:
+def folded(trees: Pair[CallTree]) -> list[tuple[str, int, int]]:
     """[(stack, control, test)]: work by its stack ``phase;module;op;kernel``, as flame-graph tools read it."""
     sums: dict[str, Pair[int]] = defaultdict(lambda: NONE)
     for which, tree in enumerate(trees):
@@ -186,7 +186,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         return self.work, self.host, self.calls
 
 
-def flame_graph(trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Frame]:
+def flame_graph(trees: Pair[CallTree], pairing: Pairing) -> list[Frame]:
     """Every call and kernel of both trees, parents before children; the first frame is the whole."""
     nodes, positions = merge_calls(trees, pairing)
     frames = [Frame(parent=-1, kind="whole", name="all work"), *map(_call, nodes)]
@@ -199,7 +199,7 @@ def flame_graph(trees: tuple[CallTree, CallTree], pairing: Pairing) -> list[Fram
 
 def of_one(tree: CallTree) -> list[Frame]:
     """The frames of one set; all are of the control."""
-    return flame_graph((tree, CallTree(tree.denominator)), Pairing())
+    return flame_graph(Pair(tree, CallTree(tree.denominator)), Pairing())
 
 
 def _call(node: MergedCall) -> Frame:
@@ -269,7 +269,7 @@ Kernels = dict[str, tuple[Pair[int], Pair[int]]]
 """Name → count and time, those of control first."""
 
 
-def _kernels(trees: tuple[CallTree, CallTree], positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
+def _kernels(trees: Pair[CallTree], positions: Positions, frames: list[Frame]) -> dict[int, Kernels]:
     """Frame → the kernels right below it; those of unknown calls at the position after the last frame. The self time
     of an operator is not a kernel: it is added to its frame.
     """

@@ -139,10 +139,9 @@ KINDS = {REPLACED: "replaced", SINGLE: "event"}
 """Note of a node → its kind."""
 UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
 """What a node says that is not a line."""
-Sides = tuple[Side, Side]
 
 
-def explanation_of(explanation: Explanation | None, sides: Sides) -> json_types.DiffExplanation | None:
+def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_types.DiffExplanation | None:
     """The explanation with a tree that closes at every node; None of a refused comparison."""
     if explanation is None:
         return None
@@ -163,7 +162,9 @@ def explanation_of(explanation: Explanation | None, sides: Sides) -> json_types.
     )
 
 
-def _node(node: Node, kind: str, least: float, causes: dict[int, Cause], sides: Sides) -> json_types.ExplanationNode:
+def _node(
+    node: Node, kind: str, least: float, causes: dict[int, Cause], sides: Pair[Side]
+) -> json_types.ExplanationNode:
     visible_children = [
         (step, child) for step, child in node.children.items() if max(abs(child.work), abs(child.change)) >= least
     ]
@@ -202,7 +203,7 @@ def _without(node: Node, children: Iterable[Node]) -> Node:
     return rest
 
 
-def _known(cause: Cause, sides: Sides) -> dict[str, Any]:
+def _known(cause: Cause, sides: Pair[Side]) -> dict[str, Any]:
     """What a line and its node say of a cause."""
     return {
         "amount": cause.amount,
@@ -212,7 +213,7 @@ def _known(cause: Cause, sides: Sides) -> dict[str, Any]:
     }
 
 
-def _first(cause: Cause, sides: Sides) -> json_types.FirstEvent | None:
+def _first(cause: Cause, sides: Pair[Side]) -> json_types.FirstEvent | None:
     if cause.first is None:
         return None
     side, event = cause.first

@@ -24,7 +24,7 @@ PRODUCTS = {"mm": 0, "addmm": 1, "bmm": 0, "baddbmm": 1, "_scaled_mm": 0}
 """Matrix products by base name → position of their first factor."""
 
 
-def by_fusion(leftover: Leftover, matches: list[Match], trees: tuple[CallTree, CallTree]) -> list[Match]:
+def by_fusion(leftover: Leftover, matches: list[Match], trees: Pair[CallTree]) -> list[Match]:
     """Groups of fused kernels with the operators they compute, phase by phase."""
     fusions: list[Match] = []
     for phase, (a, b) in leftover.by_phase():
@@ -37,7 +37,7 @@ def by_fusion(leftover: Leftover, matches: list[Match], trees: tuple[CallTree, C
     return fusions
 
 
-def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: tuple[CallTree, CallTree]) -> list[Match]:
+def _in_phase(a: list[Item], b: list[Item], matched: list[Sides], trees: Pair[CallTree]) -> list[Match]:
     products = _products(a, b, trees)
     heavy = [(x, y) for x, y in matched if x[0].family in STEADY]
     anchors = ascending([(_first(x), _first(y)) for x, y in (*heavy, *products)])
@@ -125,7 +125,7 @@ def _lists(item: Item, tree: CallTree) -> Iterable[str]:
     return sorted(chain, key=lambda op: VIEWS.match(op) is not None)
 
 
-def _products(a: list[Item], b: list[Item], trees: tuple[CallTree, CallTree]) -> list[tuple[list[Item], list[Item]]]:
+def _products(a: list[Item], b: list[Item], trees: Pair[CallTree]) -> list[tuple[list[Item], list[Item]]]:
     """What calls of matrix products of equal dimensions run, in order: compiled code computes a biased product as a
     plain one and adds the bias elsewhere.
     """
