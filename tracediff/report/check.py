@@ -17,7 +17,6 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.diff.gate.judge import EXIT_CODES, INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.diff.gate.limits import FACTORS, Waiver
-from tracediff.diff.preflight import CAUTION, OK, REFUSED, Reason
 from tracediff.errors import printable
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, headline
@@ -208,13 +207,9 @@ class CheckedSet(JsonObject):
     """number of runs"""
 
 
-class GateComparability(JsonObject):
+class GateComparability(json_types.DiffComparability):
     """The preflight, and which of its reasons stop the check."""
 
-    level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
-    """refused: the sides cannot be compared"""
-    reasons: list[Reason]
-    """what differs; empty if nothing does"""
     stopping: list[str]
     """codes of the reasons that stopped the check"""
 

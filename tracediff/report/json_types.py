@@ -59,11 +59,16 @@ class Set(JsonObject):
     """median step without the profiler, in µs; null where the collector did not measure it"""
 
 
-class DiffComparability(JsonObject):
-    """The preflight: whether the two sets are comparable."""
+class Preflight(JsonObject):
+    """Whether the two sets are comparable."""
 
     level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
-    """refused: not comparable; compared only with --force"""
+    """refused: the sides cannot be compared, unless compare is told to (--force)"""
+
+
+class DiffComparability(Preflight):
+    """The preflight: whether the two sets are comparable."""
+
     reasons: list[Reason]
     """what differs; empty where nothing does"""
 
@@ -141,13 +146,18 @@ class Limits(JsonObject):
     test: Limit
 
 
-class DiffStepTime(JsonObject):
-    """The step account: where the time of a step goes."""
+class SidesTime(JsonObject):
+    """A time of both sides."""
 
     control_us: Microseconds
     test_us: Microseconds
     delta_us: float
     """test − control, µs per step"""
+
+
+class DiffStepTime(SidesTime):
+    """The step account: where the time of a step goes."""
+
     states: list[StateRow]  # type: ignore[valid-type]
     """states in order of precedence"""
     foreign_gpu_us: BothSides
@@ -162,13 +172,9 @@ class DiffStepTime(JsonObject):
     """part of the change that the states do not explain: 0"""
 
 
-class DiffWorkTime(JsonObject):
+class DiffWorkTime(SidesTime):
     """Work of both sides in groups; matched + placed + added + removed + unattributed = delta."""
 
-    control_us: Microseconds
-    test_us: Microseconds
-    delta_us: float
-    """test − control, µs per step"""
     count_control: Count
     count_test: Count
     groups: list[GroupRow]  # type: ignore[valid-type]

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 from rich.console import Console, Group
 
-from tracediff.diff.preflight import CAUTION, OK, REFUSED
 from tracediff.diff.verdict import RESULTS
 from tracediff.explain.compare import Cell
 from tracediff.formatting import PERCENT, p_value, time_unit
@@ -97,11 +96,9 @@ def to_markdown(cells: Sequence[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
-class MatrixComparability(JsonObject):
+class MatrixComparability(json_types.Preflight):
     """The preflight of one comparison, in codes."""
 
-    level: Annotated[str, one_of(OK, CAUTION, REFUSED)]
-    """refused: the sides cannot be compared"""
     codes: list[str]
     """stable codes of what differs (docs/preflight.md)"""
 
