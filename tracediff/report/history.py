@@ -8,9 +8,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated
 
-from msgspec import Meta
 from rich.console import Console, Group, RenderableType
 
 from tracediff.history.bisect import Bisected
@@ -108,14 +106,11 @@ def _change_lines(text: ChangeText) -> list[str]:
     return [*lines, ""]
 
 
-Microseconds = Annotated[float, Meta(description="µs per step")]
-CommitName = Annotated[str, Meta(description="hash or other name of the commit")]
-
-
 class HistoryPoint(JsonObject):
     """One commit."""
 
-    commit: CommitName
+    commit: str
+    """hash or other name of the commit"""
     committed: int
     """time of the commit, in s since 1970"""
     message: str
