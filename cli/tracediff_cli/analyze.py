@@ -104,7 +104,7 @@ def _hta_tables(traces: TraceSet, names: list[str], top: int | None) -> list[Tab
     tables = []
     for section in sections(traces, list(SECTIONS) if "all" in names else [name.strip() for name in names]):
         if section.unavailable:
-            tables.append(Table(f"HTA, {section.title}: {section.unavailable}", "", heads=(), texts=0, rows=()))
+            tables.append(Table(title=f"HTA, {section.title}: {section.unavailable}", heads=(), texts=0, rows=()))
         tables += [
             frame_table(f"HTA, {section.title}: {caption}", frame, top if top is not None else 15)
             for caption, frame in section.tables.items()

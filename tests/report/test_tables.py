@@ -111,8 +111,7 @@ def shown(table, width):
 
 def test_a_terminal_has_no_room_for_columns_without_values():
     table = Table(
-        "Collectives",
-        "",
+        title="Collectives",
         heads=("collective", "group", "time (ms)", "bandwidth", "bus bandwidth", "operations", "bytes"),
         texts=2,
         rows=(("all_reduce", "unknown", "1.2", "–", "–", "3", "0"), ("broadcast", "", "0.0", "–", "1.5", "0", "0")),
@@ -127,7 +126,7 @@ def test_a_terminal_has_no_room_for_columns_without_values():
 
 
 def test_a_table_of_unknown_values_keeps_its_first_columns():
-    table = Table("Counters", "", heads=("counter", "mean"), texts=1, rows=(("unknown", "–"),))
+    table = Table(title="Counters", heads=("counter", "mean"), rows=(("unknown", "–"),))
     assert shown(table, 80).splitlines()[1].split() == ["counter", "mean"]
 
 

@@ -75,7 +75,6 @@ def commits_table(series: Series, view: str, last: int | None) -> Table:
     more = "" if not positions.start else f", the last {len(positions)} (--last)"
     return Table(
         title=f"{TITLES[view]}{more}",
-        about="",
         heads=("commit", "message", *heads),
         texts=2,
         rows=tuple((short(series.points[k].commit), series.points[k].subject, *rows[k]) for k in positions),

@@ -86,10 +86,10 @@ def amounts_table(sides: Sequence[Account | None]) -> Table:
     columns = byte_format(amount for _, amounts in rows for amount in amounts)
     if len(sides) == 1:
         lines = [(title, columns.text(amounts[0])) for title, amounts in rows]
-        return Table("Memory", "", heads=("", columns.unit or "bytes"), texts=1, rows=tuple(lines))
+        return Table(title="Memory", heads=("", columns.unit or "bytes"), rows=tuple(lines))
     both = [(title, *map(columns.text, amounts), columns.change(amounts[1] - amounts[0])) for title, amounts in rows]
     heads = ("", _head("control", columns), "test", "change")
-    return Table("Memory", "", heads=heads, texts=1, rows=tuple(both), together=3)
+    return Table(title="Memory", heads=heads, rows=tuple(both), together=3)
 
 
 def _view_table(device: DeviceAccounts, view: str, top: int) -> Table:
@@ -108,10 +108,8 @@ def _holder_table(account: Account, view: str, top: int) -> Table:
     rows = [*rows, (TOTAL, Held(account.peak, sum(amount.blocks for _, amount in every)))]
     columns = byte_format(amount.size for _, amount in rows)
     return Table(
-        f"What holds the peak, by {TITLES[view]}",
-        "",
+        title=f"What holds the peak, by {TITLES[view]}",
         heads=(HEADS[view], _head("peak", columns), "share", "blocks"),
-        texts=1,
         rows=tuple((n, columns.text(a.size), part(a.size, account.peak), _blocks(a.blocks)) for n, a in rows),
     )
 
@@ -129,10 +127,8 @@ def _change_table(device: DeviceAccounts, view: str, top: int) -> Table:
     rows = [*rows, _sum(TOTAL, every)]
     columns = byte_format(amount for row in rows for amount in (*row.size, row.change))
     return Table(
-        f"What changed at the peak, by {TITLES[view]}",
-        "",
+        title=f"What changed at the peak, by {TITLES[view]}",
         heads=(HEADS[view], _head("control", columns), "test", "change", "", "blocks"),
-        texts=1,
         rows=tuple(
             (
                 row.name,
@@ -186,7 +182,7 @@ def segments_table(sides: Sequence[Account | None], top: int) -> Table:
         for name, uses in rows
     ]
     heads = ("segments", "unused", "share", "reserved", "number")
-    return Table("Reserved at the peak, by segment", "", heads=heads, texts=1, rows=tuple(lines))
+    return Table(title="Reserved at the peak, by segment", heads=heads, rows=tuple(lines))
 
 
 def _byte_cell(amounts: Sequence[int]) -> str:

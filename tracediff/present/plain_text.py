@@ -14,21 +14,22 @@ from tracediff.formatting import ARROW, plural
 from tracediff.patterns import late
 
 
-class Table(Struct, frozen=True):
+class Table(Struct, frozen=True, kw_only=True):
     """One table.
 
     Attributes:
-        title: its heading. about: what its columns mean, may be empty.
-        heads: of the columns. texts: how many of the columns, from the left, are texts; the others are numbers.
-        rows: texts. more: how many rows were left out.
+        title: its heading. heads: of the columns. rows: texts.
+        about: what its columns mean, may be empty.
+        texts: how many of the columns, from the left, are texts; the others are numbers.
+        more: how many rows were left out.
         together: how many of the first numbers are never omitted.
     """
 
     title: str
-    about: str
     heads: tuple[str, ...]
-    texts: int
     rows: tuple[tuple[str, ...], ...]
+    about: str = ""
+    texts: int = 1
     more: int = 0
     together: int = 1
 

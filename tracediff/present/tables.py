@@ -147,8 +147,8 @@ def report_table(
         lines.append((*_display_key(schema, key), *_with_rates(texts, quotient_texts, together)))
     titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
     return Table(
-        schema.title,
-        schema.about,
+        title=schema.title,
+        about=schema.about,
         heads=(*_key_heads(schema), *_with_rates(heads, titles, together)),
         texts=len(schema.keys),
         rows=tuple(lines),

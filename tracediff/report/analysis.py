@@ -112,7 +112,7 @@ def _states(analysis: Analysis) -> Table:
     unit = time_unit([analysis.us(analysis.period)])
     rows = [(name, unit.plain(analysis.us(ns)), _part(ns, analysis.period)) for name, ns in times]
     title = "Where the step goes" + (" (slowest rank)" if len(analysis.side.ranks) > 1 else "")
-    return Table(title, "", heads=("state", f"time ({unit.name})", "share"), texts=1, rows=tuple(rows))
+    return Table(title=title, heads=("state", f"time ({unit.name})", "share"), rows=tuple(rows))
 
 
 def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: int) -> Table:
@@ -129,8 +129,7 @@ def _operations(analysis: Analysis, title: str, rows: Sequence[Operation], top: 
         for o in rows[:top]
     )
     return Table(
-        title,
-        "",
+        title=title,
         heads=("name", "family", "count", f"self ({unit.name})", "total", "share of step"),
         texts=2,
         rows=cells,
@@ -145,10 +144,8 @@ def _shares(analysis: Analysis, title: str, view: str, rows: Sequence[Share], to
         for s in rows[:top]
     )
     return Table(
-        title,
-        "",
+        title=title,
         heads=(view, "count", f"time ({unit.name})", "share"),
-        texts=1,
         rows=cells,
         more=len(rows) - len(cells),
     )
@@ -221,8 +218,7 @@ def frame_table(title: str, frame: pd.DataFrame, top: int | None = None) -> Tabl
         for row in whole[[*texts, *numbers]].head(top if top is not None else len(whole)).to_numpy(object)
     )
     return Table(
-        title,
-        "",
+        title=title,
         heads=tuple(str(c) for c in (*texts, *numbers)),
         texts=len(texts),
         rows=rows,

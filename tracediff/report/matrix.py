@@ -74,7 +74,6 @@ def table(cells: Sequence[Cell]) -> Group:
     names = [row[1] if one is not None else f"{row[0]} → {row[1]}" for row in body]
     sets = Table(
         title=f"control: {one}, {body[0][3]} {unit}" if one is not None else "every pair",
-        about="",
         heads=("test" if one is not None else "control → test", "result", unit, *HEAD[5:8], HEAD[2]),
         texts=2,
         rows=tuple((name, row[8], *row[4:8], row[2]) for name, row in zip(names, body, strict=True)),

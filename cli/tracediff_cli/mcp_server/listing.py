@@ -34,8 +34,7 @@ def show_sets(folder: SetFolder, console: Console) -> None:
         except TracediffError as error:
             refused.append(f"{name}: {error.reason}; {error.remedy}")
     table = Table(
-        f"Sets below {folder.root.name}; runs and ranks as their files are named",
-        "",
+        title=f"Sets below {folder.root.name}; runs and ranks as their files are named",
         heads=("set", "GPU", "runs", "ranks", "files", "size"),
         texts=2,
         rows=tuple(rows),
