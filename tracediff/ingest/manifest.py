@@ -150,7 +150,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Node(msgspec.Struct, frozen=True):
+class CompiledNode(msgspec.Struct, frozen=True):
     """One node of a compiled graph: its original op and module."""
 
     name: str
@@ -167,7 +167,7 @@ class CompiledGraph(msgspec.Struct, frozen=True):
             computes.
     """
 
-    nodes: list[Node]
+    nodes: list[CompiledNode]
     kernels: dict[str, list[str]] = {}
     id: int | None = None
     phase: str = "forward"

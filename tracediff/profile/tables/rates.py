@@ -25,7 +25,7 @@ from tracediff.profile.perf_model.operator_costs import (
 )
 from tracediff.profile.perf_model.recorded_sizes import read_inputs
 from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
-from tracediff.profile.tables.schema import FileTable, Key, Part, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import FileTable, Key, PeakShare, TableSchema, read_columns, read_rates, summed
 
 
 def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
@@ -78,7 +78,7 @@ RATES = TableSchema(
         gb_s     bytes / bytes_time  1     GB/s
     """),
     arguments=("Concrete Inputs",),
-    parts=(Part("part_of_peak", "share of peak", part_of_peak),),
+    parts=(PeakShare("part_of_peak", "share of peak", part_of_peak),),
 )
 
 NOT_RECORDED = "shapes not recorded"

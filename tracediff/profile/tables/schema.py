@@ -58,7 +58,7 @@ def read_rates(table: str) -> tuple[Rate, ...]:
     return tuple(Rate(name, title, over, under, float(factor)) for name, over, _, under, factor, title in rows)
 
 
-class Part(Titled, frozen=True):
+class PeakShare(Titled, frozen=True):
     """A share of the device's peak, computed where it is shown.
 
     Attributes:
@@ -87,7 +87,7 @@ class TableSchema(Titled, frozen=True):
     columns: tuple[Column, ...]
     rates: tuple[Rate, ...] = ()
     arguments: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PeakShare, ...] = ()
     events: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
