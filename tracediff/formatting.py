@@ -60,6 +60,10 @@ class Unit(NamedTuple):
         """``132.8 ms``."""
         return f"{self.plain(amount)} {self.name}"
 
+    def signed_text(self, amount: float) -> str:
+        """``+1.24 ms``, ``−42.7 %``; 0 has no sign."""
+        return f"{self.signed(amount)} {self.name}"
+
     def rounded(self, amount: float) -> float:
         """``amount`` as far as it is shown."""
         return round(amount / self.digit) * self.digit
@@ -163,8 +167,7 @@ def clock(seconds: float) -> str:
 
 def signed_time(us: float, *others: float) -> str:
     """``+1.24 ms``, ``−42.7 ms``; 0 has no sign. ``others``: as for `time`."""
-    unit = time_unit([us, *others])
-    return f"{unit.signed(us)} {unit.name}"
+    return time_unit([us, *others]).signed_text(us)
 
 
 def change(control: float, test: float) -> str:
@@ -180,6 +183,11 @@ def with_more(names: str, more: int) -> str:
 def size(amount: float) -> str:
     """Bytes: ``4.49 GB``."""
     return byte_unit([amount]).text(amount)
+
+
+def signed_size(amount: float) -> str:
+    """``+4.49 GB``."""
+    return byte_unit([amount]).signed_text(amount)
 
 
 def sizes(control: float, test: float) -> str:

@@ -28,7 +28,7 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
 
 if TYPE_CHECKING:
-    from tracediff.explain.explanation import Explanation
+    from tracediff.explain.explanation import Cause, Explanation
     from tracediff.source.changed_code import ChangedCode
 else:  # of later stages: help() shows what is annotated
     Explanation = ChangedCode = Any
@@ -121,6 +121,11 @@ class Comparison(Scaled, frozen=True, dict=True):
     def p_value(self) -> float | None:
         """Of the steps that the verdict is about; None where untested."""
         return (self.believed_unprofiled or self.verdict).p_value
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """Why the step changed, line by line; none if the comparison was refused."""
+        return self.explanation.causes if self.explanation is not None else ()
 
     @property
     def work(self) -> WorkTime:

@@ -266,7 +266,7 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
     low, high = difference.interval
-    interval = f"95 % interval {_signed(math.expm1(low))} to {_signed(math.expm1(high))}"
+    interval = f"95 % interval {PERCENT.signed_text(math.expm1(low))} to {PERCENT.signed_text(math.expm1(high))}"
     if difference.effect > math.log(2):  # as the change itself
         interval = f"95 % interval {number(math.exp(low))} to {number(math.exp(high))} times"
     basis = _run_counts(runs)
@@ -313,10 +313,6 @@ def _run_counts(runs: tuple[int, int]) -> str:
     if runs[0] != runs[1]:
         return f"{runs[0]} and {runs[1]} runs"
     return "one run per side" if runs[0] == 1 else f"{runs[0]} runs per side"
-
-
-def _signed(x: float) -> str:
-    return f"{PERCENT.signed(x)} %"
 
 
 def change_text(change: float) -> str:

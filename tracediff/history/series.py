@@ -197,8 +197,7 @@ class ExplainedChange(Struct, frozen=True):
     @property
     def cause(self) -> Cause | None:
         """The line that accounts for most of the change."""
-        explanation = self.comparison.explanation
-        return next(iter(explanation.causes), None) if explanation else None
+        return next(iter(self.comparison.causes), None)
 
 
 def explain(series: Series, change: Change, repository: Repository) -> ExplainedChange:

@@ -91,18 +91,13 @@ def change(judged: Judged) -> str:
         return signed_count(test - control)
     if not control:
         return "new" if test else "none"
-    return percent(test / control - 1)
+    return PERCENT.signed_text(test / control - 1)
 
 
 def interval(judged: Judged) -> str:
     """``+4.1 to +6.3 %``, empty where there is none."""
     ends = judged.figure.interval
-    return f"{PERCENT.signed(ends[0])} to {percent(ends[1])}" if ends else ""
-
-
-def percent(part: float) -> str:
-    """``+5.2 %``."""
-    return f"{PERCENT.signed(part)} %"
+    return f"{PERCENT.signed(ends[0])} to {PERCENT.signed_text(ends[1])}" if ends else ""
 
 
 def bound(judged: Judged) -> str:

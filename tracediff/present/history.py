@@ -100,7 +100,7 @@ def _steps(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tup
                 unit.plain(point.step_us),
                 f"{unit.plain(interval[0])} … {unit.plain(interval[1])}" if interval else "–",
                 change_text(changes[k]) if k in changes else "",
-                f"{PERCENT.signed(point.step_us / points[k - 1].step_us - 1)} %" if k else "–",
+                PERCENT.signed_text(point.step_us / points[k - 1].step_us - 1) if k else "–",
                 str(len(point.runs_us)),
             )
         )
@@ -120,7 +120,7 @@ def _memory(series: Series, _positions: range) -> tuple[tuple[str, ...], list[tu
     rows: list[tuple[str, ...]] = []
     for k, amount in enumerate(amounts):
         before = amounts[k - 1] if k else None
-        change = f"{PERCENT.signed(amount / before - 1)} %" if amount and before else "–"
+        change = PERCENT.signed_text(amount / before - 1) if amount and before else "–"
         rows.append(("unknown" if amount is None else unit.plain(amount), change))
     return (f"peak {unit.name}", "change"), rows
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from tracediff.formatting import byte_unit, count, counts, part, percent, plural, size, sizes
+from tracediff.formatting import byte_unit, count, counts, part, percent, plural, signed_size, size, sizes
 from tracediff.memory.account import (
     CALL_SITE,
     MODULE,
@@ -212,17 +212,12 @@ def sentence(device: DeviceAccounts) -> str:
     unit = byte_unit([before, after])
     change = after - before
     rows = [row for row in device.changes(CALL_SITE) if row.change][:2]
-    causes = ", ".join(f"{row.name} {_signed(row.change)}" for row in rows)
+    causes = ", ".join(f"{row.name} {signed_size(row.change)}" for row in rows)
     largest = f"; largest changes: {causes}" if causes else ""
     if not change:
         return f"the peak did not change: {size(before)}{largest}"
     verb = "rose" if change > 0 else "fell"
-    return f"the peak {verb}: {unit.plain(before)} → {unit.text(after)} ({_signed(change)}){largest}"
-
-
-def _signed(change: int) -> str:
-    unit = byte_unit([change])
-    return f"{unit.signed(change)} {unit.name}"
+    return f"the peak {verb}: {unit.plain(before)} → {unit.text(after)} ({signed_size(change)}){largest}"
 
 
 def notes(sides: Sequence[Account | None]) -> list[str]:

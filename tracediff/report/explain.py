@@ -71,8 +71,7 @@ def _text(lines: Sequence[str]) -> str:
 def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
     """The line of Why called ``name``, which may be cut as on a screen, and its largest parts; empty if none is."""
     explanation, pattern = comparison.explanation, escape(name).replace("…", "*")
-    causes = explanation.causes if explanation is not None else ()
-    cause = next((cause for cause in causes if fnmatchcase(cause.label, pattern)), None)
+    cause = next((cause for cause in comparison.causes if fnmatchcase(cause.label, pattern)), None)
     if explanation is None or cause is None:
         return []
     unit, node = unit_of(explanation), cause.node
@@ -80,7 +79,7 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
         (node,) = node.children.values()
     parts = sorted(node.children.items(), key=lambda part: -abs(part[1].change))
     parts = [part for part in parts if is_visible(part[1].change / 1000, unit)]
-    effect = f"effect on the {explanation.period} {unit.signed(effect_us(cause, unit))} {unit.name}"
+    effect = f"effect on the {explanation.period} {unit.signed_text(effect_us(cause, unit))}"
     lines = [f"{cause.label}: {_in_unit(unit, cause.control_us, cause.test_us)}, {effect}"]
     lines += filter(None, [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""])
     for step, part in parts[:most]:
@@ -97,8 +96,7 @@ def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
     """The times of the host's operations called ``name``."""
     ops = sorted((op for op in comparison.ops if name in op.name or name in op.raw_name), key=lambda op: -sum(op.total))
     if not ops:
-        lines_of_why = comparison.explanation.causes if comparison.explanation is not None else ()
-        names = {cause.label for cause in lines_of_why}.union(*((op.name, op.raw_name) for op in comparison.ops))
+        names = {cause.label for cause in comparison.causes}.union(*((op.name, op.raw_name) for op in comparison.ops))
         hint = did_you_mean(name, names, LIST_NAMES)
         raise TracediffError("NAME", f"no kernel or operator is called {quoted(name)}", hint)
     lines = [f"{name}: no work that is matched; on the host, per step:"]

@@ -80,8 +80,7 @@ def show_bisected(bisected: Bisected, subjects: dict[str, str], console: Console
         listed = [line(title, indent=INDENT) for title in titles]
         print_screen(console, Group(heading, line(f"{which}:"), *listed))
         return
-    explanation = bisected.comparison.explanation
-    causes = [cause for cause in explanation.causes if cause.delta_us > 0][:1] if explanation else []  # it is slower
+    causes = [cause for cause in bisected.comparison.causes if cause.delta_us > 0][:1]  # it is slower
     why = line(f"against the commit before it: {bisected.why}", indent=INDENT)
     listed = [line(cause_text(cause), indent=INDENT) for cause in causes]
     print_screen(console, Group(line(f"first bad commit: {titles[0]}", "bold"), why, *listed))

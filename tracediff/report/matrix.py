@@ -36,7 +36,7 @@ def text_rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
 def _row(cell: Cell, plain: Any) -> list[str]:
     c, v = cell.comparison, cell.comparison.verdict
     control, test, change, base, ci95 = _times(cell)
-    interval = f"{_percent(ci95[0] / base)} … {_percent(ci95[1] / base)}" if ci95 and base else "–"
+    interval = " … ".join(PERCENT.signed_text(end / base) for end in ci95) if ci95 and base else "–"
     remarks = [*(r.code for r in c.comparability.reasons), *([UNPROFILED] if c.believed_unprofiled else [])]
     return [
         c.control.label,
@@ -44,7 +44,7 @@ def _row(cell: Cell, plain: Any) -> list[str]:
         f"{v.n_control} : {v.n_test}",
         plain(control),
         plain(test),
-        _percent(change) if change is not None else "–",
+        PERCENT.signed_text(change) if change is not None else "–",
         interval,
         p_value(cell.p_adjusted),
         "not comparable" if c.was_refused else cell.result,
@@ -60,10 +60,6 @@ def _times(cell: Cell) -> tuple[float, float, float | None, float, tuple[float, 
     if u:
         return *u.us, u.change, u.us.control, u.ci95_us
     return v.control_us, v.test_us, None if v.ratio is None else v.ratio - 1, v.median_control_us, v.ci95_us
-
-
-def _percent(part: float) -> str:
-    return f"{PERCENT.signed(part)} %"
 
 
 def table(cells: Sequence[Cell]) -> Group:

@@ -194,8 +194,7 @@ def explanation(comparison: Comparison) -> ExplanationTable | None:
 
 def is_of_host(comparison: Comparison) -> bool:
     """Whether the first cause is on the host, while the GPU is idle."""
-    causes = comparison.explanation.causes if comparison.explanation is not None else ()
-    return bool(causes) and causes[0].chain[0] == HOST
+    return bool(comparison.causes) and comparison.causes[0].chain[0] == HOST
 
 
 def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
