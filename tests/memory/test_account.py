@@ -31,11 +31,9 @@ def closes(account):
     assert account.peak == max(account.levels)
     assert sum(s.reserved for s in account.segments) == account.reserved
     assert sum(s.allocated for s in account.segments) == account.peak
-    found = timeline(account)
-    assert [sum(column) for column in zip(*found.layers.values(), strict=True)] == [
-        account.levels[level] for level in found.levels
-    ]
-    assert account.peak_level in found.levels
+    levels, layers = timeline(account)
+    assert [sum(column) for column in zip(*layers.values(), strict=True)] == [account.levels[k] for k in levels]
+    assert account.peak_level in levels
 
 
 def one(tmp_path, document):

@@ -303,21 +303,15 @@ def grouped(account: Account, view: str) -> dict[str, Held]:
 BEFORE_RECORDING, OTHER_SITES = "allocated before the recording", "other call sites"
 
 
-class MemoryTimeline(Struct, frozen=True):
-    """Memory by call site at up to about MEMORY_POINTS levels; at each, the layers add up to what is allocated.
-
-    Attributes:
-        levels: ascending, with the first, the last and that of the peak.
-        layers: name → bytes at each of ``levels``; memory from before the recording first, the largest call site next,
-            other call sites last.
-    """
-
-    levels: list[int]
-    layers: dict[str, list[int]]
+Layers = dict[str, list[int]]
+"""Name → bytes at each of some levels; memory from before the recording first, the largest call site next, other call
+sites last. At each level they add up to what is allocated.
+"""
 
 
-def timeline(account: Account, sites: list[str] | None = None) -> MemoryTimeline:
-    """The timeline of a device. Of each stretch of levels the one with most memory is kept, so no peak is lost.
+def timeline(account: Account, sites: list[str] | None = None) -> tuple[list[int], Layers]:
+    """(up to about MEMORY_POINTS levels of a device, ascending, its layers at these). Of each stretch of levels the one
+    with most memory is kept, so no peak is lost.
 
     Args:
         sites: call sites that get a layer of their own, else those that hold most at any of the kept levels.
@@ -327,14 +321,12 @@ def timeline(account: Account, sites: list[str] | None = None) -> MemoryTimeline
     blocks: dict[str, list[Lifetime]] = {name: [] for name in names}
     for block in account.lifetimes:
         blocks.get(layer_of(block), blocks[OTHER_SITES]).append(block)
-    layers: dict[str, list[int]] = {}
+    layers: Layers = {}
     for name in names:
         levels = _levels(blocks[name], len(account.levels) - 1, account.rounding if name == BEFORE_RECORDING else 0)
         layers[name] = [levels[level] for level in displayed_levels]
     order = (BEFORE_RECORDING, *sorted(displayed_sites, key=lambda name: (-max(layers[name]), name)), OTHER_SITES)
-    return MemoryTimeline(
-        displayed_levels, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])}
-    )
+    return displayed_levels, {name: layers[name] for name in order if name == BEFORE_RECORDING or any(layers[name])}
 
 
 def largest_sites(account: Account) -> list[str]:

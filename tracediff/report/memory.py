@@ -197,9 +197,8 @@ def _amounts(account: Account) -> MemoryAmounts:
 
 
 def _layers(account: Account) -> Layers:
-    layers = timeline(account)
-    times = [account.times[level] for level in layers.levels] if account.times else None
-    return Layers(layers.levels, times, layers.layers)
+    levels, layers = timeline(account)
+    return Layers(levels, [account.times[level] for level in levels] if account.times else None, layers)
 
 
 def to_html(text: MemoryText, accounts: Sequence[SnapshotAccount], command: str | None = None) -> str:

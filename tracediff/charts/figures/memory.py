@@ -17,7 +17,7 @@ from tracediff.memory.account import (
     BEFORE_RECORDING,
     OTHER_SITES,
     Account,
-    MemoryTimeline,
+    Layers,
     SnapshotAccount,
     largest_sites,
     timeline,
@@ -130,8 +130,8 @@ def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") 
     unit = byte_unit(account.peak for _, account in account_panels)
     figure = panels([title for title, _ in account_panels], 0.3 / len(account_panels))
     for row, (_, account) in enumerate(account_panels, start=1):
-        layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
-        _layers(figure, row, layers, account, unit=unit, colours=colours)
+        levels, layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
+        _layers(figure, row, levels, layers, account, unit=unit, colours=colours)
         _peak(figure, row, account, unit, palette(theme))
     figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in account_panels))])
     figure.update_xaxes(range=[0, max(len(account.levels) for _, account in account_panels) - 1])
@@ -168,20 +168,21 @@ def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, s
 def _layers(
     figure: go.Figure,
     row: int,
-    layers: MemoryTimeline,
+    levels: list[int],
+    layers: Layers,
     account: Account,
     *,
     unit: Unit,
     colours: dict[str, str],
 ) -> None:
     for name, colour in colours.items():
-        amounts = layers.layers.get(name)
+        amounts = layers.get(name)
         if amounts is None:
             continue
         figure.add_scatter(
             name=label(name, 40),
             **once_in_legend(figure, name),
-            x=layers.levels,
+            x=levels,
             y=[unit.scaled(amount) for amount in amounts],
             stackgroup=str(row),
             mode="lines",
@@ -189,7 +190,7 @@ def _layers(
             fillcolor=colour,
             **hovers(
                 f"{full_name(name)}: {size(amount)}{_when(account, level)}"
-                for level, amount in zip(layers.levels, amounts, strict=True)
+                for level, amount in zip(levels, amounts, strict=True)
             ),
             row=row,
             col=1,
