@@ -278,6 +278,22 @@ def test_the_events_of_a_graph_wait_for_each_other_on_any_stream(tmp_path):
     }
 
 
+def test_a_kernel_without_launch_is_none_of_the_first_graph(tmp_path):
+    graph = [kernel("a", 20, 10, 1), kernel("b", 30, 10, 1)]
+    spilled = kernel("spilled", 25, 50, stream=9)
+    own = [call("cudaLaunchKernel", 20, 10, 2), kernel("mine", 76, 10, 2, stream=20)]
+    path = path_of(tmp_path, [step(1, 0, 35), call("cudaGraphLaunch", 5, 10, 1), *graph, spilled, *own])
+    assert path == {
+        ("gpu_compute", "mine"): 10,
+        ("queue", "cudaLaunchKernel"): 36,  # after the graph; nothing says that it waited for the kernel without launch
+        ("gpu_compute", "a"): 10,
+        ("gpu_compute", "b"): 10,
+        ("queue", "cudaGraphLaunch"): 5,
+        ("call", "cudaGraphLaunch"): 10,
+        ("python", "ProfilerStep#"): 5,
+    }
+
+
 def test_kernels_that_overlap_by_a_tick_of_the_clock_still_follow_each_other(tmp_path):
     events = [step(1, 0, 20), call("cudaGraphLaunch", 5, 10, 1), kernel("a", 20, 30.064, 1), kernel("b", 50, 30, 1)]
     path = path_of(tmp_path, events)

@@ -106,7 +106,7 @@ class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
     def shared(self) -> Bools:
         """bool[g]: whether its launch started several events, like a graph launch."""
         events_of_launch = np.bincount(self.launch[self.launch >= 0], minlength=1)
-        return events_of_launch[np.maximum(self.launch, 0)] > 1
+        return np.append(events_of_launch > 1, False)[self.launch]
 
     @cached_property
     def lasting(self) -> Int64:
