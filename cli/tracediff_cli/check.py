@@ -86,7 +86,8 @@ def check(
 
     A limit fails if the growth exceeds both its percentage and its absolute amount. For times, the whole 95 %
     confidence interval has to exceed it; counts and memory are compared exactly. SUBJECT is state:NAME, family:NAME,
-    op:PATTERN (self time of kernels, or of operators on the host), kernels, memory or graph-breaks.
+    op:PATTERN (self time of kernels, or of operators on the host), gpu-below:PATTERN (GPU time of what operators
+    launch), kernels, memory or graph-breaks.
 
     Exit code: 0 pass, 1 regression, 2 error, 3 inconclusive or not comparable.
 

@@ -180,6 +180,26 @@ def test_states_families_ops_and_kernels(tmp_path, base):
     assert back["exit_code"] == 0
 
 
+def test_the_gpu_work_below_operators(tmp_path, base):
+    new = trace_set(tmp_path / "new", gemm=int(GEMM * 1.3), copies=2, seed=2)
+    limits = ("--limit", "op:aten::mm=10%", "--limit", "gpu-below:aten::mm=10%", "--limit", "gpu-below:*copy*=50%")
+    out = found(base, new, *limits)
+    regressed = {"op:aten::mm": "pass", "gpu-below:aten::mm": "regression", "gpu-below:aten::copy_": "regression"}
+    assert results(out) == {"step": "pass"} | regressed
+    of_mm = next(limit for limit in out["limits"] if limit["subject"] == "gpu-below:aten::mm")
+    assert of_mm["control"] == pytest.approx(GEMM, rel=0.02)
+    assert of_mm["ratio"] == pytest.approx(1.3, abs=0.02)
+    assert of_mm["interval"][0] < 0.3 < of_mm["interval"][1] < 0.4
+    assert set(results(found(new, base, *limits)).values()) == {"pass"}
+
+
+def test_the_gpu_work_below_an_operator_that_only_one_side_has_is_judged_exactly(tmp_path, base):
+    without = trace_set(tmp_path / "without", copies=0, seed=2)
+    limit = ("--limit", "gpu-below:aten::copy_=0%", "--allow", "missing-work")
+    assert results(found(without, base, *limit))["gpu-below:aten::copy_"] == "regression"
+    assert results(found(base, without, *limit))["gpu-below:aten::copy_"] == "pass"
+
+
 def test_ops_that_only_one_side_has(tmp_path, base):
     new = trace_set(tmp_path / "new", name="other_copy", seed=2)
     out = found(base, new, "--limit", "op:*copy*=0%,0us")
@@ -197,6 +217,8 @@ def test_ops_that_only_one_side_has(tmp_path, base):
         ("op:gemm", "sgemm_128"),
         ("op:cpy", "aten::copy_"),
         ("op:*nothing*", "sgemm_128"),
+        ("gpu-below:aten::mmm", "aten::mm"),
+        ("gpu-below:sgemm_128", "aten::mm"),
         ("family:gemn", "gemm"),
         ("family:conv", "gemm"),
         ("state:gpu_comput", "gpu_compute"),

@@ -79,6 +79,45 @@ def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | 
     return _samples(traces, rows, keys)
 
 
+def launched_samples(traces: TraceSet) -> Samples:
+    """GPU work by the table name of each operator that launches it, also through other operators."""
+    keys = Numbering[Hashable]()
+
+    def rows(profile: Profile) -> Rows:
+        table, calls, names = profile.kernels, profile.calls, profile.names
+        key = keys.of(
+            tuple(map(id, (calls.kind, calls.name, names))),
+            lambda: (np.where(calls.kind == OP, calls.name, -1),),
+            lambda first: (
+                table_name(names[name]) if kind == OP else ""
+                for kind, name in tuples(calls.kind[first], calls.name[first])
+            ),
+        )
+        work, node = _around(calls.parent, table.node)
+        launches = np.flatnonzero(calls.kind[node] == OP)
+        work, key = work[launches], key[node[launches]]
+        once = combined(work, key)[1]
+        work, key = work[once], key[once]
+        return table.step[work], key, table.count[work], table.total_ns[work]
+
+    return _samples(traces, rows, keys)
+
+
+def _around(parent: Int64, node: Int64) -> list[Int64]:
+    """[position in ``node``, a node around it or itself], int64[m] each; −1 has none.
+
+    Args:
+        parent: int64[k] of every node, −1 for roots.
+    """
+    inside = np.flatnonzero(node >= 0)
+    parts = [(inside, node[inside])]
+    while len(inside):
+        around = parent[parts[-1][1]]
+        inside = np.flatnonzero(around >= 0)
+        parts.append((parts[-1][0][inside], around[inside]))
+    return concatenated(parts)
+
+
 def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: Numbering[Hashable]) -> Samples:
     of_file = {id(profile): rows(profile) for profile in traces.profiles}
     size = len(keys.numbers)

@@ -18,7 +18,7 @@ from tracediff.diff.accounts import GpuTime, StepTime, TableDiff
 from tracediff.diff.groups import Group, WorkTime, qualified_names
 from tracediff.diff.matching.call_pairs import Pairing
 from tracediff.diff.matching.items import Item, PlacedWork, inherited
-from tracediff.diff.ops import GPU_WORK, Op, TestedFamily, gpu_or_cpu
+from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import Unprofiled, Verdict
@@ -78,6 +78,7 @@ class Comparison(Scaled, frozen=True, dict=True):
         host_time: the self time of operators in groups if neither side has a GPU; else empty.
         trees, pairing: the call trees of both sides, and which calls are the same.
         families: the significance of the change of each family of work.
+        launched_work: of the GPU work below each operator, by its table name; empty without a GPU.
         unprofiled: the test of the steps without the profiler, where both sides have them.
         explanation: why the step changed; None if the comparison was refused.
         tables: the further tables with which both sets were loaded.
@@ -95,7 +96,8 @@ class Comparison(Scaled, frozen=True, dict=True):
     ops: tuple[Op, ...]
     trees: Pair[CallTree]
     pairing: Pairing
-    families: tuple[TestedFamily, ...]
+    families: tuple[TestedWork, ...]
+    launched_work: tuple[TestedWork, ...]
     common_change: float
     unprofiled: Unprofiled | None = None
     explanation: Explanation | None = None
@@ -241,6 +243,7 @@ def only(comparison: Comparison, part: Part) -> Comparison:
         families=tuple(f for f in comparison.families if f.name in part.families or not part.families)
         if not part.has_place
         else (),
+        launched_work=(),
     )
 
 

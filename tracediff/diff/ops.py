@@ -185,20 +185,20 @@ def compare_samples(keys: Sequence[Hashable], samples: Pair[Samples], noise_floo
     return compare_many(control, test, noise_floor)
 
 
-class TestedFamily(Struct, frozen=True):
-    """One family; times are medians over steps, means over runs, in µs per step."""
+class TestedWork(Struct, frozen=True):
+    """The work of one family, or below one operator; times are medians over steps, means over runs, in µs per step."""
 
     name: str
     us: Pair[float]
     significance: Significance
 
 
-def compare_families(samples: Pair[Samples], noise_floor: float) -> tuple[TestedFamily, ...]:
-    """All families of either side, the largest change first."""
+def compare_work(samples: Pair[Samples], noise_floor: float) -> tuple[TestedWork, ...]:
+    """All work of either side, the largest change first."""
     names = sorted({str(key) for side in samples for key in side.values})
     tested = compare_samples(names, samples, noise_floor)
     rows = [
-        TestedFamily(name, Pair(*(float(side.values_of(name).mean()) for side in samples)), tested.rows[k])
+        TestedWork(name, Pair(*(float(side.values_of(name).mean()) for side in samples)), tested.rows[k])
         for k, name in enumerate(names)
     ]
     return tuple(sorted(rows, key=lambda r: (-abs(r.us.delta), r.name)))

@@ -17,14 +17,14 @@ from tracediff import thresholds
 from tracediff.aggregate.assemble import of_ranks
 from tracediff.aggregate.averages import call_tree, step_averages
 from tracediff.aggregate.leaves import set_leaves
-from tracediff.aggregate.samples import family_samples, op_samples
+from tracediff.aggregate.samples import family_samples, launched_samples, op_samples
 from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime, match_work
 from tracediff.diff.matching.items import PLACED_AS
-from tracediff.diff.ops import compare_families, compare_ops
+from tracediff.diff.ops import compare_ops, compare_work
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
 from tracediff.diff.verdict import (
     STEP,
@@ -315,7 +315,8 @@ def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Compar
         ops=ops,
         trees=trees,
         pairing=pairing,
-        families=compare_families(by_family, judging.noise_floor),
+        families=compare_work(by_family, judging.noise_floor),
+        launched_work=compare_work(both.map(lambda side: launched_samples(side.traces)), judging.noise_floor),
         common_change=common,
         tables=compare_tables(control.tables, test.tables, scale),
     )
@@ -331,6 +332,7 @@ def _refused(comparison: Comparison) -> Comparison:
         host_time=WorkTime(()),
         ops=(),
         families=(),
+        launched_work=(),
     )
 
 

@@ -218,7 +218,7 @@ class LimitResult(JsonObject):
     """One limit, and the figure that was judged against it."""
 
     subject: str
-    """what was judged: step, state:NAME, family:NAME, op:NAME, kernels, memory, graph-breaks"""
+    """what was judged: step, state:NAME, family:NAME, op:NAME, gpu-below:NAME, kernels, memory, graph-breaks"""
     limit: str
     """the subject as given; for operators the pattern"""
     unit: Annotated[str, one_of(*FACTORS)]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
-from tracediff.diff.comparison import Comparison
+from tracediff.diff.comparison import OPERATOR, Comparison
 from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.runs import detectable, reach
@@ -118,6 +118,8 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
         return [_family(limit, comparison)]
     if limit.kind == "op":
         return _ops(limit, comparison)
+    if limit.kind == "gpu-below":
+        return _below(limit, comparison)
     if limit.kind == "kernels":
         return [_kernels(comparison)]
     manifests = comparison.control.manifest, comparison.test.manifest
@@ -171,6 +173,27 @@ def _ops(limit: Limit, comparison: Comparison) -> list[Figure]:
     return [_op(op, comparison, len(matches) > 1) for op in matches]
 
 
+def _below(limit: Limit, comparison: Comparison) -> list[Figure]:
+    """GPU time of what each operator launches, also through others. Of an operator that only test has it is exact."""
+    work_of_name = {work.name: work for work in comparison.launched_work}
+    ops = [op for op in comparison.ops if op.category == OPERATOR and op.counted_as in work_of_name]
+    matches = [op for op in ops if _matches(op, limit.name)]
+    if not matches:
+        names = sorted((op.name for op in ops), key=len)
+        raise _unknown(limit, "an operator that launches GPU work", names)
+    several, out = len(matches) > 1, []
+    for op in matches:
+        work = work_of_name[op.counted_as]
+        figure = _time(f"gpu-below:{op.name}", *work.us, work.significance.interval, comparison)
+        out.append(replace(figure, exact=_is_added(op, comparison), q=work.significance.q_value if several else None))
+    return out
+
+
+def _is_added(op: Op, comparison: Comparison) -> bool:
+    """Whether only test has ``op``, in every step."""
+    return op.count_change == "added" and not op.counts_vary and op.count.test >= comparison.scale
+
+
 def _unknown(limit: Limit, what: str, names: Sequence[str], form: str = "") -> TracediffError:
     """The error of a limit that matches nothing; a name that contains it is as near as one that is spelt alike, with
     its namespace or without. Without a near name it says in what ``form`` names are given, and lists some.
@@ -194,7 +217,7 @@ def _op(op: Op, comparison: Comparison, several: bool) -> Figure:
     us = comparison.us
     control, test = op.self_time.map(us)
     statistic = "host self time" if comparison.has_gpu and op.device == "cpu" else ""
-    if op.count_change == "added" and not op.counts_vary and op.count.test >= comparison.scale:
+    if _is_added(op, comparison):
         return Figure(f"op:{op.name}", control, test, exact=True, statistic=statistic)
     figure = _time(f"op:{op.name}", control, test, op.significance.interval, comparison)
     return replace(figure, q=op.significance.q_value if several else None, statistic=statistic)

@@ -24,12 +24,13 @@ UNIT_OF = {
     "state": "us",
     "family": "us",
     "op": "us",
+    "gpu-below": "us",
     "kernels": "count",
     "memory": "bytes",
     "graph-breaks": "count",
 }
 """Kind of subject → its unit."""
-NAMED = ("state", "family", "op")
+NAMED = ("state", "family", "op", "gpu-below")
 """Kinds of subject that need a name after a colon."""
 FACTORS: dict[str, dict[str, float]] = {
     "us": {"ns": 1e-3, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
@@ -47,7 +48,7 @@ class Limit(Struct, frozen=True):
     """The largest increase that is allowed for a subject; exceeded if both parts are exceeded.
 
     Attributes:
-        subject: step, state:NAME, family:NAME, op:PATTERN, kernels, memory or graph-breaks.
+        subject: step, state:NAME, family:NAME, op:PATTERN, gpu-below:PATTERN, kernels, memory or graph-breaks.
         relative: fraction of control. absolute: µs per step, bytes or a count.
     """
 
@@ -100,7 +101,9 @@ def limit_of(subject: str, relative: str, absolute: str, source: str = "") -> Li
         raise TracediffError(where, "the step has its own limit", "set it with --max-regression")
     if kind not in UNIT_OF or bool(mark) != (kind in NAMED) or (mark and not name):
         hint = did_you_mean(kind, UNIT_OF, "") if kind not in UNIT_OF else ""
-        subjects = "valid subjects: state:NAME, family:NAME, op:PATTERN, kernels, memory, graph-breaks"
+        subjects = (
+            "valid subjects: state:NAME, family:NAME, op:PATTERN, gpu-below:PATTERN, kernels, memory, graph-breaks"
+        )
         raise TracediffError(where, "unknown subject", f"{hint} {subjects}" if hint else subjects)
     if kind == "state" and name not in STATES and not name.startswith("op:"):
         hint = did_you_mean(name, STATES, f"valid states: {', '.join(STATES)}")
