@@ -110,6 +110,25 @@ def test_who_comes_last_is_found_and_ties_are_unclear(tmp_path):
     }
 
 
+def test_waits_of_collectives_that_overlap_are_added_up(tmp_path):
+    arrivals = [[1000, 1500], [3000, 3000]]
+    for rank in range(2):
+        write_rank(
+            tmp_path,
+            rank,
+            arrivals[rank],
+            [3020, 3040],
+            per_step=2,
+            length=2_500,
+            args=lambda j: recorded(j, group=str(j), stream=(7, 20)[j], **{"Group size": 2}),
+        )
+    found = waits_of(tmp_path)
+    rows = per_step(found.stragglers)
+    assert rows["0",]["wait"] == (2000 + 1500) * 1000  # of a step of 3,040 µs
+    assert sum(row["held_up"] for row in rows.values()) == (2000 + 1500) * 1000
+    assert "sums over collectives" in found.stragglers.schema.about
+
+
 def test_where_two_come_last_within_their_uncertainty_it_is_unclear(tmp_path):
     jitter = [[0] * 8, [3, -3, 2, -2, 4, -4, 1, -1]]
     arrive = [[5000 + 1000 * (j >= 4) * 10 + 100 * (j % 4) for j in range(8)]] * 2

@@ -155,7 +155,8 @@ STRAGGLERS = TableSchema(
     "Stragglers",
     "Ranks that arrive last at collectives, so that the other ranks wait. Wait caused: the wait of the other ranks, "
     "summed over them, at collectives where this rank arrived last. Late by: how long after the second-to-last rank it "
-    "arrived. If the last two arrivals lie within the uncertainty of the clocks, the row “unclear” has them.",
+    "arrived. If the last two arrivals lie within the uncertainty of the clocks, the row “unclear” has them. Times are "
+    "sums over collectives: an instant in which several wait counts for each, so sums may exceed the step.",
     keys=("rank",),
     columns=read_columns("""
         held_up     ns     wait caused
