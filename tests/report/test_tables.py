@@ -13,6 +13,7 @@ from tracediff.present.sections import changed_work
 from tracediff.present.tables import comparison_tables, control_and_test
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis import tables_of
+from tracediff.report.collection import show as show_collection
 from tracediff.report.collection import to_markdown as collection_markdown
 from tracediff.report.table_terminal import to_rich
 from tracediff.report.to_markdown import section_lines
@@ -101,6 +102,21 @@ def test_a_collection_shows_two_digits_of_every_value():
     assert (eager["step ms"], compiled["step ms"]) == ("62.6", "61.6")
     assert (eager["IQR µs"], compiled["IQR µs"]) == ("44.0", "51.0")
     assert eager["peak MB"] == "440.0"
+
+
+def test_a_collection_fits_a_terminal_and_names_the_columns_that_do_not():
+    rows = [
+        VariantRow(variant="eager", runs=2, build_s=1.5, first_step_s=0.0123, step_us=62_600, iqr_us=44, kernels=12),
+        VariantRow(variant="compile+a_long_change", runs=2, build_s=2.5, first_step_s=30.0, step_us=61_600, iqr_us=51),
+    ]
+    for width in (40, 60, 200):
+        console = Console(file=StringIO(), width=width)
+        show_collection(CollectionTable("vit", "tiny", {}, rows), console)
+        lines = console.file.getvalue().splitlines()
+        assert max(map(len, lines)) <= width
+        assert lines[1].split()[:3] == ["variant", "step", "ms"]
+        assert ("columns omitted: " in " ".join(lines)) == (width < 200)
+        assert ("runs" in lines[1]) == (width == 200)
 
 
 def shown(table, width):

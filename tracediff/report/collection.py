@@ -4,38 +4,49 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rich.console import Console, Group
-from rich.text import Text
 
 from tracediff.collected import CollectionTable
-from tracediff.errors import printable
 from tracediff.formatting import percent
 from tracediff.present.collection import HEAD, cells_of, formats_of, fx_lines, heads, notes_of, stage_lines, title
+from tracediff.present.plain_text import Table
 from tracediff.report.escape import escaped
 from tracediff.report.json_text import json_text
-from tracediff.report.table_terminal import grid, line, print_screen
+from tracediff.report.table_terminal import AsWide, fitted, line, print_screen
 from tracediff.report.to_markdown import table_lines
 
-DROPPED_FIRST = ("runs", "IQR", "items/s", "warm", "build", "ops", "profiler", "peak")
-"""Columns omitted on a narrow terminal, in this order; JSON and Markdown have all."""
+ON_SCREEN = (
+    "variant",
+    "step",
+    "speed-up",
+    "95 %",
+    "first",
+    "kernels",
+    "breaks",
+    "peak",
+    "profiler",
+    "ops",
+    "build",
+    "warm",
+    "items/s",
+    "IQR",
+    "runs",
+)
+"""The columns in a terminal, which omits the last ones where it is narrow; JSON and Markdown have all."""
 
 
 def show(collection: CollectionTable, console: Console) -> None:
     """Print the table, as many of its columns as fit."""
     parts = [line(title(collection), "bold")]
     formats = formats_of(collection.rows)
-    titles = heads(formats)
+    places, titles = [HEAD.index(name) for name in ON_SCREEN], heads(formats)
     cells = [cells_of(row, formats) for row in collection.rows if row.runs]
-    columns = [i for i in range(len(HEAD)) if i == 0 or any(c[i] for c in cells)]
-    for name in DROPPED_FIRST:
-        if sum(max(len(titles[i]), *(len(c[i]) for c in cells)) + 2 for i in columns if cells) <= console.width:
-            break
-        columns = [i for i in columns if HEAD[i] != name]
-    table = grid([titles[i] for i in columns], "l" + "r" * (len(columns) - 1))
-    for texts in cells:
-        table.add_row(*(Text(printable(texts[i])) for i in columns))
     if cells:
-        parts.append(table)
+        rows = tuple(tuple(texts[k] for k in places) for texts in cells)
+        table = Table(title="", about="", heads=tuple(titles[k] for k in places), texts=1, rows=rows)
+        parts.append(AsWide(partial(fitted, table)))
     for row in collection.rows:
         parts += [line(note, "" if row.failed else "dim") for note in notes_of(row)]
     parts += map(line, stage_lines(collection.rows))
