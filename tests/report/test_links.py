@@ -85,6 +85,27 @@ def test_an_operator_without_matched_work_is_found_among_all_operators(visit, re
     assert page.url.endswith("#ops")
 
 
+def test_operators_on_the_host_open_all_operators_the_largest_change_first(visit, tmp_path):
+    for side, factor in (("before", 1), ("after", 3)):
+        events = []
+        for number in range(2):
+            start = 20_000 * number
+            events += [step(number + 1, start, 20_000)]
+            for k in range(40):
+                at, us = start + 400 * k, (40 + k) * factor
+                events += [op(f"aten::op{k}", at, us), call("cudaLaunchKernel", at + us - 6, 5, 100 * number + k)]
+                events += [kernel("k", at + us, 10, 100 * number + k)]
+        write(tmp_path / side / "t.json", document(events))
+    path = tmp_path / "report.html"
+    path.write_text(to_html(tracediff.compare(tmp_path / "before", tmp_path / "after").comparison), encoding="utf-8")
+    page = visit(path).page
+    page.locator("#why a", has_text="operators on the host").click()
+    assert page.url.endswith("#ops")
+    assert page.inner_text("#ops tr.chosen td:first-child") == "aten::op39"
+    categories = "#ops tr[data-place] [data-column=category]"
+    assert set(page.eval_on_selector_all(categories, "all => all.map(c => c.textContent)")) == {"cpu_op"}
+
+
 def test_counts_of_both_sides_are_shown_whole(visit, tmp_path):
     for side, calls in (("before", 12_345), ("after", 11_876)):
         events = [step(1, 0, 20_000), *(op("aten::add", k, 1) for k in range(calls))]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
+from tracediff.diff.comparison import OPERATOR
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import (
     GPU,
@@ -239,7 +240,7 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
 
 def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     """(table, what its rows there contain) of the work of a line: family, operator or module, and kernels without an
-    operator; of the host its operator; of a single event its kernel.
+    operator; of the host its operator, of several the category; of a single event its kernel.
     """
     chain = cause.chain
     if chain[:2] == (GPU, SINGLES):
@@ -248,8 +249,8 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
         has_operator = "::" in "".join(chain[2:3])
         labels = (label for label in chain[1 : 3 if has_operator else 4] if label not in (NO_OPERATOR, UNPAIRED))
         return IN_WORK, tuple(label.removesuffix(ON_THE_HOST) for label in labels)
-    if chain[0] == HOST and len(chain) > 2 and chain[1] == OPERATORS:
-        return ON_HOST, (chain[2],)
+    if chain[:2] == (HOST, OPERATORS):
+        return ON_HOST, chain[2:3] or (OPERATOR,)
     return "", ()
 
 
