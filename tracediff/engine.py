@@ -293,7 +293,7 @@ def _arranged(source: SetSource, outcomes: list[Outcome], options: LoadOptions) 
 
 def _make_labels_distinct(sources: list[SetSource], sets: list[TraceSet]) -> None:
     """Label a snapshot by its file name if another set has the label stored in it, and sets of one name by their ranks
-    or steps, where these differ.
+    or steps, where these differ, else by a number.
     """
     labels = [traces.label for traces in sets]
     for source, traces in zip(sources, sets, strict=True):
@@ -301,10 +301,20 @@ def _make_labels_distinct(sources: list[SetSource], sets: list[TraceSet]) -> Non
             traces.label = source.label.removesuffix(SNAPSHOT_SUFFIX)
     for label, number in Counter(traces.label for traces in sets).items():
         namesakes = [traces for traces in sets if traces.label == label]
-        selections = {"rank": [ranges(s.ranks) for s in namesakes], "step": [ranges(s.steps_used) for s in namesakes]}
-        what = next((what for what, texts in selections.items() if len(set(texts)) == number), None)
-        for traces, text in zip(namesakes, selections[what] if what and number > 1 else [], strict=False):
-            traces.label = f"{label} {what} {text}"
+        if number > 1:
+            for traces, ending in zip(namesakes, _endings(namesakes, len(sets)), strict=True):
+                traces.label = f"{label}{ending}"
+
+
+def _endings(namesakes: list[TraceSet], sets: int) -> list[str]:
+    """What distinguishes the labels of sets of one name among ``sets``: nothing where there are two, which are told
+    apart as control and test.
+    """
+    selections = {"rank": [ranges(s.ranks) for s in namesakes], "step": [ranges(s.steps_used) for s in namesakes]}
+    for what, texts in selections.items():
+        if len(set(texts)) == len(namesakes):
+            return [f" {what} {text}" for text in texts]
+    return ["", *(f" ({k})" if sets > 2 else "" for k in range(2, len(namesakes) + 1))]
 
 
 def _manifest(where: Where) -> Manifest | None:

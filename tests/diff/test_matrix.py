@@ -45,6 +45,10 @@ def test_rows_and_pairs(tmp_path):
     )
     found = json.loads(run.stdout)
     assert [c["result"] for c in found["comparisons"]] == ["slower", "same"]
+    twice = CliRunner(env={"COLUMNS": "160"}).invoke(
+        cli, ["matrix", control, slower, same, slower, "--json", "-"], standalone_mode=False
+    )
+    assert [c["test"] for c in json.loads(twice.stdout)["comparisons"]] == ["slower", "same", "slower (2)"]
     text = (
         CliRunner(env={"COLUMNS": "160"}).invoke(cli, ["matrix", control, slower, same], standalone_mode=False).stdout
     )

@@ -158,4 +158,5 @@ def test_a_file_that_grows_is_read_as_long_as_it_was(tmp_path: Path, monkeypatch
 
 def test_a_glob_of_all_files_is_called_after_their_folder():
     assert labels_for(["runs/before/*.json.gz", "runs/after/**"]) == ["before", "after"]
+    assert labels_for(["a/eager", "b/eager", "b/eager"]) == ["a/eager", "b/eager", "b/eager"]
     assert labels_for(["runs/*_eager.json", "runs/eager*"]) == ["*_eager", "eager*"]

@@ -189,15 +189,15 @@ def _without_stamp(name: str) -> str:
 
 
 def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
-    """Short names for sets: the last part of each path, with as many folders before it as make the names distinct."""
+    """Short names for sets: the last part of each path, with as many folders before it as make the names of different
+    paths distinct.
+    """
     paths = [[display_path(part) for part in _parts(where)] for where in wheres]
     labels = [parts[-1] for parts in paths]
     for depth in range(2, max(map(len, paths)) + 1):
-        if len(set(labels)) == len(labels):
+        if len(set(labels)) == len(set(map(tuple, paths))):
             break
         labels = ["/".join(parts[-depth:]) for parts in paths]
-    if len(set(labels)) < len(labels):  # one set twice: two of its steps or ranks
-        return [parts[-1] for parts in paths]
     return labels
 
 
