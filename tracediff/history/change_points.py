@@ -203,12 +203,12 @@ def _explained(means: Floats, counts: Floats) -> Floats:
 @lru_cache(maxsize=256)
 def _largest_by_chance(counts: tuple[int, ...], freedom: int, autocorrelation: float) -> Floats:
     """float64[SIMULATED] the largest |t| of each simulated series without a change; the same on every call."""
-    from scipy.signal import lfilter
-
     random, runs = np.random.default_rng(0), np.array(counts, np.float64)
     noise = random.standard_normal((thresholds.SIMULATED_SERIES, len(counts)))
     noise[:, 1:] *= math.sqrt(1 - autocorrelation**2)
-    means = lfilter([1.0], [1.0, -autocorrelation], noise, axis=1) / np.sqrt(runs)
+    for k in range(1, len(counts)):
+        noise[:, k] += autocorrelation * noise[:, k - 1]
+    means = noise / np.sqrt(runs)
     explained = _explained(means, runs).max(axis=1)
     own = max(len(counts) - 2, 0)  # the degrees of freedom of these commits, around the levels beside the best change
     rest = (means**2 * runs).sum(axis=1) - (means * runs).sum(axis=1) ** 2 / runs.sum() - explained
