@@ -67,7 +67,7 @@ def test_real_traces_read_the_same(name, only):
 )
 def test_real_events_are_plain_in_every_layout(name, layout):
     trace = json.loads(gzip.decompress(traces.trace(name).read_bytes()))
-    events = trace["traceEvents"] if isinstance(trace, dict) else trace
+    events = (trace["traceEvents"] if isinstance(trace, dict) else trace)[::4]  # of all kinds
     assert part_read_natively(json.dumps(events, **layout).encode()) >= 0.95
 
 
