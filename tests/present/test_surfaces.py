@@ -76,6 +76,19 @@ def sums_close_in_one_unit(comparison: Comparison) -> None:
     assert len(units) <= 1
 
 
+def a_row_reads_the_same_however_many_are_shown(comparison: Comparison) -> None:
+    shown: dict[str, list[str]] = {}
+    for top in (1, 2, 3, 5, 10, 25, 100):
+        work = changed_work(comparison, top)
+        for row in (*work.rows, work.whole):
+            if not row.name.endswith((" other", " others")):
+                assert shown.setdefault(row.name, row.times(work.unit)) == row.times(work.unit)
+        if work.rows:
+            for side in ("control_us", "test_us"):
+                times = [work.unit.plain(getattr(row, side)) for row in work.rows]
+                assert sum(map(value, times)) == pytest.approx(value(work.unit.plain(getattr(work.whole, side))))
+
+
 def _signed(comparison: Comparison, unit: str) -> str:
     document = json.loads(to_json(comparison))
     (line,) = [line for line in terminal(comparison, WIDE) if line.startswith(f"{comparison.explanation.period} ")]
@@ -146,6 +159,7 @@ def the_screen_is_short(comparison: Comparison) -> None:
 
 CHECKS = (
     sums_close_in_one_unit,
+    a_row_reads_the_same_however_many_are_shown,
     directions_agree_with_signs,
     sentences_state_numbers_of_the_document,
     every_surface_has_the_same_sentences,

@@ -191,34 +191,37 @@ def _changes(title: str, items: Sequence[T], row: Callable[[T], ReportRow], sort
 def changed_work(comparison: Comparison, top: int) -> Sums:
     """The ``top`` changes of the work by operator, of work without one by family, the largest first: all that each
     side's operators launched, as far as their time or number changed. The last row is the others, which have no
-    operator.
+    operator. Times are rounded before any row is left out: however many are shown, each reads the same.
     """
     has_gpu = bool(comparison.gpu_time.groups)
     # what is tested of operators is their time on the host
     words = {} if has_gpu else {op.name: op.significance.word for op in comparison.ops}
     sums = comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
-    least = thresholds.CHANGED_WORK * max(steps)
-    changed = [line for line, us in zip(sums, changes, strict=True) if abs(us) >= least or line.count.delta][:top]
-    rows = [
-        _row(comparison, line, name=line.name, operator=line.name, time_change=words.get(line.name, ""))
-        for line in changed
-    ]
-    others = [line for line in sums if line not in changed]
-    families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
-    of_families = sum(row.name in families for row in rows)
-    ranks = comparison.explanation.ranks if comparison.explanation is not None else 1
-    of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
-    grouping = "operator" if not of_families else "family" if of_families == len(rows) else "operator or family"
     whole = _together(comparison, "all GPU work" if has_gpu else "all operators", sums)
     unit = with_decimals_of(time_unit(steps), max(whole.us))
-    return _sums(
-        f"GPU work by {grouping}{of_ranks}" if has_gpu else f"Operators (self time){of_ranks}",
-        [*rows, _together(comparison, plural(len(others), "other"), others)] if rows and others else rows,
-        whole,
-        with_digits(unit, changes),
-        "events" if has_gpu else "calls",
-    )
+    rows = [
+        _row(comparison, line, name=line.name, operator=line.name, time_change=words.get(line.name, ""))
+        for line in sums
+    ]
+    least = thresholds.CHANGED_WORK * max(steps)
+    changed = [k for k, us in enumerate(changes) if abs(us) >= least or sums[k].count.delta][:top]
+    others = sorted({*range(len(sums))}.difference(changed)) if changed else []
+    title = _title_of_work(comparison, [sums[k].name for k in changed])
+    every = _sums(title, rows, whole, with_digits(unit, changes), "events" if has_gpu else "calls")
+    last = _together(comparison, plural(len(others), "other"), [sums[k] for k in others])
+    us = total(every.rows[k].us for k in others)
+    return replace(every, rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
+
+
+def _title_of_work(comparison: Comparison, names: Sequence[str]) -> str:
+    """What the rows of `changed_work` with these ``names`` are."""
+    families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
+    of_families = sum(name in families for name in names)
+    ranks = comparison.explanation.ranks if comparison.explanation is not None else 1
+    of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
+    grouping = "operator" if not of_families else "family" if of_families == len(names) else "operator or family"
+    return f"{f'GPU work by {grouping}' if comparison.gpu_time.groups else 'Operators (self time)'}{of_ranks}"
 
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
