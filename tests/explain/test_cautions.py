@@ -149,6 +149,23 @@ def test_the_same_program_as_often_again_is_another_workload(tmp_path):
     assert comparison.verdict.other_work.startswith("the same program, 2 × as often")
 
 
+def test_other_operators_are_named(tmp_path):
+    shared = [op("aten::mul", 10 * k, 5) for k in range(10)]
+    control, test = ([op(f"aten::{name}", 200 + 20 * k, 15) for k in range(30)] for name in ("exp", "erf"))
+    comparison = compared(tmp_path, [*shared, *control], [*shared, *test])
+    (reason,) = [reason for reason in comparison.comparability.reasons if reason.code == "operators"]
+    assert reason.message == "other operators: aten::erf 0 → 30, aten::exp 30 → 0"
+    assert (reason.control, reason.test) == ("40 calls", "40 calls")
+
+
+def test_other_operators_may_be_the_same_in_other_numbers(tmp_path):
+    few, many = ([op(f"aten::{name}", 20 * k, 15) for k, name in enumerate(names)] for names in (
+        ["mul"] * 20 + ["add"] * 20 + ["exp"], ["mul"] * 5 + ["add"] * 20 + ["exp"] * 60))  # fmt: skip
+    comparison = compared(tmp_path, few, many)
+    (reason,) = [reason for reason in comparison.comparability.reasons if reason.code == "operators"]
+    assert reason.message == "other operators: aten::exp 1 → 60, aten::mul 20 → 5"
+
+
 def test_times_of_recordings_are_of_the_whole_file(tmp_path):
     difference = compared(tmp_path, recording(20), recording(20, 1300)).verdict.difference
     assert difference == "test took 29 % longer over the whole file"

@@ -84,9 +84,9 @@ def a_row_reads_the_same_however_many_are_shown(comparison: Comparison) -> None:
             if not row.name.endswith((" other", " others")):
                 assert shown.setdefault(row.name, row.times(work.unit)) == row.times(work.unit)
         if work.rows:
-            for side in ("control_us", "test_us"):
-                times = [work.unit.plain(getattr(row, side)) for row in work.rows]
-                assert sum(map(value, times)) == pytest.approx(value(work.unit.plain(getattr(work.whole, side))))
+            for side in (0, 1):
+                times = [work.unit.plain(row.us[side]) for row in work.rows]
+                assert sum(map(value, times)) == pytest.approx(value(work.unit.plain(work.whole.us[side])))
 
 
 def _signed(comparison: Comparison, unit: str) -> str:

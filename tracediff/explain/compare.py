@@ -52,6 +52,7 @@ from tracediff.explain.facts import (
     WORK_DIFFERS,
     Fact,
 )
+from tracediff.explain.programs import operators, other_counts
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
 from tracediff.pair import Pair
@@ -72,7 +73,7 @@ def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype and outside-steps."""
     has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
     judged = [fact for fact in facts if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1)]  # added work
-    differing = [reason for fact in judged if (reason := _of_fact(fact))]
+    differing = [reason for fact in judged if (reason := _of_fact(fact, comparison))]
     return [
         *differing,
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
@@ -81,11 +82,12 @@ def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
     ]
 
 
-def _of_fact(fact: Fact) -> Reason | None:
+def _of_fact(fact: Fact, comparison: Comparison) -> Reason | None:
     """The caution that a fact is; the fact itself has the figures."""
     values = fact.control, fact.test
     if fact.code in (OTHER_PROGRAM, REWRITTEN):
-        return Reason("operators", "other operators", *values)
+        outer = [operators(tree, outermost=True) for tree in comparison.trees]
+        return Reason("operators", f"other operators: {other_counts(outer, comparison.trees)}", *values)
     if fact.code == WORK_DIFFERS:
         return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)
     if fact.code == AS_OFTEN:
