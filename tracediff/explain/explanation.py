@@ -363,7 +363,11 @@ def _exposed_part(node: Node) -> Reason | None:
     """How much of a node's change the step waits for, where that is not nearly all of it."""
     change = float(node.total[1] - node.total[0])
     part = node.work / change if change else 1.0
-    return Reason("path", f"the step waits for {percent(part)} of it") if part < thresholds.KNOWN_AMOUNT else None
+    return (
+        Reason("path", f"{percent(part)} of the change is on the critical path")
+        if part < thresholds.KNOWN_AMOUNT
+        else None
+    )
 
 
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:

@@ -18,7 +18,18 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
-from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, QUEUE, WAITING, Chain, Leaves
+from tracediff.explain.leaves import (
+    GPU,
+    HOST,
+    MIXED,
+    OPERATORS,
+    QUEUE,
+    WAITING,
+    Chain,
+    Leaves,
+    largest_kernel,
+    operator_of,
+)
 from tracediff.explain.programs import (
     agreeing,
     changed_modules,
@@ -48,6 +59,7 @@ from tracediff.formatting import (
     time_unit,
     times,
     with_decimals_of,
+    with_more,
 )
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor, match_name
 from tracediff.runtimes import MEMCPY, is_allocation, is_communication, is_graph_launch, is_release
@@ -154,8 +166,12 @@ def _other_kernels(groups: Sequence[Group]) -> list[Fact]:
     part = sum(sum(group.time) for group in replaced) / whole if whole else 0.0
     if part < thresholds.WORTH_A_LINE:
         return []
-    control, test, more = replaced_kernels(replaced)
-    text = f"other kernels take as long ({percent(part)} of the GPU time): {control} → {test}{more}"
+    control, test, _ = replaced_kernels(replaced)
+    ns: Counter[str] = Counter()
+    for group in replaced:
+        ns[operator_of(group) or ARROW.join(map(largest_kernel, group.members))] += sum(group.time)
+    most = min(ns, key=lambda name: (-ns[name], name))
+    text = f"other kernels take as long ({percent(part)} of the GPU time): those of {with_more(most, len(ns) - 1)}"
     return [Fact(OTHER_KERNELS, text, control, test)]
 
 

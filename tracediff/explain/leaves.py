@@ -313,13 +313,13 @@ class _Labels:
         families = {members[0].family for members in group.members if members}
         if "module" in group.level and len(families) > 1 and group.module:  # not counterparts
             return self._top, UNPAIRED, _replacement(group, group.module.split("/")[-1]), g
-        op = _operators(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
+        op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{_largest_kernels(group)}{COPIED}{op}"
         return self._top, group.family, op, kernels_of(group), g
 
 
-def _operators(group: Group) -> str:
+def operator_of(group: Group) -> str:
     """The operator of both sides, or ``old → new`` where they differ; a side without one has its largest kernel there.
     Empty where no side has one.
     """

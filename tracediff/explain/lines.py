@@ -287,7 +287,7 @@ def what_happened(
         return _of_calls(calls, longer, node.count, is_same=is_same)
     rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
-    strides = ", at equal strides" if CONV in line.chain else ""  # which the trace does not give
+    strides = ", if the strides are the same" if CONV in line.chain else ""  # which the trace does not give
     if is_same:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
