@@ -18,7 +18,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.explain.amounts import calls_of, measure, node_amount
-from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact, facts_of
+from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     CODE,
@@ -33,6 +33,7 @@ from tracediff.explain.lines import (
 from tracediff.explain.programs import launching_operators
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
+from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit, percent, time_unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name

@@ -51,10 +51,10 @@ def _placed(match: Match, whole: int) -> list[Match]:
     one_call = max(len({i.node for i in side}) for side in items) == 1
     if level not in PLACED_AS or not wide or one_call:
         return [match]
-    return [part._replace(level=PLACED_AS[level]) if all(part.items) else part for part in _by_operators(match)]
+    return [part._replace(level=PLACED_AS[level]) if all(part.items) else part for part in _in_operators(match)]
 
 
-def _by_operators(match: Match) -> list[Match]:
+def _in_operators(match: Match) -> list[Match]:
     """``match`` in parts: one for each operator of both sides, and one for all that only one side calls, unless what
     the other calls in its place takes too little time to stand for it.
     """

@@ -1,0 +1,378 @@
+"""Facts about the work and the program of both sides: whether they are the same; and all facts in their order."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from math import exp, log
+
+import numpy as np
+
+from tracediff import thresholds
+from tracediff.aggregate.call_tree import CallTree
+from tracediff.aggregate.summary import Side
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import PLACED, PLACED_AS
+from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
+from tracediff.explain.facts import (
+    AS_MUCH,
+    AS_OFTEN,
+    CHANGED_MODULES,
+    HOST_SPEED,
+    ONE_SIDED_PHASES,
+    OTHER_COUNTS,
+    OTHER_PROGRAM,
+    RECOMPUTED,
+    REWRITTEN,
+    SAME_CALLS,
+    SAME_PROGRAM,
+    UNIFORM,
+    UNKNOWN_SIZES,
+    UNKNOWN_WORK,
+    WORK_DIFFERS,
+    Fact,
+    backlog,
+    first_calls,
+    graph_breaks,
+    hidden_host,
+    late_rank,
+    late_start,
+    new_wait,
+    not_steady,
+    other_kernels,
+    other_ranks,
+    recompiles,
+    replacing,
+    stand_ins_of,
+)
+from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, Chain, Leaves
+from tracediff.explain.programs import (
+    agreeing,
+    changed_modules,
+    common,
+    contained,
+    in_parts,
+    listed,
+    loads_data,
+    operators,
+    other_counts,
+    phases_of_operators,
+    recomputed,
+    same_inputs,
+)
+from tracediff.explain.reasons import PLACES
+from tracediff.explain.tree import logarithmic_mean
+from tracediff.formatting import about, count, counts, multiple, percent, plural, time_unit, times, with_decimals_of
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import MEMCPY
+
+NO_MEASURE = ("calls", "events", "")
+"""Units of which more is not more work."""
+WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
+
+
+def facts_of(
+    leaves: Leaves,
+    trees: tuple[CallTree, CallTree],
+    sides: tuple[Side, Side],
+    groups: Sequence[Group],
+    *,
+    same_vendor: bool,
+    exposure: float,
+) -> tuple[Fact, ...]:
+    """The facts, the weightiest first. ``groups`` are the matched work, whose names compare if ``same_vendor``;
+    ``exposure`` is what of the change is the same work, now on the path or off it, in ns per step.
+    """
+    program = _program(leaves, trees, sides)
+    is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
+    # by all of its FLOPs, or of its amounts; or too little is known
+    is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
+    by_sizes = (
+        ()
+        if is_judged
+        else (
+            *(_amounts(leaves, groups, trees, sides[1].label) or _unknown_sizes(leaves, trees)),
+            *_uniform(leaves, trees, sides),
+        )
+    )
+    of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
+    return (
+        *(not_steady(leaves) or first_calls(leaves, sides)),
+        *_one_sided_phases(trees, sides),
+        *_recomputed(trees, sides),
+        *backlog(sides),
+        *late_start(leaves),
+        *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
+        *by_sizes,
+        *_host_speed(leaves),
+        *hidden_host(leaves),
+        *(_changed_modules(trees) if same_vendor else ()),
+        *([] if is_other or not same_vendor else other_kernels(groups)),
+        *other_ranks(leaves, sides),
+        *late_rank(sides),
+        *of_compilers,
+        *new_wait(leaves, sides, exposure),
+    )
+
+
+def _amounts(leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str) -> list[Fact]:
+    """work-differs: how much more work of known amount ``test``, the test side, does, whether or not the step waits for
+    it, with an example of a shape where one changed.
+    """
+    out = []
+    is_paired = np.array([g < 0 or _is_paired(groups[g]) for g in leaves.groups], np.bool_)
+    for label in WORDS:
+        parts, effects, ratios, units = _measured(leaves, (label,), is_paired)
+        if not len(parts) or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
+            continue
+        part = float(parts.sum())
+        gross = float(np.abs(effects).sum())
+        if (
+            part < thresholds.WORTH_A_LINE
+            or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * part / 2)
+            or abs(median := _weighted_median(ratios, np.abs(effects))) <= thresholds.SAME_RATIO
+        ):
+            continue
+        by_unit: dict[str, float] = defaultdict(float)
+        for unit, effect in zip(units, np.abs(effects), strict=True):
+            by_unit[unit] += float(effect)
+        unit = max(by_unit, key=lambda u: by_unit[u])
+        alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
+        how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
+        example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
+        extent = f"sizes known for {percent(part)} of the {WORDS[label]}"
+        text = f"the work differs: {test} does {how_much(exp(median), unit)} where sizes differ{example} ({extent})"
+        out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
+    return out
+
+
+def _is_paired(group: Group) -> bool:
+    """Whether it is one operator's work in one place, as often on both sides: other sizes are more or less of it."""
+    if group.level not in (*PLACED_AS, *PLACED):
+        return True
+    members = [member for side in group.members for member in side]
+    is_of_one = len({match_name(member.op or "") for member in members}) == 1
+    is_copied = any(member.category == MEMCPY for member in members)  # its bytes are all that it is
+    return is_of_one and not is_copied and group.count.control == group.count.test
+
+
+def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(bool[l] whether each leaf is below these first labels, bool[l] whether its amount is measured, too)."""
+    here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
+    return here, here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
+
+
+def _measured(
+    leaves: Leaves, labels: Collection[str], some: np.ndarray | bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(parts of all its time, effects of the amounts in parts of that time, logarithms of the ratios, units) of the
+    work below these first labels whose amount is measured. No effect is larger than the work itself.
+    """
+    here, is_measured = _is_measured(leaves, labels)
+    is_measured &= some
+    times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured].astype(float))
+    longest, whole = times.max(axis=0, initial=0), max(leaves.total[:, here].sum(), 1)
+    effects = np.clip(logarithmic_mean(*times) * ratios, -longest, longest)
+    return times.sum(axis=0) / whole, effects / whole, ratios, leaves.unit[is_measured]
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    order = np.argsort(values)
+    passed = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
+
+
+def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """other-program and as-often, from how often each outermost operator is called; as-often only if the operators
+    within them agree, too, which batched code does not call as often. Nothing where only one side calls compiled code
+    or has replays of graphs, which replace operators.
+    """
+    outer, stand_ins = [operators(tree, outermost=True) for tree in trees], stand_ins_of(leaves)
+    calls = [sum(side.values()) for side in outer]
+    if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
+        return _unknown(leaves)
+    examples = other_counts(outer, trees)
+    if common(outer) >= thresholds.SAME_PROGRAM:
+        if any(stand_ins):  # what these do is unknown
+            return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
+        return _same_calls(trees) or [_same_program(outer, trees, sides)]
+    names = outer[0].keys() | outer[1].keys()
+    ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
+    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
+    is_scaled = agree >= thresholds.SAME_PROGRAM  # all alike, so that any known FLOPs are an example of the work
+    flops = flop_ratio(trees, 0 if is_scaled else thresholds.MOSTLY)
+    as_many = flops is not None and abs(log(flops)) <= thresholds.SAME_RATIO
+    values = plural(calls[0], "call"), plural(calls[1], "call")
+    if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
+        share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
+        return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
+    share = _agreement(outer, trees, sides)
+    another = "another program: " if contained(outer) is None else ""
+    if as_many or (flops is None and _does_as_much(leaves)):
+        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
+        return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
+    work = "" if flops is None else f"; {sides[1].label} does {multiple(flops, 'known FLOPs')}"
+    return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values)]
+
+
+def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
+    return f"outermost operator calls{' outside data loading' if any(map(loads_data, trees)) else ''}"
+
+
+def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
+    """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
+    less, calls, name = contained(outer), [sum(side.values()) for side in outer], _outermost_calls(trees)
+    if less is None:
+        both, (control, test) = agreeing(outer)[0], (side.label for side in sides)
+        return f"{count(both)} {name} agree, of {count(calls[0])} in {control} and {count(calls[1])} in {test}"
+    alike = f"all {count(calls[less])} {name} of {sides[less].label} are in {sides[1 - less].label}, too"
+    return f"{alike}, with {count(abs(calls[1] - calls[0]))} more"
+
+
+def _same_program(
+    outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
+) -> Fact:
+    """other-counts: how many of the ``outer`` calls agree, and which do not; same-program if all do, and which of those
+    inside them do not.
+    """
+    if len({*map(count, agreeing(outer))}) > 1:
+        mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
+        return Fact(OTHER_COUNTS, ": ".join(filter(None, (mostly, other_counts(outer, trees)))))
+    agree, others = f"all {_outermost_calls(trees)} agree", other_counts(outer, trees)
+    return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
+
+
+def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """recomputed: only one side runs operators of the forward pass again in the backward pass."""
+    again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
+    return [
+        Fact(RECOMPUTED, f"only {side.label} {again}: {listed(names)}", *has)
+        for side, names, has in zip(sides, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
+        if names
+    ]
+
+
+def _changed_modules(trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """changed-modules: what alone differs of the modules, if it is a part of the model."""
+    place = changed_modules(trees)
+    return [Fact(CHANGED_MODULES, f"modules with other operators or sizes: only {place}")] if place else []
+
+
+def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """one-sided-phases: only one side runs a backward pass, or an optimizer, where both have operators."""
+    phases = [phases_of_operators(tree) for tree in trees]
+    if not all(phases):
+        return []
+    return [
+        Fact(ONE_SIDED_PHASES, f"only {side.label} runs {' and '.join(PLACES[phase] for phase in sorted(only))}")
+        for side, mine, others in zip(sides, phases, reversed(phases), strict=True)
+        if (only := (mine - others) & PLACES.keys())
+    ]
+
+
+def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """same-calls: both sides call the same operators with the same shapes, to the last call."""
+    sides: tuple[Counter[tuple[str, str | None]], Counter[tuple[str, str | None]]] = (Counter(), Counter())
+    for calls, tree in zip(sides, trees, strict=True):
+        for call in tree.calls:
+            if call.kind == "op":
+                calls[call.label, call.shapes] += call.count
+    if sides[0] != sides[1]:
+        return []
+    shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""
+    return [Fact(SAME_CALLS, f"the same program: all operator calls agree{shapes}")]
+
+
+def _unknown(leaves: Leaves) -> list[Fact]:
+    """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
+    if _does_as_much(leaves):
+        part = percent(float(_measured(leaves, WORDS)[0].sum()))
+        return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
+    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
+    whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
+    if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
+        return []
+    part = percent(float(measured_ns / whole.sum()))
+    what = f"operators cannot be compared, sizes known for {part} of its time"
+    return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
+
+
+def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+    """uniform: most of the work is as much on both sides, of the same inputs and devices, and takes longer or shorter
+    alike, whatever operator it is of.
+    """
+    if sides[0].devices != sides[1].devices or same_inputs(trees) < thresholds.SAME_PROGRAM:
+        return []
+    is_work, as_much = _is_measured(leaves, WORDS)
+    as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
+    factor = _common_factor(leaves, as_much, is_work)
+    what = "the machine (clocks, threads, load) rather than the program"
+    text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
+    return [Fact(UNIFORM, text, ratio=factor)] if factor != 1 else []
+
+
+def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:
+    """How many times as long the leaves that are ``as_much`` work on both sides take, if they are most ``of_all``, and
+    it is so of each, whatever operator it is of; else 1.
+    """
+    before, after = leaves.total[:, as_much]
+    whole, movement = before + after, float(np.abs(after - before).sum())
+    if not movement or whole.sum() < thresholds.MOSTLY * leaves.total[:, of_all].sum():
+        return 1.0
+    if _part_of_one(leaves, as_much) > thresholds.MOSTLY:
+        return 1.0
+    factor = float(after.sum() / before.sum())
+    off = np.abs(after - before - (after - before).sum() / whole.sum() * whole).sum()
+    return factor if off <= thresholds.UNIFORM * movement and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
+
+
+def _part_of_one(leaves: Leaves, some: np.ndarray) -> float:
+    """The part of how much ``some`` leaves changed, all of them, that is one operator's."""
+    of_operators: Counter[Chain] = Counter()
+    for leaf, moved in zip(
+        np.flatnonzero(some).tolist(), np.abs(np.diff(leaves.total[:, some], axis=0))[0], strict=True
+    ):
+        of_operators[leaves.chains[leaf][1:3]] += moved
+    return max(of_operators.values(), default=0.0) / max(of_operators.total(), 1.0)
+
+
+def _host_speed(leaves: Leaves) -> list[Fact]:
+    """host-speed: calls that both sides make as often take longer or shorter, by most of the step's change; and whether
+    all of them do, whatever operator they are of.
+    """
+    is_call = np.array([chain[:2] == (HOST, OPERATORS) for chain in leaves.chains], bool)
+    is_same = is_call & (leaves.count[0] == leaves.count[1])
+    took = leaves.total[:, is_same].sum(axis=1) / 1000
+    changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
+    least = max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us))
+    if not took.all() or changed < least:
+        return []
+    if _part_of_one(leaves, is_same) >= thresholds.MAIN_PART:  # a line has it
+        return []
+    unit = with_decimals_of(time_unit(step_us), max(took))
+    times_of_both = f"{unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"
+    factor = _common_factor(leaves, is_same, is_call)
+    text = f"the calls that both sides make take the host {times_of_both}"
+    if factor != 1:
+        alike = f"{times(factor)} × the time for all calls that both sides make ({times_of_both})"
+        text = f"the host takes {alike}: rather its clocks or load than the program"
+    return [Fact(HOST_SPEED, text, ratio=float(took[1] / took[0]))]
+
+
+def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
+    """unknown-sizes: operators of which a side has no shapes, nor enough of their work another amount."""
+    sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
+    if not all(sides) or all(map(any, sides)) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
+        return []
+    where = "on one side only" if any(map(any, sides)) else ""
+    text = f"sizes unknown: shapes were {f'recorded {where}' if where else 'not recorded'} (record_shapes=True)"
+    return [Fact(UNKNOWN_SIZES, text)]
+
+
+def _does_as_much(leaves: Leaves) -> bool:
+    """Whether enough of the work is known, and is as much on both sides."""
+    parts, effects, _, _ = _measured(leaves, WORDS)
+    known_part = float(parts.sum())
+    off = float(np.abs(effects).sum())
+    return known_part >= thresholds.MOSTLY and off <= thresholds.SAME_RATIO * known_part / 2
