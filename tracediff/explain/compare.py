@@ -43,6 +43,7 @@ from tracediff.explain.facts import (
     AS_OFTEN,
     BACKLOG,
     FIRST_CALLS,
+    HOST_SPEED,
     LATE_START,
     NOT_STEADY,
     OTHER_PROGRAM,
@@ -224,6 +225,8 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
     late_starts = [fact.times_are_for for fact in others if fact.code == LATE_START]
     settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
+    hosts = [fact.test for fact in explanation.facts if fact.code == HOST_SPEED and fact.test]
+    settings += [f"on a host {pace}" for pace in hosts]
     settings += [other.times_are_for] if other is not None and other.code != LATE_START else []
     if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in explanation.facts):
         settings.append("not in steady state")

@@ -268,7 +268,7 @@ def what_happened(
         return UNKNOWN
     more_calls, longer = (node.count[1] - node.count[0]) * (test - control) > 0, test / control
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
-        if line.chain[0] == HOST and calls[0] == calls[1] > 0:
+        if line.chain[:2] == (HOST, OPERATORS) and calls.all():
             return _of_calls(calls, longer, node.count, is_same=False)
         if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
             # what is only there is larger than the rest

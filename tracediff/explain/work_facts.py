@@ -353,11 +353,14 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     unit = with_decimals_of(time_unit(step_us), max(took))
     times_of_both = f"{unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"
     factor = _common_factor(leaves, is_same, is_call)
-    text = f"the calls that both sides make take the host {times_of_both}"
-    if factor != 1:
-        alike = f"{times(factor)} × the time for all calls that both sides make ({times_of_both})"
-        text = f"the host takes {alike}: rather its clocks or load than the program"
-    return [Fact(HOST_SPEED, text, ratio=float(took[1] / took[0]))]
+    ratio = float(took[1] / took[0])
+    if factor == 1:
+        return [Fact(HOST_SPEED, f"the calls that both sides make take the host {times_of_both}", ratio=ratio)]
+    text = (
+        f"all calls of both sides take the host {times(factor)} × the time ({times_of_both}): likely its clocks or load"
+    )
+    pace = f"{times(1 / factor)} × as fast" if factor < 1 else f"{times(factor)} × as slow"
+    return [Fact(HOST_SPEED, text, test=pace, ratio=ratio)]
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
