@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, zip_longest
+from math import log
 
 from msgspec import Struct
 
@@ -95,14 +96,19 @@ def _in_unit(ns: float, unit: Unit) -> str:
 
 
 def largest_parts(node: Node) -> Reason | None:
-    """Which of a node's parts changed most in its direction; None where it has one part."""
+    """Which of a node's parts changed most in its direction, of those that are done more or less often if all of it is;
+    None where it has one part.
+    """
     sign = 1 if node.work >= 0 else -1
     parts = [
-        (-sign * child.work, child.label.removesuffix(f" in {node.label}"))
+        child
         for step, child in node.children.items()
         if isinstance(step, str) and sign * child.work > 0 and child.label not in (NOT_RECORDED, node.label)
     ]
-    labels = [label for _, label in sorted(parts) if len(label) <= bounds.LABEL]
+    if node.count.all() and abs(log(node.count[1] / node.count[0])) > thresholds.SAME_RATIO:
+        parts = [child for child in parts if child.count[0] != child.count[1]] or parts
+    parts.sort(key=lambda child: (-sign * child.work, child.label))
+    labels = [label for child in parts if len(label := child.label.removesuffix(f" in {node.label}")) <= bounds.LABEL]
     if len(node.children) < 2 or not labels:
         return None
     return Reason("largest", f"largest: {', '.join(labels[: bounds.PARTS_NAMED])}")
