@@ -212,9 +212,8 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
     examples: list[tuple[float, int, str]] = []
     for group in groups:
         sides = [[call for call, _ in _calls(tree, items)] for tree, items in zip(trees, group.items, strict=True)]
-        if not group.ops and any(
-            len({call.shapes for call in calls}) > 1 for calls in sides
-        ):  # which is whose is unknown
+        has_several = any(len({call.shapes for call in calls}) > 1 for calls in sides)
+        if has_several and not group.ops:  # which is whose is unknown
             continue
         for calls in zip(*sides, strict=False):
             work = [flop(c.label, c.shapes, c.types) or processed(c.label, c.shapes) for c in calls]

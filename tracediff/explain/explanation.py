@@ -321,7 +321,6 @@ def _cause(
     work = NodeWork(groups, compared.trees, as_much, other_groups)
     single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
     label, reasons = _named(line, reasons_of(work))
-    codes = {reason.code for reason in reasons}
     what = what_happened(
         line,
         amount,
@@ -329,7 +328,7 @@ def _cause(
         is_recorded=is_recorded,
         is_stated=is_stated,
     )
-    if "phase" in codes:
+    if any(reason.code == "phase" for reason in reasons):
         what = ""  # the reason says more
     if waits_for_ranks(line.chain):
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
@@ -364,11 +363,9 @@ def _exposed_part(node: Node) -> Reason | None:
     """How much of a node's change the step waits for, where that is not nearly all of it."""
     change = float(node.total[1] - node.total[0])
     part = node.work / change if change else 1.0
-    return (
-        Reason("path", f"{percent(part)} of the change is on the critical path")
-        if part < thresholds.KNOWN_AMOUNT
-        else None
-    )
+    if part >= thresholds.KNOWN_AMOUNT:
+        return None
+    return Reason("path", f"{percent(part)} of the change is on the critical path")
 
 
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:

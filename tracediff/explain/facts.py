@@ -13,7 +13,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
-from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernel, operator_of
+from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
@@ -76,7 +76,7 @@ def other_kernels(groups: Sequence[Group]) -> list[Fact]:
     control, test, _ = replaced_kernels(replaced)
     ns: Counter[str] = Counter()
     for group in replaced:
-        ns[operator_of(group) or ARROW.join(map(largest_kernel, group.members))] += sum(group.time)
+        ns[operator_of(group) or largest_kernels(group)] += sum(group.time)
     most = min(ns, key=lambda name: (-ns[name], name))
     text = f"other kernels take as long ({percent(part)} of the GPU time): those of {with_more(most, len(ns) - 1)}"
     return [Fact(OTHER_KERNELS, text, control, test)]

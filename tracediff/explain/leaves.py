@@ -42,7 +42,7 @@ NO_OPERATOR = "kernels"
 ON_THE_HOST = " on the host"
 """After an operator whose own time on the host is meant."""
 UNPAIRED = "without counterpart"
-"""Work that matching placed in a module or a family, beside other work, and paired with nothing."""
+"""All other work of a module, which is no counterpart piece by piece."""
 IDLE = "GPU idle"
 SHAPES = "(["
 """What a call of an operator has whose shapes are known."""
@@ -315,7 +315,7 @@ class _Labels:
             return self._top, UNPAIRED, _replacement(group, group.module.split("/")[-1]), g
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
-            op = f"{_largest_kernels(group)}{COPIED}{op}"
+            op = f"{largest_kernels(group)}{COPIED}{op}"
         return self._top, group.family, op, kernels_of(group), g
 
 
@@ -353,10 +353,11 @@ def kernels_of(group: Group) -> str:
     """The call, if its shapes are known, else the kernels of a group, of both sides where they differ."""
     if group.call and SHAPES in group.call:
         return group.call
-    return _largest_kernels(group)
+    return largest_kernels(group)
 
 
-def _largest_kernels(group: Group) -> str:
+def largest_kernels(group: Group) -> str:
+    """Readable name of the largest work of a group, of both sides where they differ."""
     return ARROW.join(dict.fromkeys(filter(None, map(largest_kernel, group.members))))
 
 

@@ -114,8 +114,7 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
     both = {name: (sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names}
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
     most = sorted(cost, key=lambda name: (-cost[name], name))
-    text = ", ".join(f"{name} {counts(*both[name])}" for name in most[: bounds.CALLS_NAMED])
-    return with_more(text, len(most[bounds.CALLS_NAMED :]))
+    return listed([f"{name} {counts(*both[name])}" for name in most], bounds.CALLS_NAMED)
 
 
 def _numbers(tree: CallTree) -> dict[str, float]:
@@ -127,9 +126,9 @@ def _numbers(tree: CallTree) -> dict[str, float]:
     return dict(out)
 
 
-def listed(names: Sequence[str]) -> str:
-    """``aten::mul, aten::add, aten::sum + 2 more``."""
-    return with_more(", ".join(names[: bounds.EXAMPLES]), len(names[bounds.EXAMPLES :]))
+def listed(names: Sequence[str], most: int = bounds.EXAMPLES) -> str:
+    """``aten::mul, aten::add, aten::sum + 2 more``: at most so many names."""
+    return with_more(", ".join(names[:most]), len(names[most:]))
 
 
 def phases_of_operators(tree: CallTree) -> set[str]:

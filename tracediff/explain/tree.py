@@ -246,7 +246,7 @@ def _replace(node: Node) -> None:
         if not child.total.all():
             sides[int(child.total[1] > child.total[0])][step] = child
     ns = [sum(float(child.total.sum()) for child in side.values()) for side in sides]
-    if not all(sides) or min(ns) < thresholds.WORTH_A_LINE * max(ns):  # too little to stand for the other
+    if not all(sides) or min(ns) < thresholds.WORTH_A_LINE * max(ns):  # next to nothing replaces nothing
         return
     labels = [{child.label for child in side.values()} for side in sides]
     both = labels[0] & labels[1]  # names nothing that was replaced

@@ -191,9 +191,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
-    examples = other_counts(outer, trees)
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
+            examples = other_counts(outer, trees)
             return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
         return _same_calls(trees) or [_same_program(outer, trees, sides)]
     names = outer[0].keys() | outer[1].keys()
@@ -207,7 +207,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
-    share = _agreement(outer, trees, sides)
+    share, examples = _agreement(outer, trees, sides), other_counts(outer, trees)
     another = "another program: " if contained(outer) is None else ""
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
@@ -236,10 +236,11 @@ def _same_program(
     """other-counts: how many of the ``outer`` calls agree, and which do not; same-program if all do, and which of those
     inside them do not.
     """
+    others = other_counts(outer, trees)
     if len({*map(count, agreeing(outer))}) > 1:
         mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
-        return Fact(OTHER_COUNTS, ": ".join(filter(None, (mostly, other_counts(outer, trees)))))
-    agree, others = f"all {_outermost_calls(trees)} agree", other_counts(outer, trees)
+        return Fact(OTHER_COUNTS, f"{mostly}: {others}" if others else mostly)
+    agree = f"all {_outermost_calls(trees)} agree"
     return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
 
 

@@ -247,7 +247,7 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
         return IN_WORK, (chain[2].removeprefix(ONE),)
     if chain[0] in (GPU, OPERATORS, MIXED) and chain[1:2] != (UNPAIRED,):
         has_operator = "::" in "".join(chain[2:3])
-        labels = (label for label in chain[1 : 3 if has_operator else 4] if label not in (NO_OPERATOR, UNPAIRED))
+        labels = (label for label in chain[1 : 3 if has_operator else 4] if label != NO_OPERATOR)
         return IN_WORK, tuple(label.removesuffix(ON_THE_HOST) for label in labels)
     if chain[:2] == (HOST, OPERATORS):
         return ON_HOST, chain[2:3] or (OPERATOR,)

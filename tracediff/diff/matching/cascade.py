@@ -45,18 +45,20 @@ def cascade(items: Sides, trees: Pair[CallTree], pairing: Pairing) -> list[Match
 def _placed(match: Match, whole: int) -> list[Match]:
     """``match``; where it is so wide that it names no partner, by operator, as work that was placed and not matched."""
     level, items, _ = match
+    if level not in PLACED_AS:
+        return [match]
     wide = (
         max(map(len, items)) > thresholds.WIDE_GROUP or sum(i.ns for i in chain(*items)) > thresholds.WIDE_PART * whole
     )
     one_call = max(len({i.node for i in side}) for side in items) == 1
-    if level not in PLACED_AS or not wide or one_call:
+    if not wide or one_call:
         return [match]
     return [part._replace(level=PLACED_AS[level]) if all(part.items) else part for part in _in_operators(match)]
 
 
 def _in_operators(match: Match) -> list[Match]:
     """``match`` in parts: one for each operator of both sides, and one for all that only one side calls, unless what
-    the other calls in its place takes too little time to stand for it.
+    the other calls in its place takes next to no time.
     """
     names = match.items.map(lambda side: {_operator(item) for item in side})
     shared = names.control & names.test
