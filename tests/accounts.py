@@ -38,9 +38,9 @@ def assert_explained(comparison):
     lines = sum(cause.delta_us for cause in found.causes) + sum(found.exposure_us.values()) + found.rest_us
     assert lines == pytest.approx(change, **close)
     for node in found.root.walk():
-        assert node.effects.sum() == pytest.approx(node.change, rel=1e-9, abs=1e-3)  # ns
+        assert sum(node.effects.values()) == pytest.approx(node.change, rel=1e-9, abs=1e-3)  # ns
         if node.children:
-            for name in ("path", "total", "count", "effects"):
+            for name in ("path", "total", "count", "parts"):
                 parts = sum(getattr(child, name) for child in node.children.values())
                 assert parts == pytest.approx(getattr(node, name), rel=1e-9, abs=1e-3)
         assert (node.path <= node.total * (1 + 1e-9) + 1e-3).all()
@@ -97,7 +97,7 @@ def assert_explanations_mirror(forward, backward):
     if forward.explanation is None or backward.explanation is None:
         return
     a, b = forward.explanation, backward.explanation
-    assert a.root.effects == pytest.approx(-b.root.effects, rel=1e-6, abs=1)  # ns
+    assert a.root.parts == pytest.approx(-b.root.parts, rel=1e-6, abs=1)  # ns
     close = {"rel": 1e-6, "abs": 1e-3}
     assert sorted(c.delta_us for c in a.causes) == pytest.approx(sorted(-c.delta_us for c in b.causes), **close)
     assert a.rest_us == pytest.approx(-b.rest_us, **close)

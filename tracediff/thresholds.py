@@ -166,7 +166,7 @@ CANCELLING = decides(
     1.3, "ratio", "of what a node's children move to its change, up to which it represents them", "switch_batch"
 )
 LARGEST_CHILD = decides(
-    1 / 3, "part", "of the children's changes from which one is named instead of the node", "switch_batch"
+    1 / 3, "part", "of the children's changes from which one is named instead of the node", "deepseek_decode"
 )
 UNIFORM = decides(
     0.35, "part", "of the children's changes that may differ from the node's if they are uniform", "deepseek_decode"

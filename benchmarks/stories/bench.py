@@ -113,7 +113,7 @@ def shape(comparison: Comparison) -> list[tuple[float, ...]]:
     """The numbers of all nodes of the tree and of its lines, without their names."""
     explanation = comparison.explanation
     assert explanation is not None
-    nodes = [(n.depth, *n.path.tolist(), *n.total.tolist(), *n.effects.tolist()) for n in explanation.root.walk()]
+    nodes = [(n.depth, *n.path.tolist(), *n.total.tolist(), *n.parts.tolist()) for n in explanation.root.walk()]
     lines = [(cause.delta_us, cause.control_us, cause.test_us) for cause in explanation.causes]
     return sorted(
         [*(tuple(round(x, 1) for x in row) for row in nodes), *(tuple(round(x, 3) for x in row) for row in lines)]

@@ -16,7 +16,7 @@ from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Rests
 from tracediff.explain.leaves import GPU, OPERATORS
 from tracediff.explain.lines import Line, label_of, lines_of
-from tracediff.explain.tree import EFFECTS, Node, logarithmic_mean, split
+from tracediff.explain.tree import Node, exposed_part, logarithmic_mean, split
 
 
 def explained(folder, control, test, runs=1):
@@ -48,7 +48,7 @@ def products(count, took, *, size=64, begin=40, number=0, name="sgemm_nn", op_na
 
 def effects(cause):
     """The effects of a cause that are not 0, in µs."""
-    return {name: round(ns / 1000) for name, ns in zip(EFFECTS, cause.node.effects, strict=True) if abs(ns) >= 500}
+    return {name: round(ns / 1000) for name, ns in cause.node.effects.items() if abs(ns) >= 500}
 
 
 def test_as_much_work_in_more_time_is_speed(tmp_path):
@@ -90,7 +90,7 @@ def test_time_of_work_whose_amount_is_unknown_is_not_called_speed(tmp_path):
 
     found = explained(tmp_path, [step(1, 0, 30), *bare(100, 8)], [step(1, 0, 30), *bare(150, 24)])
     (cause,) = found.causes
-    assert cause.node.effects[EFFECTS.index("speed")] == 0
+    assert cause.node.effects["speed"] == 0
 
 
 def test_work_that_only_one_side_has_is_presence(tmp_path):
@@ -379,28 +379,30 @@ def test_which_side_alone_replays_graphs_is_said(tmp_path):
     assert not explained(tmp_path / "both", replay("cudaGraphLaunch"), replay("cudaGraphLaunch")).facts
 
 
-def test_a_node_whose_time_changed_against_what_it_accounts_for_is_no_line():
-    """Its exposed part got shorter, its hidden part longer by more: one line would contradict itself."""
+def test_a_line_has_the_direction_of_its_own_time():
+    """Its exposed part got shorter, its hidden part longer by more: each is a line, and what moved is exposure."""
 
-    def node(label, depth, total, work, children=()):
+    def node(label, depth, total, path, children=()):
         out = Node(label, depth, {child.label: child for child in children})
-        out.total, out.path = np.array(total), np.array(total)
-        out.effects = np.array([0.0, 0.0, work, 0.0, 0.0])
+        out.total, out.path = np.array(total), np.array(path)
+        out.parts = np.array([0.0, 0.0, total[1] - total[0], 0.0])
         return out
 
-    parts = [node("exposed", 3, (90e3, 60e3), -30e3), node("hidden", 3, (10e3, 60e3), 1e3)]
-    family = node("gemm", 2, (100e3, 120e3), -29e3, parts)
-    gpu = node("GPU work", 1, (100e3, 120e3), -29e3, [family])
-    root = node("step", 0, (100e3, 71e3), -29e3, [gpu])
-    shown = lines_of(root).shown
-    assert [line.node.label for line in shown] == ["exposed"]
-    assert sum(line.node.work for line in shown) + sum(lines_of(root).rest) == root.change
+    parts = [node("exposed", 3, (90e3, 60e3), (90e3, 60e3)), node("hidden", 3, (10e3, 60e3), (10e3, 11e3))]
+    family = node("gemm", 2, (100e3, 120e3), (100e3, 71e3), parts)
+    gpu = node("GPU work", 1, (100e3, 120e3), (100e3, 71e3), [family])
+    lines = lines_of(node("step", 0, (100e3, 71e3), (100e3, 71e3), [gpu]))
+    assert [line.node.label for line in lines.shown] == ["exposed", "hidden"]
+    for line in lines.shown:
+        assert line.node.work * (line.node.total[1] - line.node.total[0]) > 0
+    moved = sum(line.node.work for line in lines.shown) + sum(lines.exposure.values()) + sum(lines.rest)
+    assert moved == pytest.approx(-29e3)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_node_whose_time_is_the_same_but_for_rounding_is_no_line_in_either_direction(sign):
     node = Node("host", 1, total=np.array([900e3, 900e3 + sign * 1e-10]), path=np.array([300e3, 240e3]))
-    node.effects = np.array([0.0, 0.0, 0.0, -60e3, 0.0])
+    node.parts = np.array([0.0, 0.0, 0.0, -60e3])
     assert not node.agrees
 
 
@@ -437,11 +439,13 @@ def test_effects_add_up_and_change_sign_with_the_sides(path, beyond, ratio, unit
     backward = split(
         on_path[::-1], total[::-1], np.array([1 / ratio]), np.array([unit], object), np.array([-reached]), period[::-1]
     )
-    change = path[1] - path[0]
     scale = max(total.max(), 1.0)
-    assert sum(float(getattr(forward, name)[0]) for name in EFFECTS) == pytest.approx(change, abs=1e-6 * scale)
-    for name in EFFECTS:
-        assert float(getattr(forward, name)[0]) == pytest.approx(-float(getattr(backward, name)[0]), abs=1e-5 * scale)
+    if np.isnan(reached):
+        assert forward.sum() == pytest.approx(total[1, 0] - total[0, 0], abs=1e-6 * scale)
+    assert forward == pytest.approx(-backward, abs=1e-5 * scale)
+    part = exposed_part(on_path, total)
+    assert 0 <= part <= 1
+    assert part == exposed_part(on_path[::-1], total[::-1])
 
 
 def test_the_logarithmic_mean_lies_between():

@@ -9,7 +9,7 @@ from traces import FOLDER, needs_traces
 
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.leaves import QUEUE
+from tracediff.explain.leaves import QUEUE, SHARED_CALLS
 from tracediff.present.sections import changed_work
 
 LATENCY = 5
@@ -51,7 +51,7 @@ def test_launches_that_the_step_comes_to_wait_for_are_exposure(tmp_path, turned)
     paths = [steps_of(tmp_path, "gpu", 10, 30), steps_of(tmp_path, "host", 60, 30)]
     comparison = compared(*(paths[::-1] if turned else paths))
     assert queued(comparison) == []
-    assert "operators on the host" in {cause.label for cause in comparison.explanation.causes} or any(
+    assert "the same operator calls on the host" in {cause.label for cause in comparison.explanation.causes} or any(
         "aten::mm" in cause.label for cause in comparison.explanation.causes
     )
 
@@ -77,7 +77,7 @@ def test_the_work_of_a_step_does_not_depend_on_how_far_the_host_runs_ahead(tmp_p
         steps_of(tmp_path, "a", 10, 12, first=100, steps=6), steps_of(tmp_path, "b", 10, 40, first=100, steps=6)
     )
     host = comparison.explanation.root.children["host"]
-    for label in ("operators", "loading data"):
+    for label in (SHARED_CALLS, "loading data"):
         control, test = host.children[label].total
         assert control == test, label
     assert comparison.explanation.root.children["GPU work"].count.tolist() == [20, 20]
@@ -130,7 +130,7 @@ def test_launches_into_a_full_queue_are_no_host_work(tmp_path):
         now += took + 2
     write(tmp_path / "a" / "trace.json", document([step(1, 0, now), *out]))
     explanation = compared(str(tmp_path / "a"), str(tmp_path / "a")).explanation
-    total = explanation.root.children["host"].children["operators"].total[0] / 1000
+    total = explanation.root.children["host"].children[SHARED_CALLS].total[0] / 1000
     assert total == pytest.approx(2 * count + 2 * free, rel=0.05)
 
 

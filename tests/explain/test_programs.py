@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from build_trace import document, op, python, step, write
+from build_trace import annotation, document, op, python, step, write
 
 from tracediff.engine import load_sets
 from tracediff.explain.amounts import flop
@@ -53,6 +53,40 @@ def test_modules_of_one_side_do_not_differ(tmp_path):
 
 def test_what_is_outside_of_the_modules_is_not_their_difference(tmp_path):
     assert modules_of(tmp_path, model([64] * 12), model([64] * 12, [op("aten::norm", 85_000, 900)])) is None
+
+
+def calling(optimizer, *functions, caller="train.py(3): step"):
+    """Two steps, each with an optimizer's annotation and with functions that ``caller`` calls, 50 µs each."""
+    events = []
+    for k in range(2):
+        begin, number = 2_000 * k, 100 * k
+        events += [step(k + 1, begin, 1_990), annotation(f"Optimizer.step#{optimizer}.step", begin + 1_500, 200)]
+        events += [annotation(f"Optimizer.zero_grad#{optimizer}.zero_grad", begin + 1_800, 20)]
+        events += [python(caller, begin + 10, 1_400, number + 1), op("aten::mm", begin + 1_550, 100)]
+        for i, name in enumerate(functions):
+            events.append(python(name, begin + 100 + 60 * i, 50, number + 2 + i, number + 1))
+    return document(events)
+
+
+def calls_of_one_side(tmp_path, *sides):
+    for name, trace in zip(("before", "after"), sides, strict=True):
+        write(tmp_path / name / "trace.json", trace)
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
+    return {fact.code: fact.text for fact in comparison.explanation.facts}.get("one-sided-calls")
+
+
+LOSS, CLIP = "torch/nn/functional.py(3): cross_entropy", "torch/nn/utils/clip_grad.py(9): clip_grad_norm_"
+
+
+def test_the_optimizer_and_the_functions_that_one_side_calls_are_named(tmp_path):
+    text = calls_of_one_side(tmp_path, calling("SGD", LOSS), calling("AdamW", LOSS, CLIP))
+    assert text == "only before calls SGD.step, only after calls AdamW.step, clip_grad_norm_()"
+
+
+def test_what_both_sides_call_or_an_unknown_function_calls_is_of_neither(tmp_path):
+    assert calls_of_one_side(tmp_path, calling("SGD", LOSS, CLIP), calling("SGD", CLIP, LOSS)) is None
+    elsewhere = calling("SGD", LOSS, CLIP, caller="other.py(3): run")
+    assert calls_of_one_side(tmp_path / "moved", calling("SGD", LOSS), elsewhere) is None
 
 
 def test_the_flops_of_a_convolution_are_those_of_its_smaller_side_and_unknown_where_padding_decides():

@@ -208,7 +208,7 @@ def test_an_operator_is_called_as_often_however_often_it_asks_the_driver(tmp_pat
 
     comparison = compared(tmp_path, {"before": asking(2, 500), "after": asking(asked, 1_500)})
     first = comparison.explanation.causes[0]
-    assert (first.label, first.what) == ("operators on the host", "9 calls each, 3 × as long")
+    assert (first.label, first.what) == ("the same operator calls on the host", "9 calls each, 3 × as long")
 
 
 def test_one_kernel_that_is_added_has_the_name_of_its_operator(tmp_path):

@@ -46,7 +46,7 @@ def test_the_amount_of_an_operator_with_a_helper_inside_is_its_own(tmp_path):
     assert text.startswith("layout channels_last → contiguous; as many elements in 4.95 × the time")
 
 
-def test_calls_that_do_more_inside_are_as_many_calls(tmp_path):
+def test_calls_inside_others_that_one_side_makes_are_named(tmp_path):
     def side(inside):
         backward = [
             event
@@ -60,8 +60,7 @@ def test_calls_that_do_more_inside_are_as_many_calls(tmp_path):
         return [step(1, 0, 19_000), *launch(0, "gemm", 10, 18_900, at=18_800), *backward, *others]
 
     comparison = compared(tmp_path, {"before": side(1), "after": side(90)})
-    assert "AddmmBackward0 on the host" in reasons(comparison)
-    assert "4 calls each, with 4 → 360 calls inside" in answer_of(comparison).why
+    assert "calls of aten::mul in AddmmBackward0 on the host (+6.4 ms: 356 added)" in answer_of(comparison).why
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["all alike", "two of them"])
@@ -75,7 +74,7 @@ def test_a_host_that_is_slower_for_all_calls_alike(tmp_path, alike):
 
     factors = [1.6, 1.5, 1.7, 1.6, 1.65, 1.55] if alike else [1, 1, 2.6, 1, 1, 2.6]
     comparison = compared(tmp_path, {"before": side([1] * 6), "after": side(factors)})
-    stated = "all calls of both sides take the host 1.6 × the time (1,800 → 2,880 µs): likely its clocks or load"
+    stated = "all calls of both sides take the host 1.6 × the time: likely its clocks or load"
     assert (stated in [fact.text for fact in comparison.explanation.facts]) == alike
 
 

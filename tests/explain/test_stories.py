@@ -87,7 +87,7 @@ def test_sides_turned_change_signs():
     turned = compare_sets(*reversed(sides), force=True).explanation
     explanation = comparison.explanation
     assert [round(c.delta_us, 3) for c in turned.causes] == [-round(c.delta_us, 3) for c in explanation.causes]
-    np.testing.assert_allclose(turned.root.effects, -explanation.root.effects, rtol=1e-9, atol=1)
+    np.testing.assert_allclose(turned.root.parts, -explanation.root.parts, rtol=1e-9, atol=1)
 
 
 def test_names_changed_alike_leave_the_tree_as_it_is():

@@ -124,6 +124,11 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
         sign = 1 if named[0] > 0 else -1
         along = [line["delta_us"] for line in lines if sign * line["delta_us"] > 0]
         of_lines = sorted(along, key=lambda us: -sign * us)
+        if whole.startswith("Work that differs"):  # not what takes another time
+            every = [line["delta_us"] for line in lines]
+            assert all(any(us == pytest.approx(of_line, rel=0.06, abs=60) for of_line in every) for us in named)
+            assert sorted(named, key=lambda us: -abs(us)) == named
+            continue
         expected = of_lines[: len(named)]
         if re.search(r" and \d+ more ", sentence):
             expected = [*of_lines[: len(named) - 1], sum(of_lines[len(named) - 1 :])]

@@ -99,7 +99,7 @@ def test_operators_on_the_host_open_all_operators_the_largest_change_first(visit
     path = tmp_path / "report.html"
     path.write_text(to_html(tracediff.compare(tmp_path / "before", tmp_path / "after").comparison), encoding="utf-8")
     page = visit(path).page
-    page.locator("#why a", has_text="operators on the host").click()
+    page.locator("#why a", has_text="operator calls on the host").click()
     assert page.url.endswith("#ops")
     assert page.inner_text("#ops tr.chosen td:first-child") == "aten::op39"
     categories = "#ops tr[data-place] [data-column=category]"

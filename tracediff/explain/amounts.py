@@ -9,13 +9,14 @@ from functools import lru_cache
 from math import exp, log, nan, prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
-from tracediff.explain.leaves import Chain, Leaves
+from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.lines import WORK, Amount
 from tracediff.explain.tree import Node, logarithmic_mean
 from tracediff.formatting import ARROW, times
@@ -46,6 +47,39 @@ EVENTS = "events"
 """What is counted where the amount of work is unknown."""
 COUNTED = ("op", "call")
 """Kinds of host leaves whose amount is their number of calls; a wait is not work."""
+
+
+def with_calls_apart(leaves: Leaves) -> Leaves:
+    """The same leaves, where operators on the host that one side calls more often are two: the calls that both sides
+    make, and the others, each with its part of the operator's time, and of the calls of the driver in it.
+    """
+    counted, is_call = _counts(leaves), np.array([chain[:2] == (HOST, OPERATORS) for chain in leaves.chains], bool)
+    counts = [counted.get(_operator(leaves, i), leaves.count[:, i]) for i in range(len(leaves))]
+    calls = np.array(counts).reshape(-1, 2).T
+    is_same = is_call & calls.all(axis=0)
+    part = np.divide(calls.min(axis=0), calls, out=np.ones_like(calls), where=is_same)
+    more = np.flatnonzero((part < 1).any(axis=0))
+    order = [*range(len(leaves)), *more.tolist()]
+    labels = [*np.where(is_same, SHARED_CALLS, OTHER_CALLS).tolist(), *(OTHER_CALLS for _ in more)]
+    part = np.append(part, 1 - part[:, more], axis=1)
+    first, second = (runs[:, order] * of_side for runs, of_side in zip(leaves.runs, part, strict=True))
+    return replace(
+        leaves,
+        chains=[
+            (HOST, label, *leaves.chains[i][2:]) if is_call[i] else leaves.chains[i]
+            for i, label in zip(order, labels, strict=True)
+        ],
+        groups=[leaves.groups[i] for i in order],
+        path=leaves.path[:, order] * part,
+        total=leaves.total[:, order] * part,
+        count=leaves.count[:, order] * part,
+        runs=(first, second),
+        ratio=leaves.ratio[order],
+        unit=leaves.unit[order],
+        kinds=[leaves.kinds[i] for i in order],
+        names=tuple(tuple(names[i] for i in order) for names in leaves.names),
+        ops=tuple(tuple(ops[i] for i in order) for ops in leaves.ops),
+    )
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:

@@ -16,8 +16,9 @@ from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
+from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import Significance, compare_many
-from tracediff.explain.amounts import calls_of, measure, node_amount
+from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
@@ -196,7 +197,8 @@ class Compared(Struct, frozen=True, kw_only=True, dict=True):
     """What an explanation is made from.
 
     Attributes:
-        leaves: of control and test. groups: the matched work. trees: the call trees. sides: what was recorded of each.
+        leaves: of control and test. groups: the matched work. trees: the call trees. ops: all that is called. sides:
+            what was recorded of each.
         same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family.
         noise_floor: relative change that is none. unprofiled: µs of the step without the profiler, where it changed in
             the other direction; else None.
@@ -205,6 +207,7 @@ class Compared(Struct, frozen=True, kw_only=True, dict=True):
     leaves: tuple[SetLeaves, SetLeaves]
     groups: Sequence[Group]
     trees: Pair[CallTree]
+    ops: Sequence[Op]
     sides: Pair[Side]
     same_vendor: bool
     family_of: Callable[[str, str | None], str]
@@ -221,6 +224,7 @@ def explain(compared: Compared) -> Explanation:
     """Why the step of the test side takes longer or shorter."""
     leaves = pair(compared.leaves, compared.groups, compared.sides, compared.family_of)
     name_singles(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
+    leaves = with_calls_apart(leaves)
     measure(leaves, compared.groups, compared.trees, compared.same_vendor)
     steps = compared.unprofiled
     unprofiled = leaves.without_profiler(steps.map(lambda us: 1000 * us)) if steps is not None else None
@@ -233,6 +237,7 @@ def explain(compared: Compared) -> Explanation:
         compared.trees,
         compared.sides,
         compared.groups,
+        compared.ops,
         same_vendor=compared.same_vendor,
         exposure=sum(lines.exposure.values()),
     )
@@ -337,7 +342,7 @@ def _cause(
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         steps = sum(leaves.steps[single.side])
         reasons.append(of_single(single, compared.sides[single.side].label, steps, unit, on_both=on_both))
-    elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node):
+    elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node, line.trail):
         reasons.append(part)
     if device := _on_other_device(node, leaves, compared):
         reasons.append(device)
@@ -365,7 +370,7 @@ def _exposed_part(node: Node) -> Reason | None:
     part = node.work / change if change else 1.0
     if part >= thresholds.KNOWN_AMOUNT:
         return None
-    return Reason("path", f"{percent(part)} of the change is on the critical path")
+    return Reason("path", f"{percent(part)} of the change on the path")
 
 
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from math import log
 
@@ -10,12 +10,16 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds, thresholds
+from tracediff.aggregate.averages import ANNOTATION
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
+from tracediff.diff.ops import Op
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
+from tracediff.explain.programs import listed
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
+from tracediff.profile.analyses.leaf_keys import callee_label
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
@@ -28,6 +32,7 @@ NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", 
 OTHER_COUNTS, SAME_CALLS, UNKNOWN_SIZES = "other-counts", "same-calls", "unknown-sizes"
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
 UNIFORM, HOST_SPEED, LATE_RANK, CHANGED_MODULES = "uniform", "host-speed", "late-rank", "changed-modules"
+ONE_SIDED_CALLS = "one-sided-calls"
 
 
 TIMES_ARE_FOR = {
@@ -39,6 +44,10 @@ TIMES_ARE_FOR = {
     LATE_START: "of which {} → {} is waiting for the first GPU event",
 }
 """What a verdict gives its times for if there is such a fact, with the fact's values."""
+
+
+CallsOfSides = tuple[dict[str, float], dict[str, float]]
+"""Of each side, the name of what is called → its time."""
 
 
 class Fact(Struct, frozen=True):
@@ -85,6 +94,54 @@ def other_kernels(groups: Sequence[Group]) -> list[Fact]:
 def _takes_as_long(group: Group) -> bool:
     """Whether its time changed as little as that of what is the same."""
     return all(group.time) and abs(log(group.time.test / group.time.control)) <= thresholds.SAME_RATIO
+
+
+def one_sided_calls(leaves: Leaves, ops: Sequence[Op], sides: tuple[Side, Side]) -> list[Fact]:
+    """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
+    by torch's annotations, and Python functions that are called by code which both sides run.
+    """
+    own: list[list[str]] = [[], []]
+    for every, candidates in (_annotated_calls(ops), _python_calls(leaves)):
+        for side, mine in enumerate(candidates):
+            names = mine.keys() - every[1 - side].keys()
+            own[side] += sorted(names, key=lambda name: (-mine[name], name))
+    parts = [f"only {side.label} calls {listed(names)}" for side, names in zip(sides, own, strict=True) if names]
+    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(own[0]), ", ".join(own[1]))] if parts else []
+
+
+def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
+    """(all, of each class what takes longest) that torch annotates: ``Optimizer.step#AdamW.step``."""
+    every, longest = _no_calls(), _no_calls()
+    for op in sorted(ops, key=lambda op: -sum(op.total)):
+        name = op.raw_name.partition("#")[2]
+        if op.category != ANNOTATION or "." not in name:
+            continue
+        for side in (0, 1):
+            if op.count[side]:
+                every[side][name] += op.total[side]
+                if name.partition(".")[0] not in {shown.partition(".")[0] for shown in longest[side]}:
+                    longest[side][name] += op.total[side]
+    return every, longest
+
+
+def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
+    """(all, those in every step by functions that both sides run): ``clip_grad_norm_()`` → ns per step."""
+    every, shared = _no_calls(), _no_calls()
+    python = [i for i, kind in enumerate(leaves.kinds) if kind == "python"]
+    callers = [{leaves.chains[i][2:3] for i in python if leaves.total[side, i]} for side in (0, 1)]
+    for side in (0, 1):
+        for i in python:
+            ns, is_in_each = float(leaves.total[side, i]), leaves.count[side, i] >= 1
+            if not ns or not (name := callee_label(leaves.ops[side][i])):
+                continue
+            every[side][name] += ns
+            if is_in_each and ns >= thresholds.TESTED_US * 1000 and leaves.chains[i][2:3] in callers[1 - side]:
+                shared[side][name] += ns
+    return every, shared
+
+
+def _no_calls() -> CallsOfSides:
+    return defaultdict(float), defaultdict(float)
 
 
 def other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:

@@ -16,19 +16,22 @@ from tracediff.explain.leaves import (
     COPIED,
     GPU,
     HOST,
+    HOST_CALLS,
     MIXED,
     NOT_RECORDED,
     OPERATORS,
+    OTHER_CALLS,
     PYTHON,
     QUEUE,
     SHAPES,
+    SHARED_CALLS,
     SINGLES,
     START,
     UNPAIRED,
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, about, counts, counts_of, multiple, percent, plural, times
+from tracediff.formatting import ARROW, about, count, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import COMMUNICATION, OTHER
 from tracediff.runtimes import is_communication, is_host_collective
 
@@ -45,7 +48,17 @@ class Amount(Struct, frozen=True):
 
 
 WORK = "work"
+OTHERS = "others"
+"""The parts of what is split into lines that are none, as one."""
+IN_OTHERS = {
+    HOST: "other host time",
+    SHARED_CALLS: "the same calls of other operators on the host",
+    OTHER_CALLS: "calls of other operators on the host",
+}
+"""What others are called where "other" and the name of the whole would say something else."""
 ALWAYS_SPLIT = (ROOT, HOST, SINGLES, MIXED)
+MANY_PARTS = (*HOST_CALLS, PYTHON)
+"""What is one line unless one part of it changed: its parts are too many, and too short, to be lines."""
 
 
 class Line(Struct, frozen=True):
@@ -81,7 +94,7 @@ def lines_of(root: Node) -> Lines:
     change = root.change
     scale = round(scale_of(root), 3)  # of ns
     cut = _cut(root, scale, ())
-    candidates = [line for line in cut if line.node.depth and line.node.agrees and _is_worth_a_line(line.node, scale)]
+    candidates = [line for line in cut if _is_a_line(line, scale)]
     sign = 1 if change >= 0 else -1
     candidates.sort(key=lambda line: (-sign * line.node.work, line.node.label))
     candidates.sort(key=lambda line: sign * line.node.work > 0 and line.node.label == START)  # not of the program
@@ -90,9 +103,11 @@ def lines_of(root: Node) -> Lines:
     along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
     against = [line for line in candidates if sign * line.node.work <= 0][::-1][:most_against]
     selected = (*along, *against)
-    exposure = {child.label: child.exposure for child in root.children.values()}
-    rest = change - sum(line.node.work for line in selected) - root.exposure
-    return Lines(selected, exposure, _exposed(root), _both_ways(cut, selected, rest), scale)
+    exposure = {child.label: child.change for child in root.children.values()}
+    for line in cut:
+        exposure[line.chain[0]] -= line.node.work
+    rest = change - sum(line.node.work for line in selected) - sum(exposure.values())
+    return Lines(selected, exposure, _exposed(root, sum(exposure.values())), _both_ways(cut, selected, rest), scale)
 
 
 def _both_ways(cut: Sequence[Line], selected: Sequence[Line], rest: float) -> tuple[float, float]:
@@ -103,8 +118,8 @@ def _both_ways(cut: Sequence[Line], selected: Sequence[Line], rest: float) -> tu
     return longer, rest - longer
 
 
-def _exposed(root: Node) -> str:
-    """What most of the exposure is of, in words; empty where nothing is most of it."""
+def _exposed(root: Node, exposure: float) -> str:
+    """What most of the ``exposure`` is of, in words; empty where nothing is most of it."""
     parts = [
         Line((child.label,), part)
         for child in root.children.values()
@@ -113,7 +128,7 @@ def _exposed(root: Node) -> str:
     ]
     largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
     moved = sum(abs(line.node.exposure) for line in parts)
-    if largest is None or largest.node.exposure * root.exposure <= 0:
+    if largest is None or largest.node.exposure * exposure <= 0:
         return ""
     return label_of(largest) if abs(largest.node.exposure) >= thresholds.MOSTLY * moved else ""
 
@@ -134,7 +149,9 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     inner = (*trail, node.label) if node.depth else trail
     if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:  # an operator: its reasons name kernels
         call = _main_call(children)
-        return [Line(inner, call) if call is not None and _is_worth_a_line(call, scale) else Line(trail, node)]
+        if call is None or not _is_worth_a_line(call, scale):
+            return [Line(trail, node)]
+        return [Line(inner, call), *_others(node, [call], inner)]
     if len(children) == 1:
         return _cut(children[0], scale, inner)
     counting = [child for child in children if child.depth == 1 or _is_worth_a_line(child, scale)]
@@ -145,7 +162,22 @@ def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
         and _stands_for(node, counting, trail)
     ):
         return [Line(trail, node)]
-    return [line for child in counting for line in _cut(child, scale, inner)]
+    return [*(line for child in counting for line in _cut(child, scale, inner)), *_others(node, counting, inner)]
+
+
+def _others(node: Node, lines: Sequence[Node], trail: tuple[str, ...]) -> list[Line]:
+    """The children of ``node`` beside those that are ``lines``, as one."""
+    parts = {step: child for step, child in node.children.items() if child not in lines}
+    others = Node(OTHERS, node.depth + 1, parts)
+    for child in parts.values():
+        others.take(child)
+    return [Line(trail, others)] if parts else []
+
+
+def _is_a_line(line: Line, scale: float) -> bool:
+    """Whether it is large enough, and one thing: neither the step nor several single events."""
+    is_mixed = line.node.label == OTHERS and line.trail[-1] == SINGLES
+    return bool(line.node.depth) and not is_mixed and line.node.agrees and _is_worth_a_line(line.node, scale)
 
 
 def _main_call(children: Sequence[Node]) -> Node | None:
@@ -175,6 +207,8 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
         return not is_of_one or float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
     if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
+    if node.label in MANY_PARTS or PYTHON in trail:
+        return not is_of_one
     if not node.total.all():  # one side has none of it
         return True
     if is_of_one:
@@ -201,14 +235,18 @@ def waits_for_ranks(chain: tuple[str, ...]) -> bool:
 def label_of(line: Line) -> str:
     """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
+    if label == OTHERS:
+        whole = label_of(Line(trail[:-1], Node(trail[-1], len(trail))))
+        return IN_OTHERS.get(trail[-1], f"other {whole.removeprefix('other ')}")
     if not trail or SINGLES in trail:
-        return label
+        return "host time" if label == HOST else label
     if trail[0] in (GPU, OPERATORS, MIXED):
         return _work_label(trail, label)
     if len(trail) == 1:
+        if label in HOST_CALLS:
+            return f"{label} on the host"
         return {
             NOT_RECORDED: "host code that was not recorded",
-            OPERATORS: "operators on the host",
             COMPILED_CODE: "compiled code on the host",
             PYTHON: CODE,
         }.get(label, label)
@@ -216,9 +254,13 @@ def label_of(line: Line) -> str:
         if label.endswith(ANNOTATION):
             return f"host code in {label}"
         return CODE if label == NOT_RECORDED else label if " in " in label else f"Python in {label}"
-    if trail[1] == OPERATORS:
+    if line.node.note == REPLACED and trail[-1] == OTHER_CALLS:
+        return label_of(Line(trail[:-1], Node(OTHER_CALLS, len(trail))))
+    if trail[1] in HOST_CALLS:
         has_place = len(trail) > 2 and trail[2] not in label
-        return f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
+        where = f"{label} in {trail[2]} on the host" if has_place else f"{label} on the host"
+        is_inside = bool(line.node.children) and label not in line.node.children
+        return f"calls {'in' if is_inside else 'of'} {where}" if trail[1] == OTHER_CALLS else where
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, COMPILED_CODE, QUEUE, WAITING) else label
 
 
@@ -258,8 +300,11 @@ def what_happened(
     effect, share = node.main_effect
     if node.note == SINGLE:
         return ""
-    if node.note == REPLACED:
+    if node.note == REPLACED and line.trail[-1] != OTHER_CALLS:
         return "replaced"
+    if OTHER_CALLS in line.chain and is_recorded:
+        added = f"{count(float(calls.sum()))} {'added' if test > control else 'removed'}"
+        return added if not calls.all() else _number_of(calls)
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
@@ -268,8 +313,6 @@ def what_happened(
         return UNKNOWN
     more_calls, longer = (node.count[1] - node.count[0]) * (test - control) > 0, test / control
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
-        if line.chain[:2] == (HOST, OPERATORS) and calls.all():
-            return _of_calls(calls, longer, node.count, is_same=False)
         if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
             # what is only there is larger than the rest
             return f"longer ones {'added' if test > control else 'removed'}"
@@ -284,7 +327,7 @@ def what_happened(
     if amount.unit == "events":  # of which a reason has the number
         return "done more often" if amount.ratio > 1 else "done less often"
     if amount.unit == "calls":
-        return _of_calls(calls, longer, node.count, is_same=is_same)
+        return _of_calls(calls, longer, is_same=is_same)
     rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
     strides = ", if the strides are the same" if CONV in line.chain else ""  # which the trace does not give
@@ -301,20 +344,24 @@ def what_happened(
     return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"
 
 
-def _of_calls(calls: Floats, longer: float, inside: Floats, *, is_same: bool) -> str:
-    """What happened to ``calls`` that take ``longer`` times as long, with all that is ``inside`` them; of many
-    operators, whether the mean ratio ``is_same`` does not tell their number.
+def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
+    """What happened to ``calls`` that take ``longer`` times as long; of many operators, whether the mean ratio
+    ``is_same`` does not tell their number.
     """
     control, test = map(float, calls)
-    if control == test and not is_same:
-        return f"{plural(test, 'call')} each, with {counts(*(inside - calls))} calls inside"
     if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = _pace(longer, f", {times(longer)} × as long") if changed else ""
-        return (f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")) + pace
+        return _number_of(calls) + pace
     against = (test - control) * (longer - 1) < 0
     other = f", but {'longer' if longer > 1 else 'shorter'} ones" if against else ""
-    return counts_of(control, test, "calls") + other
+    return _number_of(calls) + other
+
+
+def _number_of(calls: Floats) -> str:
+    """``2 calls each`` or ``3 → 5 calls``."""
+    control, test = map(float, calls)
+    return f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")
 
 
 def _pace(longer: float, slower: str) -> str:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, zip_longest
-from math import log
 
 from msgspec import Struct
 
@@ -16,8 +15,8 @@ from tracediff.aggregate.leaves import Longest
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.amounts import is_of_other_kinds, resized
-from tracediff.explain.leaves import NOT_RECORDED, Single, largest_kernel
-from tracediff.explain.tree import Node
+from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, Single, largest_kernel
+from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
 from tracediff.pair import Pair, total
@@ -95,23 +94,29 @@ def _in_unit(ns: float, unit: Unit) -> str:
     return with_digits(unit, [ns / 1000]).text(ns / 1000)
 
 
-def largest_parts(node: Node) -> Reason | None:
-    """Which of a node's parts changed most in its direction, of those that are done more or less often if all of it is;
-    None where it has one part.
+def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
+    """Which of a node's parts changed most in its direction, if these are most of what did, or of calls that one side
+    makes, whatever these are; None where it has one part, or is of equal calls, which differ in their speed. ``trail``
+    are the labels around it.
     """
-    sign = 1 if node.work >= 0 else -1
-    parts = [
-        child
-        for step, child in node.children.items()
-        if isinstance(step, str) and sign * child.work > 0 and child.label not in (NOT_RECORDED, node.label)
-    ]
-    if node.count.all() and abs(log(node.count[1] / node.count[0])) > thresholds.SAME_RATIO:
-        parts = [child for child in parts if child.count[0] != child.count[1]] or parts
-    parts.sort(key=lambda child: (-sign * child.work, child.label))
-    labels = [label for child in parts if len(label := child.label.removesuffix(f" in {node.label}")) <= bounds.LABEL]
-    if len(node.children) < 2 or not labels:
+    if node.note == REPLACED and trail[-1] == OTHER_CALLS:
+        return Reason("largest", node.label)
+    if len(node.children) < 2 or node.label == SHARED_CALLS:
         return None
-    return Reason("largest", f"largest: {', '.join(labels[: bounds.PARTS_NAMED])}")
+    sign = 1 if node.work >= 0 else -1
+    parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
+    parts.sort(key=lambda child: (-sign * child.work, child.label))
+    labels = {child.label: child.label.removesuffix(f" in {node.label}") for child in parts}
+    can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
+    largest = can_name[: bounds.PARTS_NAMED]
+    is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
+    if not largest or not (is_most or node.label == OTHER_CALLS):
+        return None
+    return Reason("largest", f"largest: {', '.join(labels[child.label] for child in largest)}")
+
+
+def _work(node: Node) -> float:
+    return abs(node.work)
 
 
 def _no_operator(work: NodeWork) -> Reason | None:

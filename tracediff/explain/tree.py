@@ -20,59 +20,46 @@ LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
 
 
-class Effects(Struct, frozen=True):
-    """What a change in the step is made of, float64[l] ns per step; together it is the change on the path.
-
-    Attributes:
-        presence: work of one side only. amount: more or less work. speed: time per unit of work. time: longer or
-            shorter where the amount is not known. exposure: the same work, now on or off the path.
-    """
-
-    presence: Floats
-    amount: Floats
-    speed: Floats
-    time: Floats
-    exposure: Floats
-
-    @property
-    def work(self) -> Floats:
-        """All but exposure."""
-        return self.presence + self.amount + self.speed + self.time
-
-
-EFFECTS = Effects.__struct_fields__
+EFFECTS = "presence", "amount", "speed", "time", "exposure"
+"""What a change in the step is made of: work of one side only; more or less work; time per unit of work; longer or
+shorter where the amount is not known; the same work, now on the path or off it.
+"""
 
 
 def split(
     path: Floats, total: Floats, ratio: Floats, unit: NDArray[np.object_], reached: Floats, period: Floats
-) -> Effects:
-    """The effects of each leaf, see `Leaves`, of steps of ``period`` ns.
+) -> Floats:
+    """float64[l, 4] ns per step: what the change of the time of each leaf, see `Leaves`, is made of, in the order of
+    EFFECTS but for the last, of steps of ``period`` ns.
 
     Where time off the path is unknown, ``reached`` is the logarithm of how many times as many instances are on the
-    path; elsewhere NaN.
+    path, and it is the change on the path that is not exposure; elsewhere NaN.
     """
-    whole, change = total.sum(axis=0), path[1] - path[0]
-    exposed = np.divide(path.sum(axis=0), whole, out=np.zeros_like(whole), where=whole > 0)
+    change = path[1] - path[0]
     only_path = ~np.isnan(reached)
     finite = np.where(np.isfinite(reached), reached, 0.0)
     moved = np.where(np.isinf(reached), change, logarithmic_mean(path[0], path[1]) * finite)
     moved = np.clip(moved, -period[1], period[0])  # what a side does off its path lasts no longer than its period
-    work = np.where(only_path, change - moved, exposed * (total[1] - total[0]))
+    work = np.where(only_path, change - moved, total[1] - total[0])
     has_ratio = ratio > 0
     ratio = np.where(has_ratio, ratio, 1.0)
     log_ratio = np.log(ratio)
     one_sided = ~total.all(axis=0) & ~only_path
-    amount = np.where(has_ratio & ~one_sided, exposed * logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
+    amount = np.where(has_ratio & ~one_sided, logarithmic_mean(total[0], total[1]) * log_ratio, 0.0)
     launched = np.isin(unit, LAUNCHED) & (np.abs(log_ratio) > thresholds.SAME_RATIO)
     vague = ~has_ratio | launched | (unit == "events")
     rest = np.where(one_sided, 0.0, work - amount)
-    return Effects(
-        presence=np.where(one_sided, work, 0.0),
-        amount=amount,
-        speed=np.where(vague, 0.0, rest),
-        time=np.where(vague, rest, 0.0),
-        exposure=change - work,
-    )
+    presence = np.where(one_sided, work, 0.0)
+    return np.stack([presence, amount, np.where(vague, 0.0, rest), np.where(vague, rest, 0.0)], axis=1)
+
+
+def exposed_part(path: Floats, total: Floats) -> Floats:
+    """float64[…]: the part of the time ``total`` that is on the ``path``, float64[2, …] each, of the side that has more
+    of it, whose work is what was added or removed.
+    """
+    parts = np.divide(path, total, out=np.zeros_like(path), where=total > 0)
+    of_longer: Floats = np.where(total[1] > total[0], parts[1], parts[0])
+    return np.where(total[0] == total[1], parts.mean(axis=0), of_longer)
 
 
 def logarithmic_mean(a: Floats, b: Floats) -> Floats:
@@ -136,7 +123,7 @@ class Node(Struct, eq=False):
         label: what it is. depth: 0 of the step.
         children: by label, or by the index of their group of work. leaves: indices of the leaves below it.
         path, total, count: float64[2] of control and test, see `Leaves`.
-        effects: float64[5], in the order of EFFECTS; together the change on the path.
+        parts: float64[4] of the change of its time, see `split`.
         note: REPLACED where what one side has replaced what the other has, SINGLE for a single event.
     """
 
@@ -147,7 +134,7 @@ class Node(Struct, eq=False):
     path: Floats = field(default_factory=lambda: np.zeros(2))
     total: Floats = field(default_factory=lambda: np.zeros(2))
     count: Floats = field(default_factory=lambda: np.zeros(2))
-    effects: Floats = field(default_factory=lambda: np.zeros(len(EFFECTS)))
+    parts: Floats = field(default_factory=lambda: np.zeros(len(EFFECTS) - 1))
     note: str = ""
 
     @property
@@ -156,14 +143,22 @@ class Node(Struct, eq=False):
         return float(self.path[1] - self.path[0])
 
     @property
-    def exposure(self) -> float:
-        """The part of the change that is the same work on or off the path."""
-        return float(self.effects[-1])
+    def work(self) -> float:
+        """The part of the change that is other work, or as much work in another time: the change of its time, as far as
+        that is on the path of the side that has more of it.
+        """
+        return float(exposed_part(self.path, self.total)) * float(self.parts.sum())
 
     @property
-    def work(self) -> float:
-        """The part of the change that is other work, or as much work in another time."""
-        return float(self.effects[:-1].sum())
+    def exposure(self) -> float:
+        """The part of the change that is the same work on or off the path."""
+        return self.change - self.work
+
+    @property
+    def effects(self) -> dict[str, float]:
+        """Effect → ns per step; together the change on the path."""
+        sizes = float(exposed_part(self.path, self.total)) * self.parts
+        return dict(zip(EFFECTS, (*sizes.tolist(), self.exposure), strict=True))
 
     @property
     def agrees(self) -> bool:
@@ -176,7 +171,7 @@ class Node(Struct, eq=False):
     @property
     def main_effect(self) -> tuple[str, float]:
         """(the largest effect but exposure, its part of all)."""
-        sizes = np.abs(self.effects[:-1])
+        sizes = np.abs(self.parts)
         largest = int(np.argmax(sizes))
         return EFFECTS[largest], float(sizes[largest] / sizes.sum()) if sizes.sum() else 0.0
 
@@ -184,7 +179,7 @@ class Node(Struct, eq=False):
         """Add what ``other`` is."""
         self.leaves += other.leaves
         self.path, self.total, self.count = self.path + other.path, self.total + other.total, self.count + other.count
-        self.effects = self.effects + other.effects
+        self.parts = self.parts + other.parts
 
     def walk(self) -> Iterator[Node]:
         """The node and all below it."""
@@ -196,16 +191,15 @@ class Node(Struct, eq=False):
 def build(leaves: Leaves) -> Node:
     """The tree of ``leaves``."""
     root = Node(ROOT, 0)
-    effects = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached, leaves.path.sum(axis=1))
-    table = np.stack([getattr(effects, name) for name in EFFECTS], axis=1)
-    together = added_up(leaves.chains, leaves.path, leaves.total, table[:, :-1].sum(axis=1))
+    table = split(leaves.path, leaves.total, leaves.ratio, leaves.unit, leaves.reached, leaves.path.sum(axis=1))
+    together = added_up(leaves.chains, leaves.path, leaves.total, table.sum(axis=1))
     order = np.concatenate(together) if together else np.zeros(0, np.int64)
     first = np.cumsum([0, *map(len, together)])[: len(together)]
     path, times, count = (
         np.add.reduceat(columns[:, order], first, axis=1) if together else columns
         for columns in (leaves.path, leaves.total, leaves.count)
     )
-    effects_of = np.add.reduceat(table[order], first, axis=0) if together else table
+    parts = np.add.reduceat(table[order], first, axis=0) if together else table
     for i, mine in enumerate(together):
         if not times[:, i].any():
             continue
@@ -220,7 +214,7 @@ def build(leaves: Leaves) -> Node:
         node.path = node.path + path[:, i]
         node.total = node.total + times[:, i]
         node.count = node.count + count[:, i]
-        node.effects = node.effects + effects_of[i]
+        node.parts = node.parts + parts[i]
         if mine[0] in leaves.single:
             node.note = SINGLE
     _finish(root)
@@ -255,6 +249,5 @@ def _replace(node: Node) -> None:
     new = Node(ARROW.join(dict.fromkeys(names)), node.depth + 1, note=REPLACED)
     for step in (*sides[0], *sides[1]):
         new.take(node.children.pop(step))
-    unknown = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE, new.path)
-    new.effects = np.array([float(getattr(unknown, name)[0]) for name in EFFECTS])
+    (new.parts,) = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE, new.path)
     node.children[new.label] = new

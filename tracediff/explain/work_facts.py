@@ -13,6 +13,7 @@ from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
+from tracediff.diff.ops import Op
 from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
 from tracediff.explain.facts import (
     AS_MUCH,
@@ -39,13 +40,14 @@ from tracediff.explain.facts import (
     late_start,
     new_wait,
     not_steady,
+    one_sided_calls,
     other_kernels,
     other_ranks,
     recompiles,
     replacing,
     stand_ins_of,
 )
-from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, Chain, Leaves
+from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.programs import (
     agreeing,
     changed_modules,
@@ -62,7 +64,7 @@ from tracediff.explain.programs import (
 )
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, count, counts, multiple, percent, plural, time_unit, times, with_decimals_of
+from tracediff.formatting import about, count, counts, multiple, percent, plural, times
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
@@ -76,12 +78,13 @@ def facts_of(
     trees: tuple[CallTree, CallTree],
     sides: tuple[Side, Side],
     groups: Sequence[Group],
+    ops: Sequence[Op],
     *,
     same_vendor: bool,
     exposure: float,
 ) -> tuple[Fact, ...]:
-    """The facts, the weightiest first. ``groups`` are the matched work, whose names compare if ``same_vendor``;
-    ``exposure`` is what of the change is the same work, now on the path or off it, in ns per step.
+    """The facts, the weightiest first. ``groups`` are the matched work, whose names compare if ``same_vendor``, ``ops``
+    all that is called; ``exposure`` is what of the change is the same work, now on the path or off it, in ns per step.
     """
     program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
@@ -100,6 +103,7 @@ def facts_of(
         *(not_steady(leaves) or first_calls(leaves, sides)),
         *_one_sided_phases(trees, sides),
         *_recomputed(trees, sides),
+        *one_sided_calls(leaves, ops, sides),
         *backlog(sides),
         *late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
@@ -339,29 +343,23 @@ def _part_of_one(leaves: Leaves, some: np.ndarray) -> float:
 
 
 def _host_speed(leaves: Leaves) -> list[Fact]:
-    """host-speed: calls that both sides make as often take longer or shorter, by most of the step's change; and whether
-    all of them do, whatever operator they are of.
+    """host-speed: all calls that both sides make take longer or shorter, whatever operator they are of, by most of the
+    step's change.
     """
-    is_call = np.array([chain[:2] == (HOST, OPERATORS) for chain in leaves.chains], bool)
-    is_same = is_call & (leaves.count[0] == leaves.count[1])
+    is_same, is_other = (
+        np.array([chain[:2] == (HOST, label) for chain in leaves.chains], bool) for label in (SHARED_CALLS, OTHER_CALLS)
+    )
     took = leaves.total[:, is_same].sum(axis=1) / 1000
     changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
     least = max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us))
     if not took.all() or changed < least:
         return []
-    if _part_of_one(leaves, is_same) >= thresholds.MAIN_PART:  # a line has it
-        return []
-    unit = with_decimals_of(time_unit(step_us), max(took))
-    times_of_both = f"{unit.plain(took[0])} → {unit.plain(took[1])} {unit.name}"
-    factor = _common_factor(leaves, is_same, is_call)
-    ratio = float(took[1] / took[0])
+    factor = _common_factor(leaves, is_same, is_same | is_other)
     if factor == 1:
-        return [Fact(HOST_SPEED, f"the calls that both sides make take the host {times_of_both}", ratio=ratio)]
-    text = (
-        f"all calls of both sides take the host {times(factor)} × the time ({times_of_both}): likely its clocks or load"
-    )
+        return []
+    text = f"all calls of both sides take the host {times(factor)} × the time: likely its clocks or load"
     pace = f"{times(1 / factor)} × as fast" if factor < 1 else f"{times(factor)} × as slow"
-    return [Fact(HOST_SPEED, text, test=pace, ratio=ratio)]
+    return [Fact(HOST_SPEED, text, test=pace, ratio=factor)]
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:

@@ -12,8 +12,8 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import HOST_SPEED, OTHER_PROGRAM
-from tracediff.explain.leaves import HOST, OPERATORS, PYTHON
+from tracediff.explain.facts import OTHER_PROGRAM
+from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
 from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
@@ -154,7 +154,7 @@ class _Part(Struct, frozen=True):
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
         is_other_work: whether it is other work, not another time.
-        is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
+        is_unclear: see the function.
         is_net: whether it is what is left of two changes, and follows all causes.
     """
 
@@ -172,12 +172,15 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     parts = []
     for label, cause in zip(labels, causes, strict=True):
-        is_other = _is_other_work(cause)
-        is_unclear = not is_other and cause.significance.time_change in ("unclear", "same")
-        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear))
+        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), _is_other_work(cause), is_unclear(cause)))
     label, exposed, us = exposure_of(explanation, unit)
     is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
     return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
+
+
+def is_unclear(cause: Cause) -> bool:
+    """Whether it is another time that the runs show not to have changed, or not for sure."""
+    return not _is_other_work(cause) and cause.significance.time_change in ("unclear", "same")
 
 
 def _is_other_work(cause: Cause) -> bool:
@@ -195,7 +198,7 @@ def _happened(cause: Cause) -> str:
     reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
     # where nothing else says what happened
     number = "" if what else reasons.get("other-kernels", reasons.get("count", ""))
-    if PYTHON in cause.trail or cause.chain == (HOST, OPERATORS):  # whose names do not tell what it is
+    if PYTHON in cause.trail or OTHER_CALLS in cause.chain:  # whose names do not tell what it is
         number = reasons.get("largest", "")
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
     return ", ".join(filter(None, (what, reason)))
@@ -284,19 +287,17 @@ def by_chance(comparison: Comparison) -> str | None:
     is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
     same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
     first = next(iter(explanation.causes), None) if explanation is not None else None
-    speeds = [fact.ratio for fact in explanation.facts if fact.code == HOST_SPEED] if explanation is not None else []
-    if first is not None:
-        shorter, longer = sorted((1.0, speeds[0]) if speeds else (first.control_us, first.test_us))
-        if shorter < thresholds.MOSTLY * longer:
-            return None  # what doubles, or is added, is no variation
-    same_calls = first is not None and first.chain[:2] == (HOST, OPERATORS) and _is_as_much(first)
+    if first is not None and min(first.control_us, first.test_us) < thresholds.MOSTLY * max(
+        first.control_us, first.test_us
+    ):
+        return None  # what doubles, or is added, is no variation
+    same_calls = first is not None and first.chain[:2] == (HOST, SHARED_CALLS) and _is_as_much(first)
     if not same_gpu_work and not same_calls:
         return None
     few = min(comparison.control.runs, comparison.test.runs)
-    what = "the GPU does the same work in the same time" if same_gpu_work else "the host makes about as many calls"
+    same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
     runs = "one run" if few == 1 else f"{few} runs"
-    variation = f"with {runs} per side, a change of the host may be variation from run to run"
-    return variation if speeds else f"{what}; {variation}"
+    return f"{same_work}with {runs} per side, a change of the host may be variation from run to run"
 
 
 def _is_as_much(cause: Cause) -> bool:

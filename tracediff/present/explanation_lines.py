@@ -14,6 +14,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.leaves import (
     GPU,
     HOST,
+    HOST_CALLS,
     MIXED,
     NO_OPERATOR,
     ON_THE_HOST,
@@ -102,11 +103,12 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     ways = ([cause for cause in causes if sign * cause.delta_us > 0] for sign in (1, -1))
     lead = {id(cause) for way in ways for cause in way[: leading([cause.delta_us for cause in way])]}
     causes.sort(key=lambda cause: (id(cause) not in lead, -abs(cause.delta_us)))
-    listed = {id(cause) for cause in causes[:most]}
-    small = [cause for cause in explanation.causes if id(cause) not in listed]
     label, what, exposure_us = exposure_of(explanation, unit)
-    label = label if most is None or len(listed) < most else ""
+    listed = {id(cause) for cause in (causes if most is None else causes[: most - bool(label)])}
+    small = [cause for cause in explanation.causes if id(cause) not in listed]
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
+    if all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us)):
+        label, what = f"critical path moved: {what.replace(f' {unit.name}', '')}", ""
     lines += [_of_rest(label, what, exposure_us, unit)] if label else []
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
     change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
@@ -249,7 +251,7 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
         has_operator = "::" in "".join(chain[2:3])
         labels = (label for label in chain[1 : 3 if has_operator else 4] if label != NO_OPERATOR)
         return IN_WORK, tuple(label.removesuffix(ON_THE_HOST) for label in labels)
-    if chain[:2] == (HOST, OPERATORS):
+    if chain[0] == HOST and {*chain[1:2]} & {*HOST_CALLS}:
         return ON_HOST, chain[2:3] or (OPERATOR,)
     return "", ()
 

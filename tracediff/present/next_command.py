@@ -10,11 +10,11 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import SAME_SET
 from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
-from tracediff.explain.leaves import HOST, LOADING, OPERATORS, QUEUE, WAITING
+from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
-from tracediff.present.answer import by_chance
+from tracediff.present.answer import by_chance, is_unclear
 from tracediff.present.explanation_lines import visible_causes
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -31,7 +31,8 @@ AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record afte
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
-MORE_RUNS, ENOUGH_RUNS = "record more runs per side", f"record {thresholds.RANKED_RUNS} runs per side"
+MORE_RUNS = "record more runs per side, in turn"
+ENOUGH_RUNS = f"record {thresholds.RANKED_RUNS} runs per side, in turn"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -54,7 +55,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
         runs = min(comparison.control.runs, comparison.test.runs)
         return MORE_RUNS if runs >= thresholds.RANKED_RUNS else ENOUGH_RUNS
-    first = next(iter(visible_causes(explanation)), None)
+    causes = sorted(visible_causes(explanation), key=is_unclear)
+    first = causes[0] if causes else None
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
     changed = [row.name for row in (along or rows)[:1]]
@@ -75,7 +77,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
-        if first.chain == (HOST, OPERATORS):
+        if first.node.label in HOST_CALLS:
             return f"{explain} {shlex.quote(first.label)}"
         return f"{command} {PARTS.get(''.join(first.chain[1:2]), table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
@@ -83,7 +85,7 @@ def next_command(comparison: Comparison, command: str) -> str | None:
 
 def _event(comparison: Comparison, cause: Cause) -> str:
     """What a line of one operator or call of the host, or of a single event, is called; empty for other lines."""
-    if cause.node.note != SINGLE and OPERATORS not in cause.trail:
+    if cause.node.note != SINGLE and not {*HOST_CALLS} & {*cause.trail}:
         return ""
     name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
     ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]

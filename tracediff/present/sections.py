@@ -30,6 +30,7 @@ from tracediff.formatting import (
     with_digits,
 )
 from tracediff.pair import Pair, total
+from tracediff.present.explanation_lines import is_visible
 from tracediff.profile.events.step_states import state_label
 
 ONE_SIDED = "added or removed"
@@ -205,10 +206,12 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
         for line in sums
     ]
     least = thresholds.CHANGED_WORK * max(steps)
-    changed = [k for k, us in enumerate(changes) if abs(us) >= least or sums[k].count.delta][:top]
+    digits = with_digits(unit, changes)
+    is_changed = (abs(us) >= least or work.count.delta for us, work in zip(changes, sums, strict=True))
+    changed = [k for k, is_row in enumerate(is_changed) if is_row and is_visible(changes[k], digits)][:top]
     others = sorted({*range(len(sums))}.difference(changed)) if changed else []
     title = _title_of_work(comparison, [sums[k].name for k in changed])
-    every = _sums(title, rows, whole, with_digits(unit, changes), "events" if has_gpu else "calls")
+    every = _sums(title, rows, whole, digits, "events" if has_gpu else "calls")
     last = _together(comparison, plural(len(others), "other"), [sums[k] for k in others])
     us = total(every.rows[k].us for k in others)
     return replace(every, rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])

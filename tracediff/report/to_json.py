@@ -14,7 +14,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
-from tracediff.explain.tree import EFFECTS, REPLACED, ROOT, SINGLE, Node
+from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.pair import SIDES, Amounts, Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
@@ -186,9 +186,7 @@ def _node(
         path_control_us=float(node.path[0]) / 1000,
         path_test_us=float(node.path[1]) / 1000,
         delta_us=node.change / 1000,
-        effects=json_types.NodeEffects(
-            **{name: float(ns) / 1000 for name, ns in zip(EFFECTS, node.effects, strict=True)}
-        ),
+        effects=json_types.NodeEffects(**{name: ns / 1000 for name, ns in node.effects.items()}),
         children=children,
         **(_known(cause, sides) if cause else UNKNOWN),
     )
@@ -196,10 +194,10 @@ def _node(
 
 def _without(node: Node, children: Iterable[Node]) -> Node:
     """What ``node`` is beside the children ``children``."""
-    rest = Node(REST, node.depth + 1, path=node.path, total=node.total, count=node.count, effects=node.effects)
+    rest = Node(REST, node.depth + 1, path=node.path, total=node.total, count=node.count, parts=node.parts)
     for child in children:
         rest.path, rest.total = rest.path - child.path, rest.total - child.total
-        rest.count, rest.effects = rest.count - child.count, rest.effects - child.effects
+        rest.count, rest.parts = rest.count - child.count, rest.parts - child.parts
     return rest
 
 
