@@ -119,7 +119,7 @@ def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
         for side in (0, 1):
             if op.count[side]:
                 every[side][name] += op.total[side]
-                if name.partition(".")[0] not in {shown.partition(".")[0] for shown in longest[side]}:
+                if name.partition(".")[0] not in {other.partition(".")[0] for other in longest[side]}:
                     longest[side][name] += op.total[side]
     return every, longest
 

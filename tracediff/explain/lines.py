@@ -93,7 +93,7 @@ def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
     change = root.change
     scale = round(scale_of(root), 3)  # of ns
-    cut = _cut(root, scale, ())
+    cut = _cut(root, scale, ()) if root.children else []
     candidates = [line for line in cut if _is_a_line(line, scale)]
     sign = 1 if change >= 0 else -1
     candidates.sort(key=lambda line: (-sign * line.node.work, line.node.label))
@@ -111,10 +111,9 @@ def lines_of(root: Node) -> Lines:
 
 
 def _both_ways(cut: Sequence[Line], selected: Sequence[Line], rest: float) -> tuple[float, float]:
-    """(what is longer, what is shorter) of ``rest``, which ``cut`` is but for the ``selected`` and what is small."""
+    """(what is longer, what is shorter) of ``rest``, which ``cut`` is but for the ``selected``."""
     listed = {line.chain for line in selected}
-    work = [line.node.work for line in cut if line.chain not in listed]
-    longer = sum(max(ns, 0.0) for ns in [*work, rest - sum(work)])
+    longer = sum(max(line.node.work, 0.0) for line in cut if line.chain not in listed)
     return longer, rest - longer
 
 
