@@ -200,6 +200,13 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return ordered[changes(ordered)]
 
 
+def marked(places: Sequence[int] | Int64, size: int) -> Bools:
+    """bool[size]: which positions are among ``places``, of which −1 is the last position."""
+    is_marked = np.zeros(size, bool)
+    is_marked[places] = True
+    return is_marked
+
+
 def changes(*columns: NDArray[Any]) -> Bools:
     """bool[n]: which rows of ``columns`` differ from the row before; the first one does."""
     new = np.zeros(len(columns[0]), bool)

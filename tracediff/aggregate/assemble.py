@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.traceset import Run, TraceSet, world_size
+from tracediff.aggregate.traceset import Run, TraceSet, in_steps, world_size
 from tracediff.arrays import distinct, group_by
 from tracediff.errors import TracediffError
 from tracediff.formatting import percent, plural, ranges
@@ -99,7 +99,7 @@ def _work_per_step(run: Run, selection: Selection) -> float:
     for profile in run.profiles:
         used = np.flatnonzero(selection.used(profile))
         table = profile.kernels if profile.has_gpu else profile.host_work
-        count += int(table.count[np.isin(table.step, used)].sum())
+        count += int(table.count[in_steps(profile, table.step, used)].sum())
         steps += len(used)
     return count / max(steps, 1)
 
@@ -170,8 +170,8 @@ def _calls(profile: Profile, only: str | None = None) -> set[str]:
     """Names of operators, kernels, functions and runtime calls, or of one category; not of annotations, which may
     contain numbers of requests.
     """
-    codes = [i for i, name in enumerate(profile.categories) if name == only or not (only or name in ANNOTATIONS)]
-    return {profile.names[i] for i in distinct(profile.ops.name[np.isin(profile.ops.category, codes)]).tolist()}
+    is_counted = np.array([name == only or not (only or name in ANNOTATIONS) for name in profile.categories], bool)
+    return {profile.names[i] for i in distinct(profile.ops.name[is_counted[profile.ops.category]]).tolist()}
 
 
 def _folder(profile: Profile) -> str:

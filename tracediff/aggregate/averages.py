@@ -17,8 +17,8 @@ from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Averaged, CallTree, merge
-from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike
-from tracediff.arrays import Int64, distinct, grouped, tuples
+from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps
+from tracediff.arrays import Int64, distinct, grouped, marked, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import GPU_STATES, STATES
@@ -283,7 +283,7 @@ def op_average(traces: TraceSet) -> Average:
     profiles = [profile for profile, _, _ in weighted]
     for group in alike(weighted, [p.ops for p in profiles], [(p.names, p.categories) for p in profiles]):
         profile, table = group.profile, group.table
-        rows = np.flatnonzero(np.isin(table.step, group.used))
+        rows = np.flatnonzero(in_steps(profile, table.step, group.used))
         columns = (table.category, table.name, table.count, table.total_ns, table.self_ns)
         for category, name, *amounts in tuples(*(column[rows] for column in columns)):
             average.add((profile.categories[category], profile.names[name]), amounts, group.weight)
@@ -299,7 +299,7 @@ def table_average(traces: TraceSet, name: str) -> SetTable:
         [of_file for of_file, _ in with_table], [table for _, table in with_table], [()] * len(with_table)
     ):
         table = group.table
-        rows = np.isin(table.step, group.used)
+        rows = in_steps(group.profile, table.step, group.used)
         (keys,), columns = grouped([table.key[rows]], list(table.values[rows].T))
         for key, *values in tuples(keys, *columns):
             average.add(table.keys[key], values, group.weight)
@@ -327,10 +327,10 @@ def _communication_ns(profile: Profile, used: Int64) -> int:
     total = 0
     for table, category, communicates in tables:
         if category in profile.categories:
-            is_one = table.category == profile.categories.index(category)
-            rows = np.flatnonzero(is_one & np.isin(table.step, used))
+            rows = np.flatnonzero(table.category == profile.categories.index(category))
             spoken = [name for name in distinct(table.name[rows]).tolist() if communicates(profile.names[name])]
-            total += int(table.total_ns[rows[np.isin(table.name[rows], spoken)]].sum())
+            rows = rows[marked(spoken, len(profile.names))[table.name[rows]]]
+            total += int(table.total_ns[rows[in_steps(profile, table.step[rows], used)]].sum())
     return total
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.aggregate.traceset import Alike, Weighted, alike
+from tracediff.aggregate.traceset import Alike, Weighted, alike, in_steps
 from tracediff.arrays import MISSING, Int64, combined, group_by, least, sorted_by, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
@@ -151,7 +151,7 @@ def merge(weighted: Weighted, denominator: int, tables: Sequence[WorkTable]) -> 
 def _merge_nodes(tree: CallTree, position_of_key: dict[Key, int], alike_calls: Alike[CallTable]) -> list[int]:
     """The position in ``tree`` of each node that the used steps hold or that leads to one; −1 of others."""
     profile, table, weight = alike_calls.profile, alike_calls.table, alike_calls.weight
-    rows = np.isin(table.step, alike_calls.used)
+    rows = in_steps(profile, table.step, alike_calls.used)
     recorded = [getattr(table, name) for name in RECORDED]
     amounts = [
         sums(table.node[rows], column[rows], len(table.parent))
@@ -202,7 +202,7 @@ def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> 
 
 def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTable]) -> None:
     profile, table, weight, file = alike_work.profile, alike_work.table, alike_work.weight, alike_work.files[0]
-    rows = np.flatnonzero(np.isin(table.step, alike_work.used))
+    rows = np.flatnonzero(in_steps(profile, table.step, alike_work.used))
     by_time = sorted_by(rows, table.first_ns, table.step)
     code, first = combined(*(getattr(table, name)[by_time] for name in KEY))
     count, ns, size = (sums(code, c[by_time], len(first)) for c in (table.count, table.total_ns, table.size))

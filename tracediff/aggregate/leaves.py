@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.averages import UsedStep, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
-from tracediff.aggregate.traceset import Numbering, TraceSet
+from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
 from tracediff.arrays import Floats, Int64, changes, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
@@ -74,7 +74,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
             by_file[step.rank, step.file].append(step.position)
         for (rank, file), positions in by_file.items():
             profile = run.ranks[rank][file]
-            rows = np.flatnonzero(np.isin(profile.leaves.step, positions))
+            rows = np.flatnonzero(in_steps(profile, profile.leaves.step, positions))
             leaves = _leaves_of(index, profile, places[id(profile)], rows, tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))
             for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):

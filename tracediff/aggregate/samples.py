@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet
-from tracediff.arrays import Floats, Int64, combined, concatenated, distinct, sums, tuples
+from tracediff.arrays import Bools, Floats, Int64, combined, concatenated, distinct, marked, sums, tuples
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
@@ -125,7 +125,7 @@ def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: Numbering[
     occurs, varies = np.zeros(size, bool), np.zeros(size, bool)
     for r, run in enumerate(traces.runs):
         for files in run.ranks.values():
-            used = [np.flatnonzero(traces.selection.used(profile)) for profile in files]
+            used = [traces.selection.used(profile) for profile in files]
             counts, ns = _by_step([of_file[id(profile)] for profile in files], used, size)
             occurs |= counts.any(axis=1)
             varies |= (counts != counts[:, :1]).any(axis=1)
@@ -139,15 +139,15 @@ def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: Numbering[
     )
 
 
-def _by_step(files: list[Rows], used: list[Int64], size: int) -> list[Int64]:
-    """[counts, ns], each int64[keys, steps], of one rank's files in their ``used`` steps."""
-    steps, before = sum(map(len, used)), 0
+def _by_step(files: list[Rows], used: list[Bools], size: int) -> list[Int64]:
+    """[counts, ns], each int64[keys, used steps], of one rank's files, each of which has ``used`` steps."""
+    steps, before = sum(map(np.count_nonzero, used)), 0
     parts = []
-    for (step, key, count, ns), positions in zip(files, used, strict=True):
-        rows = np.flatnonzero(np.isin(step, positions))
-        cell = key[rows] * steps + before + np.searchsorted(positions, step[rows])
-        parts.append((cell, count[rows], ns[rows]))
-        before += len(positions)
+    for (step, key, count, ns), is_used in zip(files, used, strict=True):
+        rows = np.flatnonzero(np.append(is_used, [False, False])[step])  # −1 and −2 are no step
+        place = np.cumsum(is_used) - 1
+        parts.append((key[rows] * steps + before + place[step[rows]], count[rows], ns[rows]))
+        before += int(is_used.sum())
     cell, *amounts = concatenated(parts)
     return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
@@ -214,4 +214,4 @@ def _rows_of(profile: Profile, category: str, name: str) -> Int64:
     table = profile.ops
     rows = np.flatnonzero((table.category == profile.categories.index(category)) & (table.step >= 0))
     codes = [code for code in distinct(table.name[rows]).tolist() if table_name(profile.names[code]) == name]
-    return rows[np.isin(table.name[rows], codes)]
+    return rows[marked(codes, len(profile.names))[table.name[rows]]]

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, combined
+from tracediff.arrays import Bools, Int64, combined, marked
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
@@ -111,6 +111,11 @@ class TraceSet(Struct, kw_only=True):
         runs, ranks = plural(len(self.runs), "run"), plural(len(self.ranks), "rank")
         steps = f"steps {ranges(self.steps_used)} of {ranges(self.steps_recorded)}"
         return f"<TraceSet {self.label}: {runs}, {ranks}, {steps}>"
+
+
+def in_steps(profile: Profile, step: Int64, used: Sequence[int] | Int64) -> Bools:
+    """bool[n]: whether the ``step`` of each row of a table of ``profile`` is among the ``used`` ones, by position."""
+    return marked(used, len(profile.step_numbers) + 2)[step]  # the last two places are those of no step, −1 and −2
 
 
 Key = TypeVar("Key", bound=Hashable)

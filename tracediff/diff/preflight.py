@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import weighted_files
-from tracediff.aggregate.traceset import TraceSet, alike
+from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.ingest.model.unread import shortened, unread_devices
@@ -244,7 +244,7 @@ def _compiling(side: TraceSet) -> str:
     for group in alike(weighted, [p.ops for p, _, _ in weighted], [(p.names,) for p, _, _ in weighted]):
         names, table = group.profile.names, group.table
         phases = np.array([is_compiling(name) for name in names], bool)
-        rows = np.isin(table.step, group.used) & phases[table.name]
+        rows = in_steps(group.profile, table.step, group.used) & phases[table.name]
         total += int(table.self_ns[rows].sum())
         compilers |= {names[n] for n in distinct(table.name[rows]).tolist()}
     for profile, used, _ in weighted:

@@ -164,12 +164,18 @@ class Similarity:
         """
         ratios = self._log[1][j] - self._log[0][i]
         families = self._family[0]
-        common = float(np.median(ratios)) if len(ratios) >= 3 else 0.0
+        common = _median(ratios) if len(ratios) >= 3 else 0.0
         factors = np.full(int(families.max(initial=0)) + 1, common)
         for family in distinct(families[i]):
             if np.count_nonzero(mine := families[i] == family) >= 3:
-                factors[family] = np.median(ratios[mine])
+                factors[family] = _median(ratios[mine])
         self._expected = self._log[0] + factors[families]
+
+
+def _median(values: Floats) -> float:
+    """The median of some numbers: `np.median`, which imports numpy.ma for it."""
+    ordered, middle = np.sort(values), len(values) // 2
+    return float(ordered[~middle] + ordered[middle]) / 2
 
 
 def _coded(sides: tuple[Sequence[Item], ...], key: Callable[[Item], Hashable]) -> tuple[Int64, Int64]:

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, sorted_by
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, distinct, sorted_by
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
@@ -227,7 +227,7 @@ def refile(trace: Trace, category: Codes) -> None:
     parts: dict[int, list[Arguments]] = defaultdict(list)
     for arguments in trace.arguments.values():
         new = category[arguments.rows]
-        for code in np.unique(new).tolist():
+        for code in distinct(new).tolist():
             places = np.flatnonzero(new == code)
             columns = {name: values[places] for name, values in arguments.columns.items()}
             parts[code].append(Arguments(arguments.rows[places], columns))

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Bools, Int64, Intervals, Spans, all_none, concatenated, distinct, tuples, union
+from tracediff.arrays import Bools, Int64, Intervals, Spans, all_none, concatenated, distinct, marked, tuples, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
@@ -354,7 +354,8 @@ def _awaited_others(trace: Trace, ops: Lane, device: DeviceEvents) -> Iterator[W
     """Of synchronising calls that launch nothing: the event that ended last within them."""
     syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
     calls = waiting_calls(trace, ops)
-    for call in calls[~np.isin(calls, device.launch)].tolist():
+    launches = marked(device.launch, len(ops.rows) + 1)
+    for call in calls[~launches[calls]].tolist():
         sync = syncs.get(int(ops.rows[call]))
         yield from _ended_last(ops, device, call, *((sync.awaited, sync.recorded) if sync else ()))
 

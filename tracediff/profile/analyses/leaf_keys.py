@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import AnyArray, Bools, Int64, all_none, combined, concatenated, union, values_at
+from tracediff.arrays import AnyArray, Bools, Int64, all_none, combined, concatenated, marked, union, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.patterns import late
@@ -148,8 +148,9 @@ class Sources(Struct, dict=True):
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
             name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
             callee[rows] = np.where(function >= 0, trace.name[function], -1)
-        annotations = np.setdiff1d(context.lanes.annotations.rows, context.steps.rows)
-        noted = np.flatnonzero(np.isin(sources, annotations))
+        is_noted = marked(context.lanes.annotations.rows, len(trace) + 1)
+        is_noted[context.steps.rows] = False
+        noted = np.flatnonzero(is_noted[np.minimum(sources, self.nothing)])
         collective = trace.name_matches(is_host_collective, sources[noted])
         kind[noted], name[noted] = np.where(collective, SYNC, ANNOTATED), trace.name[sources[noted]]
         before = np.flatnonzero((sources >= self.queue) & (sources < self.unknown))

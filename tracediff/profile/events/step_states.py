@@ -17,6 +17,7 @@ from tracediff.arrays import (
     edges_of,
     grouped,
     last_up_to,
+    marked,
     numbered_texts,
     paint,
 )
@@ -146,7 +147,7 @@ def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]
     loading = trace.name_matches(LOADER_SCOPE.search, annotations.rows)
     calls = trace.complete(cat.CALLS)
     waits = trace.name_matches(is_synchronising, calls)
-    launching = calls[np.isin(calls, gpu.launch)]
+    launching = calls[marked(gpu.launch, len(trace) + 1)[calls]]
     return [
         _layer("data_loading", trace, annotations.rows[loading]),
         _layer("synchronising", trace, calls[waits]),

@@ -81,6 +81,7 @@ def _launches(trace: Trace, gpu_rows: Int64, notes: Notes) -> Int64:
     calls = calls[correlation[calls] != MISSING]
     calls = sorted_by(calls, trace.category, trace.dur, trace.ts, correlation)
     correlations, gpu_correlations = correlation[calls], correlation[gpu_rows]
-    twins = (correlations[1:] == correlations[:-1]) & np.isin(correlations[1:], gpu_correlations)
-    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", twins.sum())
+    twins = correlations[1:][correlations[1:] == correlations[:-1]]
+    twins = twins[last_equal(np.sort(gpu_correlations), twins) >= 0]
+    notes.add("duplicate-correlation", "launches share a correlation id; the latest one was used", len(twins))
     return values_at(calls, last_equal(correlations, gpu_correlations))
