@@ -148,9 +148,14 @@ def combined(*columns: NDArray[Any]) -> tuple[Int64, Int64]:
     """(int64[n] code of each row's combination of values ≥ −1, in their order, int64[k] first row of each code)."""
     rows = len(columns[0])
     packed, values = np.zeros(rows, np.int64), 1
+    if not rows:
+        return packed, packed
     limit = max(bounds.EMPTY_CELLS * rows, bounds.SMALL_TABLE)
     for column in columns:
-        size = int(column.max()) + 2 if rows else 1
+        size = int(np.maximum.reduce(column)) + 2
+        if values == 1:
+            packed, values = column + np.int64(1), size
+            continue
         if values * size > (limit if values <= limit else LARGEST):  # fewer are used than there are
             packed, values = _dense(packed, values, limit)
         packed *= size
@@ -159,7 +164,7 @@ def combined(*columns: NDArray[Any]) -> tuple[Int64, Int64]:
         values *= size
     packed, number = _dense(packed, values, limit)
     first = np.empty(number, np.int64)
-    first[packed[::-1]] = np.arange(rows, dtype=np.int32)[::-1]
+    first[packed[::-1]] = np.arange(rows - 1, -1, -1, dtype=np.int32)
     return packed, first
 
 
@@ -167,10 +172,11 @@ def _dense(packed: Int64, values: int, limit: int) -> tuple[Int64, int]:
     """(``packed``, all below ``values``, as codes in the same order, their number); it is overwritten."""
     if values > limit:
         return _sorted(packed, values)
-    present = np.zeros(values, bool)
-    present[packed] = True
-    code = np.cumsum(present, dtype=np.int32)
-    return np.subtract(code[packed], 1, out=packed), int(code[-1])
+    used = np.flatnonzero(marked(packed, values))
+    code = np.empty(values, np.int32)
+    code[used] = np.arange(len(used), dtype=np.int32)
+    packed[:] = code[packed]
+    return packed, len(used)
 
 
 def _sorted(packed: Int64, values: int) -> tuple[Int64, int]:
@@ -301,7 +307,7 @@ def sorted_by(rows: Int64, *keys: AnyArray) -> Int64:
 def sums(place: Int64, values: NDArray[Any] | int, size: int) -> Int64:
     """int64[size]: the sum of the values at each place; a number is the value of all."""
     out = np.zeros(size, np.int64)
-    np.add.at(out, place, values)
+    np.add.at(out, place, np.asarray(values, np.int64))  # of one type, else numpy adds them up one by one
     return out
 
 

@@ -85,7 +85,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.numbers)))
     for r, table, rows, leaves in leaves_of_profiles:
         for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
-            np.add.at(amount, leaves, getattr(table, name)[rows])
+            np.add.at(amount, leaves, getattr(table, name)[rows].astype(np.float64))
     counts = [len(steps[run.name]) for run in traces.runs]
     path, total, count = amounts / np.maximum(counts, 1)[:, None]
     return SetLeaves(list(index.numbers), path, total, count, counts, longest)

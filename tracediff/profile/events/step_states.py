@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 from msgspec import Struct
@@ -20,6 +21,7 @@ from tracediff.arrays import (
     marked,
     numbered_texts,
     paint,
+    sums,
 )
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
@@ -126,8 +128,8 @@ def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int
 def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, owner: Int64) -> StepAccount:
     length = np.diff(edges)
     step = last_up_to(completions, edges[:-1])
-    ns = np.zeros((len(completions) - 1, len(names)), np.int64)
-    np.add.at(ns, (step, state), length)
+    size = len(completions) - 1, len(names)
+    ns = sums(step * len(names) + state, length, prod(size)).reshape(size)
     on_gpu = np.flatnonzero(state < len(GPU_STATES))
     (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
     owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
