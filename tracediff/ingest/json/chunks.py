@@ -150,12 +150,16 @@ class EventStream(Struct):
 
     def _events_start(self, buffer: bytes) -> int | None:
         """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
-        lists = list(_list_starts(buffer, self.key))
-        list_starts = set(lists)
-        bracketed = brackets(buffer, 0, lists[-1]) if lists else ()
+        list_starts = _list_starts(buffer, self.key)
+        first = next(list_starts, None)
+        if first is None:
+            return None
+        if (first, 2) in brackets(buffer, 0, first):
+            return first
+        lists = [first, *list_starts]
+        ends = set(lists)
         of_root = next(
-            (end_of_bracket for end_of_bracket, depth in bracketed if depth == 2 and end_of_bracket in list_starts),
-            len(buffer) + 1,
+            (end for end, depth in brackets(buffer, 0, lists[-1]) if depth == 2 and end in ends), len(buffer) + 1
         )
         damaged = bisect_left(lists, True, key=lambda end: is_malformed(buffer[:end]))
         start = min(of_root, *lists[damaged : damaged + 1], len(buffer) + 1)  # whichever comes first
