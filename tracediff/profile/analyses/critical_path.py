@@ -19,7 +19,6 @@ from msgspec import Struct, field
 
 from tracediff.arrays import Bools, Int64, Intervals, Spans, all_none, concatenated, distinct, marked, tuples, union
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path_gpu import (
     DeviceEvents,
     copying_operators,
@@ -280,7 +279,7 @@ def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(context, rank, engine)
     layers = [*sorted(engine - {main}, key=rank.__getitem__), main]
-    awaited = _awaited(trace, ops, device)
+    awaited = _awaited(context, device)
     calls = np.array([call for _, _, call in awaited], np.int64)
     host = Host(context=context, layers=layers, waited=distinct(calls))
     current_threads = host.threads_before(ops.end[calls])  # what the host as one did when the call returned
@@ -320,10 +319,11 @@ Wait = tuple[int, int, int]
 """When a GPU event ended, the event, and the position in the ops lane of the call that waited for it until then."""
 
 
-def _awaited(trace: Trace, ops: Lane, device: DeviceEvents) -> list[Wait]:
+def _awaited(context: Context, device: DeviceEvents) -> list[Wait]:
     """The wait of every call that waited for a GPU event, in order of time."""
-    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), _awaited_copies(trace, ops, device)))
-    return sorted((*own, *copies, *_awaited_others(trace, ops, device), *_awaited_room(ops, device)))
+    ops = context.lanes.ops
+    own, copies = (_latest(waits) for waits in (_awaited_own(ops, device), _awaited_copies(context, device)))
+    return sorted((*own, *copies, *_awaited_others(context, device), *_awaited_room(ops, device)))
 
 
 def _latest(waits: Iterator[Wait]) -> Iterable[Wait]:
@@ -341,19 +341,20 @@ def _awaited_own(ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
     return tuples(np.minimum(device.end[own], ops.end[call]), own, call)
 
 
-def _awaited_copies(trace: Trace, ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
+def _awaited_copies(context: Context, device: DeviceEvents) -> Iterator[Wait]:
     """Of operators that copy, where calls that may wait are not recorded: the copies that they launched, if these ended
     within them.
     """
-    for k, operator in copying_operators(trace, ops, device):
-        if device.end[k] <= ops.end[operator]:
+    for k, operator in copying_operators(context, device):
+        if device.end[k] <= context.lanes.ops.end[operator]:
             yield int(device.end[k]), k, operator
 
 
-def _awaited_others(trace: Trace, ops: Lane, device: DeviceEvents) -> Iterator[Wait]:
+def _awaited_others(context: Context, device: DeviceEvents) -> Iterator[Wait]:
     """Of synchronising calls that launch nothing: the event that ended last within them."""
-    syncs = {sync.call: sync for sync in recorded_syncs(trace, CALL_WAITS, device.streams)}
-    calls = waiting_calls(trace, ops)
+    ops = context.lanes.ops
+    syncs = {sync.call: sync for sync in recorded_syncs(context.trace, CALL_WAITS, device.streams)}
+    calls = waiting_calls(context)
     launches = marked(device.launch, len(ops.rows) + 1)
     for call in calls[~launches[calls]].tolist():
         sync = syncs.get(int(ops.rows[call]))

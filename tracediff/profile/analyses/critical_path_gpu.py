@@ -41,8 +41,6 @@ from tracediff.runtimes import (
     copies_tensor,
     is_awaited_copy,
     is_stream_wait,
-    is_synchronising,
-    may_wait,
     reads_number,
 )
 
@@ -203,8 +201,7 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     freed = np.where(before >= 0, np.minimum(end[before], start), ALWAYS)
     lasting = np.flatnonzero(end > start)
     latest = np.concatenate(([ALWAYS], end[lasting]))[np.searchsorted(end[lasting], start, side="right")]
-    waits_always = trace.is_of(cat.CALLS, ops.rows) & trace.name_matches(is_synchronising, ops.rows)
-    own_wait = trace.name_matches(is_awaited_copy, gpu.rows[order]) | np.append(waits_always, False)[launch]
+    own_wait = trace.name_matches(is_awaited_copy, gpu.rows[order]) | np.append(context.calls.waits, False)[launch]
     own_wait &= has_launch
     returned_early = own_wait & (start - np.maximum(freed, latest) <= thresholds.FOLLOWS_NS)
     returned[returned_early] = launched[returned_early] + thresholds.SUBMITTED_NS
@@ -246,35 +243,31 @@ def _order(trace: Trace, gpu: GpuEvents, ops: Lane, launch: Int64, rank: dict[in
     return order
 
 
-def waiting_calls(trace: Trace, ops: Lane) -> Int64:
+def waiting_calls(context: Context) -> Int64:
     """Positions in the ops lane of the calls in which the host always waits; in a file without the calls of the runtime
     that may wait, of the operators that do: those that read a number of the device, which takes them longer than one of
     the host.
     """
-    calls = np.flatnonzero(trace.is_of(cat.CALLS, ops.rows))
-    if _records_waits(trace, ops):
-        return calls[trace.name_matches(is_synchronising, ops.rows[calls])]
+    if context.calls.may_wait.any():
+        return np.flatnonzero(context.calls.waits)
+    trace, ops = context.trace, context.lanes.ops
     long = _long_operators(trace, ops)
     return long[trace.name_matches(reads_number, ops.rows[long])]
 
 
-def copying_operators(trace: Trace, ops: Lane, device: DeviceEvents) -> list[tuple[int, int]]:
+def copying_operators(context: Context, device: DeviceEvents) -> list[tuple[int, int]]:
     """(copy, position in the ops lane of the operator that copies and has launched it), in a file without the calls of
     the runtime that may wait; of operators that take longer than to submit the copy.
     """
-    if _records_waits(trace, ops):
+    if context.calls.may_wait.any():
         return []
+    trace, ops = context.trace, context.lanes.ops
     long = _long_operators(trace, ops)
     is_copying = np.zeros(len(ops.rows), bool)
     is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
     copies = np.flatnonzero(trace.category[device.rows] == cat.MEMCPY)
     operators = values_at(nearest(ops, is_copying), device.launch[copies])
     return [(k, around) for k, around in tuples(copies, operators) if around >= 0]
-
-
-def _records_waits(trace: Trace, ops: Lane) -> bool:
-    """Whether the file has calls of the runtime that may wait."""
-    return bool((trace.is_of(cat.CALLS, ops.rows) & trace.name_matches(may_wait, ops.rows)).any())
 
 
 def _long_operators(trace: Trace, ops: Lane) -> Int64:

@@ -17,7 +17,7 @@ from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
 from tracediff.profile.placement.scopes import LOADER_SCOPE, outside_torch
-from tracediff.runtimes import is_host_collective, is_synchronising, may_wait, reads_number
+from tracediff.runtimes import is_host_collective, reads_number
 
 KINDS = (
     *("gpu", "queue", "op", "call", "sync", "loading", "compiling", "python", "unknown", "between", "annotated"),
@@ -76,9 +76,7 @@ class Sources(Struct, dict=True):
     def waits(self) -> Bools:
         """bool[n] by position in the ops lane: calls that may wait for the GPU; launches into a full queue."""
         trace, rows = self.context.trace, self.context.lanes.ops.rows
-        waits: Bools = trace.name_matches(may_wait, rows) & (trace.category[rows] != cat.CPU_OP) | trace.name_matches(
-            reads_number, rows
-        )
+        waits: Bools = self.context.calls.may_wait | trace.name_matches(reads_number, rows)
         waits[self.blocked] = True
         return waits
 
@@ -124,7 +122,7 @@ class Sources(Struct, dict=True):
         name = trace.name[ops.rows]
         kind = np.full(len(ops.rows), OP, np.int8)
         kind[trace.is_of(cat.CALLS, ops.rows)] = CALL
-        kind[trace.name_matches(is_synchronising, ops.rows) & (kind == CALL)] = SYNC
+        kind[self.context.calls.waits] = SYNC
         around = (np.append(name, np.int32(-1))[position] for position in operators_around(ops, operator))
         out: dict[str, Any] = {"kind": kind, "name": name, **dict(zip(("op", "root"), around, strict=True))}
         if not len(self.context.gpu.rows):

@@ -28,7 +28,15 @@ from tracediff.arrays import (
     sorted_by,
     sums,
 )
-from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, START, UNKNOWN, CriticalPath, critical_path
+from tracediff.profile.analyses.critical_path import (
+    BETWEEN,
+    EVENT,
+    HOST,
+    QUEUED,
+    START,
+    CriticalPath,
+    critical_path,
+)
 from tracediff.profile.analyses.leaf_keys import Sources
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import WorkKeys
@@ -48,28 +56,20 @@ else 0.
 
 def on_path(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[PathParts, list[Totals]]:
     """(the parts of the path's ``spans``, the time of what is not work of its own: all of it counts as on the path)."""
-    parts: list[tuple[Int64, ...]] = []
-    totals: list[Totals] = []
-    firsts = (
-        (EVENT, sources.event),
-        (QUEUED, sources.queue),
-        (BETWEEN, sources.between),
-        (UNKNOWN, sources.unknown),
-        (START, sources.start),
-    )
-    for what, first in firsts:
-        some = spans[path.what[spans] == what]
-        owner = np.maximum(path.owner[some], 0)
-        ns, step = path.end[some] - path.start[some], path.step[some]
-        parts.append((step, first + owner, path.start[some], ns, owner))
-        if what != EVENT:
-            count = np.zeros(len(some), np.int8)
-            count[combined(step, owner)[1]] = 1  # a wait may be in parts
-            totals.append((step, first + owner, ns, count))
-    step, source, begin, ns, instance, waits = _on_host(sources, path, spans)
+    first = np.array([sources.event, sources.queue, 0, sources.unknown, sources.between, sources.start])  # by `what`
+    others = spans[path.what[spans] != HOST]
+    what, owner = path.what[others], np.maximum(path.owner[others], 0)
+    step, source, ns = path.step[others], first[what] + owner, path.end[others] - path.start[others]
+    parts = [(step, source, path.start[others], ns, owner)]
+    waits = np.flatnonzero(what != EVENT)
+    step, source, ns = step[waits], source[waits], ns[waits]
+    count = np.zeros(len(waits), np.int8)
+    count[combined(step, source)[1]] = 1  # a wait may be in parts
+    totals: list[Totals] = [(step, source, ns, count)]
+    step, source, begin, ns, instance, may_wait = _on_host(sources, path, spans)
     parts.append((step, source, begin, ns, instance))
-    waiting = np.flatnonzero(waits)
-    totals.append((step[waiting], source[waiting], ns[waiting], np.zeros(len(waiting), np.int8)))
+    waits = np.flatnonzero(may_wait)
+    totals.append((step[waits], source[waits], ns[waits], np.zeros(len(waits), np.int8)))
     return concatenated(parts), totals
 
 

@@ -8,14 +8,14 @@ operator that launched them, or below the scope if no operator did (graph replay
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 
 import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, all_none, combined, grouped, ordinals, sorted_by, values_at
+from tracediff.arrays import Bools, Int64, all_none, combined, grouped, marked, ordinals, sorted_by, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Trace
@@ -34,6 +34,7 @@ from tracediff.profile.placement.scopes import (
     source_lines,
 )
 from tracediff.profile.placement.steps import Steps
+from tracediff.runtimes import is_synchronising, may_wait
 
 INSTANCE = late(r"^nn\.Module: (?P<cls>.*?)(?:_(?P<k>\d{1,18}))?$")
 CALL_OF_GRAPH = late(r"## Call CompiledFxGraph (\w+) ##")
@@ -78,13 +79,16 @@ class Calls(Struct, frozen=True):
         node: int32[n] by position in the ops lane: for an operator its own node; for a wrapper or a runtime call the
             node of the operator or scope around it.
         position: int32[rows of the trace + 1] position in the ops lane, −1 for others; the last is of no row.
-        operator: bool[n] by position: whether it is an operator other than a wrapper.
+        operator: bool[n] by position: whether it is an operator other than a wrapper. waits, may_wait: whether it is a
+            call in which the host waits for the device, or may.
     """
 
     table: CallTable
     node: Codes
     position: Codes
     operator: Bools
+    waits: Bools
+    may_wait: Bools
 
 
 def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls:
@@ -136,7 +140,15 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
         node.astype(np.int32),
         position,
         operator,
+        *_waiting(trace, ops),
     )
+
+
+def _waiting(trace: Trace, ops: Lane) -> Iterator[Bools]:
+    """See `Calls`: waits and may_wait."""
+    calls = np.flatnonzero(trace.category[ops.rows] != cat.CPU_OP)
+    for matches in (is_synchronising, may_wait):
+        yield marked(calls[trace.name_matches(matches, ops.rows[calls])], len(ops.rows))
 
 
 def _first_of(node: Int64, values: Int64 | Codes, size: int) -> Int64:
