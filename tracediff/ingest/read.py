@@ -7,6 +7,7 @@ from contextlib import closing
 
 from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import OnRead, TraceFile, open_trace
+from tracediff.ingest.json.native import PLAIN_CHUNK
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.readers import NSYS, Reader
 from tracediff.ingest.readers.kineto import KINETO
@@ -67,7 +68,8 @@ def read_traces(
     """
     file = TraceFile(file) if isinstance(file, str) else file
     with open_trace(file, on_read) as unpacked:
-        yield from reader_of(file, unpacked.peek(FIRST_BYTES)).read(file, unpacked, chunk, only)
+        first = unpacked.peek(max(chunk or PLAIN_CHUNK, FIRST_BYTES))[:FIRST_BYTES]  # read at once, it is not copied
+        yield from reader_of(file, first).read(file, unpacked, chunk, only)
 
 
 def read_trace(file: TraceFile | str, chunk: int | None = None, only: frozenset[str] | None = None) -> Trace:

@@ -127,7 +127,7 @@ class Unpacked:
         if self.packed_size and self.bytes_read > usual:
             reason = f"unpacks to more than {bounds.UNPACKED_RATIO} times its size"
             raise TracediffError(self.file, reason, "if you trust it, unpack it yourself and give the .json")
-        return b"".join(parts)
+        return b"".join(filter(None, parts))  # of one part, it is that
 
     def _read_some(self, size: int) -> bytes:
         try:

@@ -32,6 +32,7 @@ MOST_DAMAGE = 32 << 20
 """Skipped bytes, after which reading the file fails."""
 
 BLANK = b"\xef\xbb\xbf \t\r\n"
+NOT_BLANK = late(rb"[^\xef\xbb\xbf \t\r\n]")
 LISTS = {key: late(rb'"(?<!\\.)%s"\s*+:\s*+\[' % key) for key in (b"traceEvents", b"nodes")}
 """Where the list of events of a trace, and of an execution trace, may begin."""
 NEXT_ITEM = late(rb"\s*,\s*(?=\S)")
@@ -41,9 +42,9 @@ END_OF_ROOT = late(rb"\]\s*+(?![,}\]])")
 events is neither.
 """
 
-ReadPlain = Callable[[bytes], tuple[Any, int]]
-"""Text → the decoded events that it begins with as far as they are plain, and where the next one begins; none, and 0,
-where the first is not.
+ReadPlain = Callable[[bytes, int], tuple[Any, int]]
+"""A text, and where an event begins → the decoded events from there on as far as they are plain, and where the next one
+begins; none where the first is not.
 """
 Decode = Callable[[bytes], Any]
 """A JSON list of events as text → the decoded events; raises one of NOT_JSON if the text is not a JSON list."""
@@ -87,18 +88,19 @@ class EventStream(Struct):
             NotATrace: the file has no ``traceEvents``.
             TracediffError: an event of more than LARGEST_EVENT bytes, and every error of the stream.
         """
-        buffer = self._to_first_event()
+        buffer, start = self._to_first_event()
         size = self.chunk
         while True:
             more = self.stream.read(size)
             buffer += more
             if self.read_plain is not None:
-                events, used = self.read_plain(buffer)
+                events, end = self.read_plain(buffer, start)
                 if events:
                     yield events
-                    self._position += used
-                    buffer, size = buffer[used:], self.chunk
+                    self._position += end - start
+                    buffer, start, size = buffer[end:], 0, self.chunk
                     continue
+            buffer, start = buffer[start:], 0
             piece = self._take(buffer, final=not more)
             if piece is None and not more:
                 self._cut_off(buffer)
@@ -119,49 +121,50 @@ class EventStream(Struct):
                 return
             buffer, size = buffer[piece.used :], self.chunk
 
-    def _to_first_event(self) -> bytes:
-        buffer = self._to_root()
-        if buffer[:1] == b"[":
+    def _to_first_event(self) -> tuple[bytes, int]:
+        """(what was read so far, where the first event begins in it)."""
+        buffer, root = self._to_root()
+        if buffer[root] == ord("["):
             self.list_end = END_OF_ROOT
-            return buffer[1:]
-        if buffer[:1] != b"{":
-            raise _without_events(self.file, buffer[: 1 << 16])
+            return buffer, root + 1
+        if buffer[root] != ord("{"):
+            raise _without_events(self.file, buffer[root:][: 1 << 16])
         while True:
-            start = self._events_start(buffer)
+            start = self._events_start(buffer, root)
             if start is not None:
-                head = buffer[:start] + b"]}"
+                head = buffer[root:start] + b"]}"
                 self.head = head if is_object(head) else repaired(head) or b"{}"
                 if self.head == b"{}":
                     self.notes.add("head-damaged", "the text before the events is damaged: its metadata is unknown")
-                return buffer[start:]
+                return buffer, start
             more = self.stream.read(max(self.chunk, len(buffer)))
-            if not more and not is_object(buffer) and not is_malformed(buffer):
+            if not more and not is_object(buffer[root:]) and not is_malformed(buffer[root:]):
                 raise NotATrace(self.file, "the file is cut off before its events", "copy or record it again")
             if not more or len(buffer) > LARGEST_HEAD:
-                raise _without_events(self.file, buffer[: 1 << 16])
+                raise _without_events(self.file, buffer[root:][: 1 << 16])
             buffer += more
 
-    def _to_root(self) -> bytes:
+    def _to_root(self) -> tuple[bytes, int]:
+        """(what was read last, where the root begins in it)."""
         while more := self.stream.read(self.chunk):
-            buffer = more.lstrip(BLANK)
-            if buffer:
-                return buffer
+            if first := NOT_BLANK.search(more):
+                return more, first.start()
         raise TracediffError(self.file, "the file is empty", "record it again")
 
-    def _events_start(self, buffer: bytes) -> int | None:
+    def _events_start(self, buffer: bytes, root: int) -> int | None:
         """Position of the first event: after the ``[`` of a ``traceEvents`` that is a key of the root."""
         list_starts = _list_starts(buffer, self.key)
         first = next(list_starts, None)
         if first is None:
             return None
-        if (first, 2) in brackets(buffer, 0, first):
+        if (first, 2) in brackets(buffer, root, first):
             return first
         lists = [first, *list_starts]
         ends = set(lists)
         of_root = next(
-            (end for end, depth in brackets(buffer, 0, lists[-1]) if depth == 2 and end in ends), len(buffer) + 1
+            (end for end, depth in brackets(buffer, root, lists[-1]) if depth == 2 and end in ends), len(buffer) + 1
         )
-        damaged = bisect_left(lists, True, key=lambda end: is_malformed(buffer[:end]))
+        damaged = bisect_left(lists, True, key=lambda end: is_malformed(buffer[root:end]))
         start = min(of_root, *lists[damaged : damaged + 1], len(buffer) + 1)  # whichever comes first
         return start if start <= len(buffer) else None
 

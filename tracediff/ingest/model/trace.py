@@ -194,6 +194,10 @@ class Trace(EventColumns, kw_only=True):
         codes: Codes = self._column(argument, np.int32, categories)
         return codes
 
+    def has_texts(self, argument: str, category: int) -> bool:
+        """Whether any event of ``category`` has ``argument`` as a text."""
+        return category in self.arguments and argument in self.arguments[category].of_type(np.int32)
+
     def _column(self, argument: str, kind: Any, categories: Sequence[int]) -> Any:
         out = np.full(len(self), ABSENT_OF[kind], kind)
         for arguments in filter(None, map(self.arguments.get, categories)):
