@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from tracediff.arrays import Int64, busy_ns, distinct, grouped, return_freed
+from tracediff.arrays import Int64, all_none, busy_ns, distinct, grouped, return_freed
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -163,7 +163,11 @@ def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:
     """The call table with codes of only the texts it uses, and those texts."""
     table, texts = context.calls.table, context.trace.texts
     columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
-    codes = distinct(np.concatenate(list(columns.values())))
-    codes = codes[codes >= 0]
-    code_columns = {name: np.where(column >= 0, np.searchsorted(codes, column), -1) for name, column in columns.items()}
+    is_used = np.zeros(len(texts) + 1, bool)  # the last is of no code
+    for column in columns.values():
+        is_used[column] = True
+    codes = np.flatnonzero(is_used[:-1])
+    moved = all_none(len(texts) + 1)
+    moved[codes] = np.arange(len(codes))
+    code_columns = {name: moved[column] for name, column in columns.items()}
     return replace(table, **code_columns), [texts[c] for c in codes.tolist()]

@@ -20,7 +20,7 @@ from tracediff.profile.model.profile import Marks, Memory, Timeline
 from tracediff.profile.placement.calls import OP
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane
-from tracediff.profile.placement.scopes import LOADER_SCOPE
+from tracediff.profile.placement.scopes import is_loading
 from tracediff.runtimes import is_synchronising
 
 ANNOTATION = "annotation"
@@ -132,7 +132,7 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) ->
     category = trace.category[rows]
     waits = np.isin(category, cat.CALLS) & trace.name_matches(is_synchronising, rows)
     scope = np.isin(category, cat.OPS, invert=True)
-    loads = scope & trace.name_matches(LOADER_SCOPE.search, rows)
+    loads = scope & trace.name_matches(is_loading, rows)
     cases = [launching[rows], waits, loads, scope]
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")

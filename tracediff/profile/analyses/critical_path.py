@@ -17,7 +17,19 @@ from itertools import pairwise
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.arrays import Bools, Int64, Intervals, Spans, all_none, concatenated, distinct, marked, tuples, union
+from tracediff.arrays import (
+    Bools,
+    Int64,
+    Intervals,
+    Spans,
+    all_none,
+    concatenated,
+    distinct,
+    last_equal,
+    marked,
+    tuples,
+    union,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.critical_path_gpu import (
     DeviceEvents,
@@ -123,7 +135,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     def is_collective(self, sources: Int64) -> Bools:
         """bool[m]: which of ``sources``, rows of the trace, are collectives that it waits for."""
         rows = self.context.collectives.rows
-        return np.isin(sources, rows[rows >= 0])
+        return last_equal(distinct(rows[rows >= 0]), sources) >= 0
 
     def threads_before(self, times: Int64) -> Int64:
         """int64[m]: the thread in whose operator or call the host as one is just before each of ``times``, −1 for

@@ -16,7 +16,7 @@ from tracediff.profile.events.context import Context
 from tracediff.profile.events.work import KEY, WorkKeys, keys_at
 from tracediff.profile.placement.calls import operators_around
 from tracediff.profile.placement.nesting import NOTHING, Painting, by_depth, overlaid, painted
-from tracediff.profile.placement.scopes import LOADER_SCOPE, outside_torch
+from tracediff.profile.placement.scopes import is_loading, outside_torch
 from tracediff.runtimes import is_host_collective, reads_number
 
 KINDS = (
@@ -184,11 +184,13 @@ class Sources(Struct, dict=True):
 
 
 def _scopes(trace: Trace, first: int) -> tuple[Painting, Int64, Int64]:
-    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or LOADER_SCOPE.search(name)))
+    rows = np.flatnonzero(trace.name_matches(lambda name: COMPILER in name or is_loading(name)))
     rows = rows[trace.is_of(cat.HOST, rows) & (trace.dur[rows] > 0)]
+    if not len(rows):
+        return NOTHING, rows, rows
     compiles = trace.name_matches(lambda name: COMPILER in name, rows)
     captures = compiles & trace.name_matches(lambda name: CAPTURE in name, rows)
-    loads = trace.name_matches(LOADER_SCOPE.search, rows) & (trace.category[rows] == cat.ANNOTATION)
+    loads = trace.name_matches(is_loading, rows) & (trace.category[rows] == cat.ANNOTATION)
     painting, parts = NOTHING, [(rows[:0], rows[:0])]
     for kind, some in ((LOADING, rows[loads]), (COMPILING, rows[captures]), (COMPILING, rows[compiles & ~captures])):
         some = some[np.lexsort((-trace.dur[some], trace.ts[some]))]

@@ -175,7 +175,9 @@ def _added_up(parts: Sequence[tuple[Int64, ...]], cells: Int64) -> Int64:
     """int64[columns, cells]: the sums of the columns of ``parts``, each of which begins with its distinct cells."""
     out = np.zeros((len(parts[0]) - 1, len(cells)), np.int64)
     for cell, *columns in parts:
-        out[:, np.searchsorted(cells, cell)] += columns
+        place = np.searchsorted(cells, cell)
+        for row, column in zip(out, columns, strict=True):
+            row[place] += column
     return out
 
 

@@ -29,7 +29,7 @@ from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import Lane, Lanes, Painting, pieces, thread_ranks
-from tracediff.profile.placement.scopes import LOADER_SCOPE
+from tracediff.profile.placement.scopes import is_loading
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
 
@@ -146,7 +146,7 @@ def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:
 
 
 def _host_layers(trace: Trace, gpu: GpuEvents, annotations: Lane) -> list[Layer]:
-    loading = trace.name_matches(LOADER_SCOPE.search, annotations.rows)
+    loading = trace.name_matches(is_loading, annotations.rows)
     calls = trace.complete(cat.CALLS)
     waits = trace.name_matches(is_synchronising, calls)
     launching = calls[marked(gpu.launch, len(trace) + 1)[calls]]

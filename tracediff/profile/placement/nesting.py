@@ -179,7 +179,8 @@ def tied(*columns: Int64) -> Int64:
 
 def name_order(trace: Trace, rows: Int64) -> Int64:
     """int64[m]: the place in the alphabet of the name of each of the events at ``rows``."""
-    place: Int64 = np.argsort(np.argsort(np.array(trace.names, object)))
+    place = np.empty(len(trace.names), np.int64)
+    place[sorted(range(len(place)), key=trace.names.__getitem__)] = np.arange(len(place))
     return place[trace.name[rows]]
 
 

@@ -46,7 +46,6 @@ FORWARD, BACKWARD, OPTIMIZER, OTHER, UNKNOWN = range(len(PHASES))
 
 BACKWARD_OP = late(r"^autograd::engine::evaluate_function|^torch::autograd::|^[\w:]*Backward\d*$")
 OPTIMIZER_SCOPE = late(r"^Optimizer\.")
-LOADER_SCOPE = late(r"DataLoader")
 MODULE_SCOPE = late(r"^(?:nn\.Module: |module:|fx:)")
 NO_SCOPE = late(
     r"^(?:ProfilerStep|Optimizer\.|## Call CompiledFxGraph|CompiledFxGraph|module:|fx:|PyTorch Profiler|Iteration)"
@@ -55,6 +54,11 @@ NO_SCOPE = late(
 """Annotations that are not the user's: those of the profiler, of the framework and of modules. Those of collectives are
 excluded as well.
 """
+
+
+def is_loading(name: str) -> bool:
+    """Whether a scope of this name is where a DataLoader loads."""
+    return "DataLoader" in name
 
 
 class Paths(Struct, frozen=True):
@@ -177,8 +181,8 @@ def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:
     phases = np.full(len(ops.rows), -1, np.int8)
     phases[backward] = BACKWARD
     scope = enclosing(annotations, ops.thread, ops.start)
-    for phase, pattern in ((OPTIMIZER, OPTIMIZER_SCOPE), (OTHER, LOADER_SCOPE)):
-        around = values_at(nearest(annotations, trace.name_matches(pattern.search, annotations.rows)), scope)
+    for phase, matches in ((OPTIMIZER, OPTIMIZER_SCOPE.search), (OTHER, is_loading)):
+        around = values_at(nearest(annotations, trace.name_matches(matches, annotations.rows)), scope)
         phases[(around >= 0) & (phases < 0)] = phase
     phase_of_op = inherited(ops, phases, -1)
     alone = (phase_of_op < 0) & (ops.parent < 0) & (trace.category[ops.rows] != cat.CPU_OP) & (scope < 0)
@@ -225,6 +229,9 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
 
     A stack names the line that runs, a Python function of a trace the line on which it begins.
     """
+    stacks = [argument for argument in STACKS if trace.has_texts(argument, cat.CPU_OP)]
+    if not (len(python.rows) or stacks):
+        return all_none(len(ops.rows))
     recorded_texts, names = (*trace.texts, ""), (*trace.names, "")  # the last is of no code
     texts = {text: code for code, text in enumerate(trace.texts)}
 
@@ -236,7 +243,7 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
         around = enclosing(python, ops.thread, ops.start)
         caller = outside_torch(trace, python)[values_at(python.rows, around)]
         out = mapped(values_at(trace.name, caller), lambda code: code_of(names[code]))
-    for argument in STACKS:
+    for argument in stacks:
         stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]
         own = mapped(stack, lambda code: code_of(innermost_line(recorded_texts[code])))
         out = np.where(own >= 0, own, out)

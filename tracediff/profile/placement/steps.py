@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Int64, Spans, last_up_to, sorted_by
+from tracediff.arrays import MISSING, Int64, Spans, last_up_to, marked, sorted_by
 from tracediff.errors import NotATrace, TracediffError, quoted
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -92,7 +92,8 @@ def find_steps(trace: Trace, marker: str | None, notes: Notes) -> Steps:
 def _profiler_steps(trace: Trace, notes: Notes) -> Steps:
     number_of_name = {code: m[1] for code, name in enumerate(trace.names) if (m := PROFILER_STEP.match(name))}
     host = [cat.ANNOTATION, cat.CPU_OP] + [trace.categories.index(c) for c in ("unknown",) if c in trace.categories]
-    rows = np.flatnonzero(np.isin(trace.name, list(number_of_name)) & trace.is_of(host) & (trace.dur >= 0))
+    is_step = marked(list(number_of_name), len(trace.names))[trace.name]
+    rows = np.flatnonzero(is_step & trace.is_of(host) & (trace.dur >= 0))
     rows = sorted_by(rows, trace.dur, trace.ts)
     number = np.array([int(number_of_name[c] or NO_STEP) for c in trace.name[rows].tolist()], np.int64)
     notes.add("odd-step", "steps with a number of more than 18 digits count as no steps", np.count_nonzero(number < 0))
@@ -141,9 +142,8 @@ def _without_empty_last(trace: Trace, steps: Steps, notes: Notes) -> Steps:
     """Only the last step can be empty: the profiler opened it and the loop had ended."""
     start, end = int(steps.start[-1]), int(steps.end[-1])
     inside = (trace.ts >= start) & (trace.ts < end) & (trace.dur >= 0) & trace.is_of(cat.HOST)
-    inside &= ~trace.name_matches(PROFILER_STEP.match)
     inside[steps.rows[-1]] = False
-    if inside.any() or len(steps) == 1:
+    if len(steps) == 1 or not trace.name_matches(PROFILER_STEP.match, np.flatnonzero(inside)).all():
         return steps
     notes.add("empty-step", f"the last step (#{steps.numbers[-1]}) is empty and was dropped")
     return rows_of(steps, np.arange(len(steps) - 1))

@@ -17,7 +17,7 @@ from tracediff.profile.kernels.match_names import match_name, matched
 from tracediff.profile.model.profile import CallTable, TableRows
 from tracediff.profile.placement.calls import MODULE, OP, Calls, module_labels
 from tracediff.profile.placement.nesting import NOTHING, Lane, Painting, innermost, nearest, overlaid
-from tracediff.profile.placement.scopes import LOADER_SCOPE, enclosing, module_lane, outside_torch, paths_of
+from tracediff.profile.placement.scopes import enclosing, is_loading, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
 from tracediff.profile.tables.schema import FileTable, Key, TableSchema, read_columns, read_rates, summed
 from tracediff.runtimes import is_synchronising
@@ -114,7 +114,7 @@ def loading_rows(context: Context) -> TableRows:
     in which it lies; where several annotations are open, it counts for the first.
     """
     trace, lane, account = context.trace, context.lanes.annotations, context.account
-    loaders = np.flatnonzero(trace.name_matches(LOADER_SCOPE.search, lane.rows))
+    loaders = np.flatnonzero(trace.name_matches(is_loading, lane.rows))
     rows = lane.rows[sorted_by(loaders, lane.start)]
     start, end = trace.spans(rows)
     previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
