@@ -235,7 +235,7 @@ def mapped(codes: NDArray[Any], value: Callable[[int], int]) -> Int64:
 
 def values_at(values: NDArray[Any], places: NDArray[Any]) -> Int64:
     """int64[m]: the value at each of ``places``, −1 where that is −1."""
-    out: Int64 = np.append(values, -1)[places]
+    out: Int64 = np.concatenate((values, [-1]))[places]
     return out
 
 

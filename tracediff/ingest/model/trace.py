@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracediff.arrays import MISSING, AnyArray, Bools, Int64, distinct, sorted_by
+from tracediff.arrays import MISSING, AnyArray, Bools, Int64, distinct, marked, sorted_by
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Note
@@ -176,12 +176,9 @@ class Trace(EventColumns, kw_only=True):
         """bool[n]: whether ``matches`` is true for each event's name, or bool[m] for the m events at ``rows``; it is
         called once per name, of events at ``rows`` for theirs only.
         """
-        if rows is None:
-            return np.array([*map(bool, map(matches, self.names))], bool)[self.name]
-        codes, does_match = self.name[rows], np.zeros(len(self.names), bool)
-        used = np.flatnonzero(np.bincount(codes))
-        does_match[used] = [bool(matches(self.names[code])) for code in used.tolist()]
-        return does_match[codes]
+        codes = self.name if rows is None else self.name[rows]
+        used = range(len(self.names)) if rows is None else np.flatnonzero(np.bincount(codes)).tolist()
+        return marked([code for code in used if matches(self.names[code])], len(self.names))[codes]
 
     def integer_column(self, argument: str, *categories: int, missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""

@@ -204,6 +204,8 @@ def _reduced_python_names(
     """
     python = np.zeros(len(names), bool)
     python[name[category == cat.PYTHON]] = True
+    if not python.any():
+        return names, name, frozenset(), frozenset()
     codes: dict[str, int] = {}
     torch_functions, library_functions = set(), set()
     moved = np.empty(len(names), np.int32)

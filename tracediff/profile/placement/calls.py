@@ -207,14 +207,13 @@ def _number(
     name, shapes = label
     label_codes = np.full(len(ops.rows), -1, np.int32)
     label_codes[counted] = combined(name[counted], shapes[counted])[0]
-    level = np.flatnonzero(counted & (around < 0))
-    reached = np.zeros(len(ops.rows), bool)
+    level = sorted_by(np.flatnonzero(counted & (around < 0)), ops.start)
+    inner = np.flatnonzero(counted & (around >= 0))
+    parent_node = scope[level]
+    within: tuple[Int64, ...] = step[level], parent_node
     while len(level):
-        level = sorted_by(level, ops.start)
-        root, label_of = around[level] < 0, label_codes[level]
-        siblings, _ = combined(around[level], np.where(root, step[level], 0), np.where(root, scope[level], 0), label_of)
-        ordinal = ordinals(siblings) if apart else np.zeros(len(level), np.int64)
-        parent_node = np.where(root, scope[level], node[around[level]])
+        label_of = label_codes[level]
+        ordinal = ordinals(combined(*within, label_of)[0]) if apart else np.zeros(len(level), np.int64)
         code, first = combined(parent_node, label_of, ordinal)
         by_time = np.argsort(first)  # siblings are numbered in order of their first occurrence
         node[level] = sum(map(len, parts)) + np.argsort(by_time)[code]
@@ -222,9 +221,9 @@ def _number(
         own = level[first]
         kind = np.full(len(first), OP)
         parts.append(np.column_stack((parent_node[first], kind, name[own], shapes[own], ordinal[first])))
-        reached[:] = False
-        reached[level] = True
-        level = np.flatnonzero(counted & (around >= 0) & reached[np.maximum(around, 0)])
+        reached = marked(level, len(ops.rows))[around[inner]]
+        level, inner = sorted_by(inner[reached], ops.start), inner[~reached]
+        parent_node, within = node[around[level]], (around[level],)
     outer = ~counted & (around >= 0)
     node[outer] = node[around[outer]]
     return node, np.concatenate(parts)
