@@ -184,11 +184,13 @@ def _sorted(packed: Int64, values: int) -> tuple[Int64, int]:
     if values << bits > LARGEST:
         used, code = np.unique(packed, return_inverse=True)
         return code.astype(np.int64), len(used)
-    placed = np.sort(packed << bits | np.arange(len(packed)))  # numbers alone are sorted faster than their places
-    ordered = placed >> bits
-    new = changes(ordered)
+    packed <<= bits
+    packed |= np.arange(len(packed), dtype=np.int32)
+    packed.sort()  # numbers alone are sorted faster than their places
+    new = changes(packed >> bits)
+    packed &= (1 << bits) - 1
     code = np.empty(len(packed), np.int64)
-    code[placed & ((1 << bits) - 1)] = np.cumsum(new) - 1
+    code[packed] = np.cumsum(new, dtype=np.int32) - np.int32(1)
     return code, int(new.sum())
 
 

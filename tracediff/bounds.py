@@ -112,9 +112,7 @@ IDLE_THREADS = bound(4, "threads", "beside that of the steps whose operators may
 PYTHON_FRAMES = bound(3, "frames", "kept around a call; the innermost are usually torch's own")
 EMPTY_CELLS = bound(4, "cells", "for each value up to which a table of all is made instead of sorting")
 SMALL_TABLE = bound(1 << 12, "cells", "of such a table, however few values there are")
-OPERATORS_AT_ONCE = bound(
-    1 << 16, "operators and calls", "of the steps whose critical path is cut into parts at a time"
-)
+EVENTS_AT_ONCE = bound(1 << 16, "events", "that are added up, or cut into parts of steps, at a time")
 NARROW_CODES = bound(1 << 14, "names", "of categories, or of phases, below which 16 bits number them")
 EVENTS_TRIMMED = bound(1 << 17, "events", "of a file from which memory is returned between the parts of its profile")
 TIMELINE_PIXELS = bound(800, "pixels", "of a timeline; shorter events are merged with their neighbours")

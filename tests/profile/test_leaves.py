@@ -100,7 +100,7 @@ def test_steps_may_be_cut_one_by_one(tmp_path, events):
 
 
 def one_by_one(path):
-    with patch.object(bounds, "OPERATORS_AT_ONCE", 1):
+    with patch.object(bounds, "EVENTS_AT_ONCE", 1):
         return profile_of(path)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from tracediff.arrays import Int64, all_none, busy_ns, distinct, grouped, return_freed
+from tracediff import bounds
+from tracediff.arrays import Int64, all_none, busy_ns, concatenated, distinct, grouped, return_freed
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -79,6 +80,8 @@ def build_profile(
         from tracediff.profile.analyses.collective_ops import first_collectives
 
         communication = first_collectives(context, notes)
+    if selection is None:
+        trace.arguments.pop(cat.CPU_OP, None)  # of which the leaves need none: they are a tenth of what is left
     profile = Profile(
         origin=_origin(trace, context.gpu),
         notes=tuple(notes.list()),
@@ -96,11 +99,11 @@ def build_profile(
         compiled_calls=compiled,
         kernels=kernels,
         host_work=on_host,
+        events=_event_counts(trace),
         leaves=leaf_table(context, keys),
         categories=tuple(trace.categories),
         names=tuple(trace.names),
         texts=tuple(texts),
-        events=_event_counts(trace),
         tables=further,
         collectives=communication,
     )
@@ -146,17 +149,24 @@ def _event_counts(trace: Trace) -> dict[str, int]:
 
 def _op_table(context: Context) -> OpTable:
     trace, gpu = context.trace, context.gpu
-    rows = np.flatnonzero((trace.dur >= 0) & ~trace.is_of(NOT_MEASURED))
-    step = np.full(len(trace), -1, np.int32)
-    step[rows] = context.steps.positions_at(trace.ts[rows])
-    step[gpu.rows] = np.maximum(gpu.step, -1)
+    is_measured = (trace.dur >= 0) & ~trace.is_of(NOT_MEASURED)
     self_ns = np.zeros(len(trace), np.int64)
     for lane in context.lanes:
         self_ns[lane.rows] = lane.self_ns
-    self_ns[gpu.rows] = trace.dur[gpu.rows]
-    keys = step[rows], trace.category[rows], trace.name[rows]
-    (s, c, n), (count, total, self_total) = grouped(keys, (1, trace.dur[rows], self_ns[rows]))
+    is_measured[gpu.rows] = False  # they are of the steps that launched them
+    parts = [_ops(trace, gpu.rows, np.maximum(gpu.step, -1), gpu.ns)]
+    for low in range(0, len(trace), bounds.EVENTS_AT_ONCE):
+        rows = low + np.flatnonzero(is_measured[low : low + bounds.EVENTS_AT_ONCE])
+        parts.append(_ops(trace, rows, context.steps.positions_at(trace.ts[rows]), self_ns[rows]))
+    columns = concatenated(parts)
+    (s, c, n), (count, total, self_total) = grouped(columns[:3], columns[3:])
     return OpTable(step=s, category=c, name=n, count=count, total_ns=total, self_ns=self_total)
+
+
+def _ops(trace: Trace, rows: Int64, step: Int64, self_ns: Int64) -> list[Int64]:
+    """[step, category, name, count, total and self time] of the events at ``rows``."""
+    keys, amounts = grouped((step, trace.category[rows], trace.name[rows]), (1, trace.dur[rows], self_ns))
+    return [*keys, *amounts]
 
 
 def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:

@@ -53,7 +53,9 @@ def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset
                 whole.add(decoder.part(batch.pop(0)))
     if not whole.length:
         raise _nothing(file, notes)
-    yield _assembled(file, _meta(stream, notes), notes, decoder, whole)
+    trace = _assembled(file, _meta(stream, notes), notes, decoder, whole)
+    del stream, decoder, whole  # which hold columns that the trace has no more, and wait here while it is worked on
+    yield trace
 
 
 @contextmanager

@@ -111,11 +111,13 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
     waited: Int64
     returns: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
 
+    def root_start(self, position: int) -> int:
+        """ns at which the outermost scope around a position in the ops lane starts."""
+        return int(self.context.lanes.ops.start[self._roots[np.searchsorted(self._roots, position, side="right") - 1]])
+
     @cached_property
-    def root(self) -> Int64:
-        """int64[n] start of the outermost scope by position in the ops lane."""
-        ops = self.context.lanes.ops
-        return ops.start[np.maximum.accumulate(np.where(ops.depth == 0, np.arange(len(ops.rows)), 0))]
+    def _roots(self) -> Int64:
+        return np.flatnonzero(self.context.lanes.ops.depth == 0)
 
     @cached_property
     def outermost(self) -> dict[int, Int64]:
@@ -184,11 +186,12 @@ class _Path(Struct):
     """The walk so far.
 
     Attributes:
-        events: (step, GPU event, time at which the walk came to it, the event that it waited for or −1).
+        events: step, GPU event, time at which the walk came to it, the event that it waited for or −1; one after the
+            other, since there may be as many as GPU events.
         host: (step, thread or WHOLE, start, end). unknown: (step, start, end).
     """
 
-    events: list[tuple[int, int, int, int]] = field(default_factory=list)
+    events: list[int] = field(default_factory=list)
     host: list[tuple[int, int, int, int]] = field(default_factory=list)
     unknown: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -203,6 +206,7 @@ def critical_path(context: Context) -> CriticalPath:
     for step, (low, high) in enumerate(pairwise(context.completions.tolist())):
         k = _completing(context, device, step, high)
         _walk(path, step=step, low=low, time=high, k=k, device=device, columns=columns, host=host)
+    del columns
     return _spans(path, context.completions, device, host)
 
 
@@ -223,12 +227,12 @@ def _walk(
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
     jumped = -1  # when the walk came from the host to a GPU event
     start, end, cause, crossed = columns
-    threads, append = host.context.lanes.ops.thread, path.events.append
+    threads, extend = host.context.lanes.ops.thread, path.events.extend
     while time > low:
         if k < 0:
             thread, until = WHOLE, low
             if launch != WHOLE:
-                thread, until = int(threads[launch]), min(int(host.root[launch]), time)
+                thread, until = int(threads[launch]), min(host.root_start(launch), time)
             when, which = host.awaited(thread, time, jumped)
             if which >= 0 and when > until:
                 until, k, jumped = when, which, when
@@ -236,7 +240,7 @@ def _walk(
             time, launch = until, WHOLE
             continue
         before = device.waited_for(k) if crossed[k] else cause[k]
-        append((step, k, time, before))
+        extend((step, k, time, before))
         if before >= 0:
             time = min(end[before], start[k])
         elif (time := start[k]) > low:

@@ -103,19 +103,21 @@ def of_steps(sources: Sources, path: CriticalPath) -> Iterator[Totals]:
     events = sources.event + np.arange(len(gpu.rows))
     own, others = np.flatnonzero(gpu.step >= 0), np.flatnonzero(gpu.step < 0)
     yield from _of_operators(sources, edges)
-    step, source, ns, count = _outside_ops(sources, path.host.outside_ops, edges)
-    yield step, source, np.where(path.host.is_collective(source), 0, ns), count
+    for step, source, ns, count in _outside_ops(sources, path.host.outside_ops, edges):
+        yield step, source, np.where(path.host.is_collective(source), 0, ns), count
     yield gpu.step[own], events[own], gpu.ns[own], np.ones(len(own), np.int8)
     yield _cut(gpu.start[others], gpu.end[others], events[others], completions, counted=True)
 
 
-def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Totals:
+def _outside_ops(sources: Sources, painting: Painting, edges: Int64) -> Iterator[Totals]:
     """Of Python and scopes of the host as one thread."""
     whole = overlaid(sources.scopes[0], painting)
     begins = np.append(True, (np.diff(whole.rows) != 0) | (whole.rows[1:] < sources.scope))  # a scope counts once
     times, source = whole.times[begins], np.where(whole.rows >= 0, whole.rows, sources.nothing)[begins]
     aside = np.flatnonzero(~sources.is_op(source[1:-1])) + 1  # before the first and after the last nothing is known
-    return _cut(times[aside], times[aside + 1], source[aside], edges, counted=True)
+    for low in range(0, len(aside), bounds.EVENTS_AT_ONCE):
+        some = aside[low : low + bounds.EVENTS_AT_ONCE]
+        yield _cut(times[some], times[some + 1], source[some], edges, counted=True)
 
 
 def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
@@ -127,8 +129,8 @@ def _of_operators(sources: Sources, edges: Int64) -> Iterator[Totals]:
     step = last_up_to(edges, borders)
     counts = (step >= 0) & (step < len(edges) - 1) & (scopes.rows_at(borders) < 0)
     divided = np.zeros(len(ops.rows), bool)
-    for low in range(0, len(ops.rows), bounds.OPERATORS_AT_ONCE):
-        some = slice(low, low + bounds.OPERATORS_AT_ONCE)
+    for low in range(0, len(ops.rows), bounds.EVENTS_AT_ONCE):
+        some = slice(low, low + bounds.EVENTS_AT_ONCE)
         first = last_up_to(borders, ops.start[some])
         divided[some] = first != np.searchsorted(borders, ops.end[some], side="left") - 1
         with_begin = np.flatnonzero(counts[first])
@@ -232,7 +234,7 @@ def _with_start(path: CriticalPath, context: Context) -> CriticalPath:
 def _blocks(context: Context, path: CriticalPath) -> Iterator[Int64]:
     """The spans of the path in blocks of whole steps: what all are cut into may take as much as the trace."""
     steps = len(context.steps)
-    number = min(1 + len(context.lanes.ops.rows) // bounds.OPERATORS_AT_ONCE, steps)
+    number = min(1 + len(context.lanes.ops.rows) // bounds.EVENTS_AT_ONCE, steps)
     block = path.step * number // steps
     yield from (np.flatnonzero(block == k) for k in range(number))
 
