@@ -81,6 +81,12 @@ class Sources(Struct, dict=True):
         return waits
 
     @cached_property
+    def root_starts(self) -> Int64:
+        """ns at which the outermost operators and calls start, ascending."""
+        ops = self.context.lanes.ops
+        return np.sort(ops.start[ops.depth == 0])
+
+    @cached_property
     def scopes(self) -> tuple[Painting, Int64, Int64]:
         """(painting, kind, code of the name) of the scopes that hold whatever happens in them: where a DataLoader
         loads, and where torch.compile works, by its outermost scope and the capture of a graph.

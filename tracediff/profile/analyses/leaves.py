@@ -77,14 +77,13 @@ def _on_host(sources: Sources, path: CriticalPath, spans: Int64) -> tuple[Int64,
     """(step, source, begin, ns, instance, whether it may be waiting) of the parts on the host."""
     context, scopes = sources.context, sources.scopes[0]
     span, row, begin, ns = path.on_host(spans)
-    ops, step, source = context.lanes.ops, path.step[span], np.where(row >= 0, row, sources.nothing)
+    step, source = path.step[span], np.where(row >= 0, row, sources.nothing)
     if len(scopes.times) > 1:
         part, scope, begin, end = scopes.cut(begin, begin + ns)
         step, ns = step[part], end - begin
         source = np.where(scope >= 0, scope, source[part])
     is_op = sources.is_op(source)
-    roots = np.sort(ops.start[ops.depth == 0])
-    instance = np.where(is_op, source, -1 - np.searchsorted(roots, begin, side="right"))
+    instance = np.where(is_op, source, -1 - np.searchsorted(sources.root_starts, begin, side="right"))
     waits = np.zeros(len(source), bool)
     waits[is_op] = sources.waits[context.calls.position[source[is_op]]]
     waits |= path.host.is_collective(source)
