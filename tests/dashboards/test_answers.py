@@ -4,8 +4,10 @@ import threading
 
 import pytest
 from build_trace import annotation, call, document, kernel, op, python, step, write
+from dashboard_runs import events
 from msgspec.structs import replace
 from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.overview import _idle, _work_link
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
@@ -16,6 +18,7 @@ from tracediff_dashboards.state.view import OF_TABS, view_of
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.pair import Pair
+from tracediff.report.page.script_data import tables
 
 PAIR = "?control=before&test=after"
 
@@ -166,6 +169,20 @@ def context(pair):
     sets = load_sets([pair / "before", pair / "after"], LoadOptions(tables=("idle",)))
     whole = compare_sets(*sets)
     return PageContext(whole, whole, tuple(sets), view_of(PAIR), "light")
+
+
+def test_work_that_one_side_has_says_which(tmp_path):
+    """Selecting it failed: the sentence has the name of the side."""
+    for side, names in (("before", ("mm",)), ("after", ("mm", "relu"))):
+        write(tmp_path / side / "t.json", document(events(names=names)))
+    shown = context(tmp_path)
+    for tab in ("groups", "kernels", "families"):
+        (added,) = [r for r in table_rows(shown.comparison, tab) if not r.cells["control_count"]]
+        text = str(details(replace(shown, view=replace(shown.view, tab=tab)), added))
+        assert "added: no counterpart at any level: only after has it" in text
+    page = tables(shown.comparison, 1 << 20)
+    assert page["why"]["removed"] == "no counterpart at any level: only before has it"
+    assert page["why"]["op"] == "other work below the same call of {call}"
 
 
 def test_a_line_of_the_explanation_leads_to_its_row_else_to_its_family(pair):

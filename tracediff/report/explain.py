@@ -18,7 +18,7 @@ from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, printable
 from tracediff.explain.leaves import NOT_RECORDED
 from tracediff.explain.reasons import changed_input_of
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
-from tracediff.pair import total
+from tracediff.pair import Pair, total
 from tracediff.present.explanation_lines import because, effect_us, is_visible, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -125,7 +125,7 @@ def _called(member: Member, name: str) -> bool:
 def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
     """How ``alike`` groups were matched, where they are, and what both sides have of all of them."""
     group, number = alike[0], f"{len(alike):,} groups, " if len(alike) > 1 else ""
-    why = WHY[group.level].format(call=group.call or "an operator", labels=comparison.labels)
+    why = why_matched(group.level, group.call, comparison.labels)
     changed = changed_input_of(group, comparison.trees)
     if changed or group.level == "op":
         why += f", with {changed[1]}" if changed else ", or the same on inputs that differ or are not recorded"
@@ -141,6 +141,11 @@ def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
         texts = [_member(comparison, member, side.files) for member in members] or ["–"]
         lines += [f"  {name:<{width}}  {text}" for text in texts]
     return lines
+
+
+def why_matched(level: str, call: str | None, labels: Pair[str]) -> str:
+    """What work of ``level`` below ``call`` has in common with its counterpart, of sides called ``labels``."""
+    return WHY[level].format(call=call or "an operator", labels=labels)
 
 
 def _together(same: Sequence[Member]) -> Member:

@@ -20,7 +20,7 @@ from tracediff.formatting import change, count, counts, p_value, plural, signed_
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
-from tracediff.report.explain import WHY
+from tracediff.report.explain import why_matched
 from tracediff_dashboards.pages import components
 from tracediff_dashboards.pages.rows import SUMS, TableRow
 from tracediff_dashboards.reading.comparisons import PageContext
@@ -235,7 +235,10 @@ def _group(context: PageContext, group: Group) -> list[Any]:
     comparison = context.comparison
     by_count, by_mean = (float(part / (comparison.scale * 1000)) for part in group.parts)
     facts = [
-        ("match level", printable(f"{group.level}: {WHY[group.level].format(call=group.call or 'an operator')}")),
+        (
+            "match level",
+            printable(f"{group.level}: {why_matched(group.level, group.call, side_names(context.whole))}"),
+        ),
         (
             "phase, module, family",
             components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}"),

@@ -23,7 +23,7 @@ from tracediff.pair import Pair, total
 from tracediff.present.columns import CHANGES, MEMBERS, OPS, PAGE, TEXT, RowSchema
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.report.explain import WHY
+from tracediff.report.explain import WHY, why_matched
 
 if TYPE_CHECKING:
     from tracediff.analysis import Analysis
@@ -94,7 +94,7 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
         "members": [column.name for column in MEMBERS.of[PAGE]],
         "ops": ops,
         "groups": groups,
-        "why": WHY,
+        "why": {level: why_matched(level, "{call}", side_names(comparison)) for level in WHY},
         "marks": marks,
         "spellings": others,
     }
