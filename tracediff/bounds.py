@@ -117,6 +117,7 @@ NARROW_CODES = bound(1 << 14, "names", "of categories, or of phases, below which
 EVENTS_TRIMMED = bound(1 << 17, "events", "of a file from which memory is returned between the parts of its profile")
 TIMELINE_PIXELS = bound(800, "pixels", "of a timeline; shorter events are merged with their neighbours")
 TIMELINE_MARKS = bound(1500, "marks", "of a timeline")
+MARK_NAMES = bound(32, "names", "of the events that a mark of a timeline covers, those of the longest")
 TIMELINE_STREAMS = bound(8, "streams", "of a timeline, the busiest")
 TIMELINE_THREADS = bound(4, "threads", "of a timeline, the busiest")
 TIMELINE_DEPTH = bound(4, "levels", "of operators, and of annotations, of a thread")

@@ -117,6 +117,24 @@ def test_a_highlight_can_be_cleared(visit, report, start, end):
     assert page.inner_text(SELECTION) == NOT_HIGHLIGHTED
 
 
+def test_a_row_shows_its_events_also_where_longer_ones_share_their_marks(visit, tmp_path):
+    """Of two kernels within a pixel the shorter one was nowhere on the timeline."""
+    for side, us in (("before", 0.2), ("after", 0.3)):
+        events = [step(1, 0, 10_000)]
+        for k, name in enumerate(("long", "short")):
+            events += [op(f"aten::{name}", 100 * k, 50), call("cudaLaunchKernel", 100 * k + 5, 5, correlation=k + 1)]
+            events += [kernel(f"{name}_kernel", 5000 + k, us * (2 - k), correlation=k + 1)]
+        write(tmp_path / side / "t.json", document(events))
+    path = tmp_path / "report.html"
+    path.write_text(to_html(tracediff.compare(tmp_path / "before", tmp_path / "after").comparison), encoding="utf-8")
+    page = visit(path).page
+    for name in ("long_kernel", "short_kernel"):
+        page.locator("#ops tbody button", has_text=name).click()
+        assert page.locator("#ops .details button", has_text="1 mark in control, 1 in test").count() == 1
+    place_of(page, "long_kernel")
+    assert page.evaluate(BRIGHT) == 2
+
+
 def test_states_have_no_likes(visit, report):
     text = click_on(visit(report).page, "<b>GPU compute")
     assert "before, rank 0 · state · " in text

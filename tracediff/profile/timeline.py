@@ -5,6 +5,8 @@ it launched.
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from tracediff import bounds
@@ -156,38 +158,43 @@ def _bounded(spans: UnmergedMarks, names: list[str], length: int, is_apart: Bool
     """At most TIMELINE_MARKS marks: the pixel doubles until they are few enough."""
     pixel = max(length // bounds.TIMELINE_PIXELS, 1)
     while True:
-        marks = _merged(spans, names, pixel, is_apart)
-        if len(marks.row) <= bounds.TIMELINE_MARKS or pixel > length:
-            return marks
+        order, first = _cells(spans, pixel, is_apart)
+        if len(first) <= bounds.TIMELINE_MARKS or pixel > length:
+            return _merged(spans, names, order, first)
         pixel *= 2
 
 
-def _merged(spans: UnmergedMarks, names: list[str], pixel: int, is_apart: Bools) -> Marks:
-    """Marks of ``spans``: spans shorter than ``pixel`` (ns) that begin in the same pixel of a row, and are alike in
-    ``is_apart`` (bool[n]), become one mark, named after the longest.
+def _cells(spans: UnmergedMarks, pixel: int, is_apart: Bools) -> tuple[Int64, Int64]:
+    """(order of the spans, positions in it at which a mark begins): spans shorter than ``pixel`` (ns) that begin in the
+    same pixel of a row, and are alike in ``is_apart`` (bool[n]), become one mark; the longest is its first.
     """
-    row, start, end, kind, name, event, operator = spans
+    row, start, end, *_ = spans
     duration = end - start
-    long = duration >= pixel
-    cell = np.where(long, -1 - np.arange(len(long)), 2 * (start // pixel) + is_apart)
+    cell = np.where(duration >= pixel, -1 - np.arange(len(row)), 2 * (start // pixel) + is_apart)
     order = np.lexsort((-duration, cell, row))
-    row, cell = row[order], cell[order]
-    first = np.flatnonzero(changes(row, cell))
-    start, end = np.minimum.reduceat(start[order], first), np.maximum.reduceat(end[order], first)
+    return order, np.flatnonzero(changes(row[order], cell[order]))
+
+
+def _merged(spans: UnmergedMarks, names: list[str], order: Int64, first: Int64) -> Marks:
+    """The marks of ``spans`` in ``order``, each of which begins at one of ``first`` and is named after that span."""
+    row, start, end, kind, name, event, operator = spans[:, order]
+    duration = end - start
+    start, end = np.minimum.reduceat(start, first), np.maximum.reduceat(end, first)
     count = np.diff(np.append(first, len(order)))
-    busy = np.add.reduceat(duration[order], first)
-    longest = order[first]
+    busy = np.add.reduceat(duration, first)
     by_row = np.lexsort((start, row[first]))
+    longest = first[by_row]
+    covered = [dict.fromkeys(name[k : k + n].tolist()) for k, n in tuples(longest, count[by_row])]
     return Marks(
-        row=row[first][by_row],
+        row=row[longest],
         start=start[by_row],
         end=end[by_row],
-        kind=kind[longest][by_row],
-        name=tuple(names[c] for c in name[longest][by_row].tolist()),
+        kind=kind[longest],
+        names=tuple(tuple(names[c] for c in islice(codes, bounds.MARK_NAMES)) for codes in covered),
         count=count[by_row],
         busy=busy[by_row],
-        event=event[longest][by_row],
-        operator=tuple(names[c] if c >= 0 else "" for c in operator[longest][by_row].tolist()),
+        event=event[longest],
+        operator=tuple(names[c] if c >= 0 else "" for c in operator[longest].tolist()),
     )
 
 

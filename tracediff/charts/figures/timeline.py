@@ -99,7 +99,7 @@ def _step(
 
 def _name(of_step: Timeline, i: int, gpu: bool) -> str:
     """What a mark is called: a state by its label, GPU work as in tables."""
-    name, kind = of_step.marks.name[i], KINDS[of_step.marks.kind[i]]
+    name, kind = of_step.marks.names[i][0], KINDS[of_step.marks.kind[i]]
     if of_step.rows[of_step.marks.row[i]] == "state":
         return state_label(name, gpu)
     return display_name(name) if kind in GPU_STATES else name

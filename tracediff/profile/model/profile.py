@@ -180,7 +180,7 @@ class Marks(Spans, frozen=True, kw_only=True):
         row: int64[m] index into the timeline's rows.
         start, end: int64[m] in ns after the timeline's start.
         kind: int64[m] index into `timeline.KINDS`.
-        name: of the longest event that the mark covers.
+        names: of the events that the mark covers, each once, that of the longest first; at most MARK_NAMES.
         count: int64[m] number of events that it covers. busy: int64[m] sum of their durations in ns, within the step.
         event: int64[m] row of the longest event in the trace, −1 for states.
         operator: that launched the longest event; empty for events of the host, and where it is unknown.
@@ -188,11 +188,16 @@ class Marks(Spans, frozen=True, kw_only=True):
 
     row: Int64
     kind: Int64
-    name: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
     count: Int64
     busy: Int64
     event: Int64
     operator: tuple[str, ...]
+
+    @property
+    def name(self) -> tuple[str, ...]:
+        """Of the longest event of each mark."""
+        return tuple(longest for longest, *_ in self.names)
 
 
 class Memory(Struct, frozen=True):

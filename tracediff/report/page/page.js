@@ -102,7 +102,7 @@
   // The marks of the names with these numbers.
   function marksOf(codes) {
     const wanted = new Set(codes.map((code) => data.spellings[code] ?? code));
-    return Object.keys(data.marks ?? {}).filter((id) => wanted.has(data.marks[id]));
+    return Object.keys(data.marks ?? {}).filter((id) => data.marks[id].some((code) => wanted.has(code)));
   }
 
   function marksText(ids) {
@@ -149,9 +149,9 @@
   // A clicked event, from its hover text: the name in bold, then duration, start and what launched it.
   function openMark({ id, customdata, y, data: { yaxis = "y" } }) {
     const [first, ...facts] = plainText(customdata).split("\n"), { annotations, ...axes } = timeline.layout;
-    const row = axes[yaxis.replace("y", "yaxis")].ticktext[y], code = data.marks?.[id];
-    const more = code === undefined ? [] : [make("p", {}, jump("ops", data.names[code], "Show in the table"))];
-    select(code === undefined ? [id] : marksOf([code]), make("p", {}, make("strong", {}, named(first))),
+    const row = axes[yaxis.replace("y", "yaxis")].ticktext[y], [code] = data.marks?.[id] ?? [];
+    const more = code == null ? [] : [make("p", {}, jump("ops", data.names[code], "Show in the table"))];
+    select(code == null ? [id] : marksOf([code]), make("p", {}, make("strong", {}, named(first))),
       make("p", { textContent: [annotations[id[0]]?.text, row].filter(Boolean).map(plainText).concat(facts).join(" · ") }), ...more);
   }
 
@@ -166,7 +166,7 @@
   function openOnTimeline(table, codes) {
     const ids = marksOf(codes);
     if (!timeline) return [];
-    if (!ids.length) return [make("p", { className: "facts", textContent: "The timeline has no mark named after it: short events are merged, and smaller rows are left out." })];
+    if (!ids.length) return [make("p", { className: "facts", textContent: "The timeline does not show it: it runs outside of the period that is shown, or in a row that is left out." })];
     const name = make("strong", {}, named(table.value(table.source.rows[table.open], "name")));
     const show = make("button", { type: "button", textContent: marksText(ids) }), mark = () => select(ids, make("p", {}, name));
     mark();

@@ -73,7 +73,8 @@ def shortened(text: str) -> str:
 def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     """``sides``, what they are called; ``per``, what times and counts are of; ``names``; ``members``, the columns of a
     group's members; ``ops`` and ``groups``: each {columns, rows, unit, all, time}, rows by size of their change, at
-    most SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their name.
+    most SEARCHED_ROWS of ``all``; ``marks`` of the timeline by side and event: the number of their name (null where no
+    row has it) and those of the shorter events that they cover.
 
     Args:
         room: bytes of JSON that all together may take; the smallest changes are left out first.
@@ -84,7 +85,10 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     groups = _table(CHANGES, comparison, comparison.work_changes, names, room - names.size - _size(ops["rows"]))
     groups["time"] = _what(comparison.has_gpu)
     spelled = names.by_match_name()
-    marks = {f"{side}:{event}": spelled[name] for side, event, name in _marks(comparison) if name in spelled}
+    marks = {
+        mark: [spelled.get(longest), *(spelled[name] for name in others if name in spelled)]
+        for mark, (longest, *others) in _marks(comparison)
+    }
     spellings = {code: spelled[match_name(text)] for text, code in names.codes.items()}
     others = {code: first for code, first in spellings.items() if code != first}
     return {
@@ -100,13 +104,14 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     }
 
 
-def _marks(comparison: Comparison) -> Iterator[tuple[int, int, str]]:
-    """(side, event, match name) of each mark of the timeline that shows an event."""
+def _marks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
+    """(side and event, match names of the events that it covers) of each mark of the timeline that shows an event."""
     for side, traces in enumerate(comparison.sides):
         if traces.typical is not None:
             marks = traces.typical.timeline.marks
-            events = zip(marks.event.tolist(), marks.name, strict=True)
-            yield from ((side, event, match_name(name)) for event, name in events if event >= 0)
+            for event, names in zip(marks.event.tolist(), marks.names, strict=True):
+                if event >= 0:
+                    yield f"{side}:{event}", [*map(match_name, names)]
 
 
 def _size(rows: list[list[Any]]) -> int:
