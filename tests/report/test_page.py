@@ -21,8 +21,9 @@ import tracediff
 from tracediff import charts
 from tracediff.diff.ops import Op
 from tracediff.pair import Pair
+from tracediff.present.answer import answer_of
 from tracediff.report.page.figures import chart
-from tracediff.report.page.html import to_html, to_notebook, to_summary
+from tracediff.report.page.html import explanation, to_html, to_notebook, to_summary
 
 LARGEST = 6_000_000
 """Bytes of a page, whatever the input (docs/report.md)."""
@@ -154,6 +155,25 @@ def test_a_page_has_at_most_eight_screens(visit, tmp_path):
     page = visit(written(tmp_path, pair.comparison)).page
     page.set_viewport_size({"width": 1280, "height": 800})
     assert page.evaluate("document.documentElement.scrollHeight") <= 8 * 800
+
+
+@needs_traces
+@pytest.mark.parametrize(
+    ("control", "test"),
+    [("hta_control", "hta_test"), ("resnet50_workers0", "resnet50_workers4"), ("tinylm_compile", "tinylm_cudagraph")],
+)
+def test_the_first_screen_has_the_verdict_its_causes_and_all_lines_of_why(visit, tmp_path, control, test):
+    comparison = tracediff.compare(trace(control), trace(test)).comparison
+    page = visit(written(tmp_path, comparison)).page
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.locator("#why tbody tr").count() == len(explanation(comparison).lines)
+    ends = "all => all.map(e => e.getBoundingClientRect().bottom)"
+    shown = page.eval_on_selector_all(".verdict, .lead, #why tr", ends)
+    assert shown == sorted(shown)
+    assert shown[-1] <= 800
+    text = page.inner_text("#answer") + page.inner_text("#why")
+    for sentence in (answer_of(comparison).verdict, *answer_of(comparison).below, answer_of(comparison).setting):
+        assert text.count(sentence) == 1
 
 
 @needs_traces

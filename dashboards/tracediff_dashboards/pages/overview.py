@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from tracediff import bounds, charts
 from tracediff.charts.labels import basis
 from tracediff.diff.views import UNKNOWN
-from tracediff.formatting import plural
 from tracediff.pair import NONE, total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
@@ -38,8 +37,9 @@ def page(context: PageContext) -> list[Any]:
     return [
         *_answer(context),
         answers(context),
-        html.H2("Why"),
+        html.H2("Why", className="unseen"),
         *_explanation(context),
+        *rendered("facts.html.jinja", answer=answer_of(context.whole)),
         html.H2("Where the step went"),
         *rendered(
             "step_table.html.jinja",
@@ -54,10 +54,8 @@ def page(context: PageContext) -> list[Any]:
 
 
 def _answer(context: PageContext) -> list[Any]:
-    whole = answer(context.whole)
-    counted = f"{plural(whole['counted'], 'difference')} that may make the comparison misleading"
-    whole |= {"answer": answer_of(context.whole, remedy=""), "counted": counted}
-    return rendered("answer.html.jinja", **whole, heading="h1", in_page=False)
+    whole = answer(context.whole) | {"answer": answer_of(context.whole, remedy="")}
+    return rendered("answer.html.jinja", **whole, heading="h1")
 
 
 def _explanation(context: PageContext) -> list[Any]:

@@ -172,16 +172,14 @@ def sha256(script: str) -> str:
 
 
 def answer(comparison: Comparison) -> dict[str, Any]:
-    """The answer, and every caution; the labels of both sides, and what their columns are called."""
+    """The answer, and why there is no comparison; the labels of both sides, and what their columns are called."""
     return {
         "control": comparison.control.label,
         "test": comparison.test.label,
         "names": side_names(comparison),
         "result": comparison.verdict.result,
         "answer": answer_of(comparison),
-        "cautions": sections.caution_lines(comparison),
-        "counted": len(comparison.comparability.reasons),
-        "doubt": sections.doubt(comparison),
+        "cautions": sections.caution_lines(comparison) if comparison.was_refused else [],
     }
 
 
