@@ -73,8 +73,9 @@ def test_instances_of_a_module_share_a_row(comparison):
     assert (layer["instances"], layer["control_count"], layer["test_count"]) == (3, 6, 6)
     assert (layer["control_us"], layer["test_us"], layer["delta_us"]) == (3 * 14, 3 * 29, 45)
     assert sum(c["delta_us"] for c in found.values()) == 45
-    groups = [row for row in table_rows(comparison, "groups") if "gemm" in row.cells["name"]]
+    groups = [row for row in table_rows(comparison, "groups") if "gemm" in row.cells["kernels"]]
     (gemm,) = groups
+    assert (gemm.cells["name"], gemm.cells["kernels"]) == ("aten::mm", "old_gemm_kernel → new_gemm_kernel")
     assert (gemm.cells["instances"], gemm.cells["module"], gemm.cells["delta_us"]) == (3, "Net/Layer[*]", 45)
     assert [(m.name, m.count) for side in gemm.item.members for m in side] == [
         ("old_gemm_kernel", 3 * comparison.scale),

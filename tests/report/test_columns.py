@@ -34,6 +34,7 @@ COLUMNS = {
     "groups": {
         "level": {JSON, CSV, PAGE},
         "name": {JSON, CSV, PAGE},
+        "kernels": {PAGE},
         "family": {JSON, CSV, PAGE},
         "module": {JSON, CSV, PAGE},
         "phase": {JSON, CSV, PAGE},
@@ -107,7 +108,7 @@ COLUMNS = {
 """Table → column → the formats that have it."""
 SHOWN = {
     "ops": ["name", "category", "family", "count", "loop", "vmap", "change", "significance"],
-    "groups": ["name", "match level", "family", "module", "count", "loop", "vmap", "change"],
+    "groups": ["name", "kernels", "family", "module", "count", "loop", "vmap", "change"],
 }
 """Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [

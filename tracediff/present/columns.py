@@ -458,16 +458,25 @@ def _largest_members(comparison: Comparison, change: WorkChange, k: int) -> list
 
 CHANGES = RowSchema(
     (
-        replace(NAME, value=lambda _, change: change.kernels or change.operator, outputs=SCREENS),
-        _merged(LEVEL, *SCREENS),
+        replace(
+            NAME,
+            help="operator that launched it, or its kernels",
+            value=lambda _, change: change.operator or change.kernels,
+            width=260,
+            outputs=SCREENS,
+        ),
+        RowColumn(
+            "kernels",
+            "what ran, control → test",
+            lambda _, change: change.kernels if change.operator else "",
+            outputs=SCREENS,
+            head="kernels",
+            width=280,
+        ),
+        replace(_merged(LEVEL, *SCREENS), hidden=SCREENS),
         _merged(FAMILY, *SCREENS),
         RowColumn(
-            "operator",
-            "operator that launched it",
-            lambda _, change: change.operator or None,
-            head="operator",
-            width=220,
-            hidden=SCREENS,
+            "operator", "operator that launched it", lambda _, change: change.operator or None, outputs=(FRAME, PAGE)
         ),
         RowColumn(
             "shapes",

@@ -30,6 +30,8 @@ from tracediff_dashboards.state.view import (
 
 NAME_LENGTH, NAME_END = 44, 16
 """Characters of a name in the table, and how many of them are its end where its middle is left out."""
+LETTER_PX, FUNNEL_PX = 8, 48
+"""Widths of a letter of a heading, and of what is beside it: words of a heading are not broken."""
 
 
 def page(context: PageContext) -> list[Any]:
@@ -171,7 +173,7 @@ def column(row_column: RowColumn, unit: Unit, view: View, names: Pair[str]) -> d
         "headerTooltip": row_column.help,
         "hide": key not in (view.table.visible or default_columns(view.tab)),
         "pinned": "left" if key in (view.table.pinned or PINNED) else None,
-        "width": row_column.width,
+        "width": max(row_column.width, LETTER_PX * max(map(len, head.split())) + FUNNEL_PX),
         **({"initialSort": order, "initialSortIndex": rank} if order else {}),
     }
     if row_column.kind == TEXT:

@@ -41,9 +41,14 @@ SCHEMAS = {
 """Tab → its rows."""
 
 
-def _place(column: RowColumn) -> tuple[bool, bool, int]:
-    """The name first, then changes, other times, counts and texts."""
-    return column.name != "name", not column.is_change, (TIME, COUNT, P, TEXT).index(column.kind)
+def _place(column: RowColumn) -> tuple[bool, bool, bool, int]:
+    """The names first, then changes, other times, counts and texts."""
+    return (
+        column.name != "name",
+        column.name != "kernels",
+        not column.is_change,
+        (TIME, COUNT, P, TEXT).index(column.kind),
+    )
 
 
 OF_TABS = {

@@ -30,7 +30,7 @@
   // A name whose end stays in sight where its middle has no room: long names of kernels differ at their ends.
   function ended(text) {
     const letters = [...text], end = letters.splice(-TAIL);
-    if (letters.length < TAIL) return named(text);
+    if (letters.length < TAIL) return make("bdi", { textContent: text });
     return make("bdi", { className: "ends" }, ...[letters, end].map((part) => make("span", { textContent: part.join("") })));
   }
 
@@ -330,7 +330,7 @@
       for (const [column] of this.columns) {
         let cell;
         if (column === "name") {
-          const open = make("button", { type: "button", title: this.value(row, this.position.raw_name === undefined ? "name" : "raw_name") }, ended(this.value(row, "name")));
+          const open = make("button", { type: "button", title: this.value(row, this.position.raw_name === undefined ? "name" : "raw_name") }, ended(this.value(row, "name") || "(none)"));
           open.tabIndex = place === this.stop ? 0 : -1;
           open.addEventListener("click", () => { this.focus = place; this.choose(k); this.panel.scrollIntoView({ block: "nearest" }); });
           open.addEventListener("focus", () => { this.focus = place; });
@@ -338,7 +338,7 @@
         } else if (column === "count") cell = make("td", { textContent: this.countText(row) });
         else if (isChange(column)) cell = make("td", { textContent: signedIn(row[this.position[column]], unit) });
         else if (isTime(column)) cell = make("td", { textContent: plain(row[this.position[column]], unit) });
-        else cell = make("td", { title: this.value(row, column) }, make("bdi", { textContent: this.value(row, column) }));
+        else cell = make("td", { title: this.value(row, column) }, ended(this.value(row, column)));
         if (isNumber(column)) cell.className = "number";
         cell.dataset.column = column;
         element.append(cell);
