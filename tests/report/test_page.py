@@ -23,7 +23,7 @@ from tracediff.diff.ops import Op
 from tracediff.pair import Pair
 from tracediff.present.answer import answer_of
 from tracediff.report.page.figures import chart
-from tracediff.report.page.html import explanation, to_html, to_notebook, to_summary
+from tracediff.report.page.html import WORK_TITLES, explanation, to_html, to_notebook, to_summary
 
 LARGEST = 6_000_000
 """Bytes of a page, whatever the input (docs/report.md)."""
@@ -38,7 +38,7 @@ HOSTILE = (
     "\u202ertl\x00\x07\x1b[31m\ud800",
     "n" * 10_000,
 )
-WORK, STEP = ("flame", "changes", "work"), ("step", "timeline")
+WORK, STEP = ("flame", "changes"), ("step", "timeline")
 SECTIONS = (
     "answer",
     "why",
@@ -117,7 +117,7 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
 def test_where_the_gpu_is_the_cause_its_work_stands_first(visit, tmp_path):
     page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
     ids = page.eval_on_selector_all("main > section", "all => all.map(s => s.id)")
-    assert ids == [*SECTIONS[:2], *WORK, *STEP, *SECTIONS[7:]]
+    assert ids == [*SECTIONS[:2], *WORK, *STEP, *SECTIONS[6:]]
 
 
 def test_sections_have_the_names_of_their_links(visit, tmp_path):
@@ -229,6 +229,8 @@ def test_without_javascript_the_page_says_so_and_leaves_no_gaps(browser, resnet)
 @needs_traces
 def test_tables_sort_and_search(visit, resnet):
     page = visit(resnet).page
+    assert page.inner_text(".tabs [aria-pressed=true]") == "Operators and calls"  # the first cause is on the host
+    assert page.is_hidden("#groups")
     first = rows(page, "ops")
     assert first[0] == "aten::copy_"
     page.click("#ops th[data-column=name] button")
@@ -243,20 +245,36 @@ def test_tables_sort_and_search(visit, resnet):
     assert page.inner_text("#ops .found").strip().startswith("0 of ")
     page.fill("#ops input[type=search]", "ProfilerStep")
     assert rows(page, "ops") == []
-    page.select_option("#ops select", label="annotations and Python functions")
+    page.click("text=Annotations and Python")
     assert rows(page, "ops") == ["ProfilerStep#"]
     page.fill("#ops input[type=search]", "")
-    page.select_option("#ops select", label="kernels and copies")
+    page.click("text=Kernels and copies")
     assert set(page.locator("#ops td[data-column=category]").all_inner_texts()) <= {
         "kernel",
         "gpu_memcpy",
         "gpu_memset",
     }
     assert len(rows(page, "ops")) > 10
-    page.select_option("#ops select", label="annotations and Python functions")
+    page.click("text=Annotations and Python")
     page.click(".changes a >> nth=0")
+    assert page.is_hidden("#ops")
     page.click("#groups .details .sides button >> nth=0")
     assert page.locator("#ops tr.chosen").count() == 1  # a link finds its row whatever was chosen
+
+
+def test_a_list_keeps_what_was_searched_in_another(visit, tmp_path):
+    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+    assert page.locator("[data-tab]:visible").all_inner_texts() == [*WORK_TITLES.values()]
+    page.fill("#groups input[type=search]", "add")
+    page.click("text=Kernels and copies")
+    assert rows(page, "ops") == ["add"]
+    assert page.is_hidden("#groups")
+    assert page.inner_text("#ops .found").strip().startswith("1 of 2;")
+    assert page.get_attribute("#ops table", "aria-rowcount") == "2"
+    page.click("text=Operators and calls")
+    assert rows(page, "ops") == ["aten::add"]
+    host = visit(written(tmp_path, compared(tmp_path, *[[e for e in events() if e["cat"] == "cpu_op"]] * 2))).page
+    assert host.locator("[data-tab]:visible").all_inner_texts() == ["Matched work", "Operators and calls"]
 
 
 def waited(us):
@@ -322,6 +340,7 @@ def test_back_returns_to_the_link_that_was_followed(visit, resnet, link):
 def test_a_narrow_window_shows_names_and_changes_whole(visit, resnet):
     page = visit(resnet, 390).page
     for table in ("ops", "groups"):
+        page.click(f"[data-tab={table}]")
         assert page.evaluate(f"(box => box.scrollWidth <= box.clientWidth)(document.querySelector('#{table} .rows'))")
         assert page.is_visible(f"#{table} tbody tr[data-place='0'] td[data-column^=delta]")
         assert not page.eval_on_selector_all(
@@ -366,6 +385,7 @@ def test_words_are_whole_beside_long_file_names(visit, tmp_path):
 @needs_traces
 def test_tables_are_used_by_keyboard(visit, resnet):
     page = visit(resnet).page
+    page.click("text=Matched work")
     page.focus("#groups tbody button >> nth=0")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -454,6 +474,7 @@ def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
         visited = visit(path, dark=dark)
         page = visited.page
         scrolled(page)
+        page.click("text=Kernels and copies")
         for name in HOSTILE[:5]:
             page.fill("#ops input[type=search]", name)
             assert name in rows(page, "ops")
@@ -488,6 +509,7 @@ def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(
         ),
     )
     page = visit(written(tmp_path, many)).page
+    page.click("text=Kernels and copies")
     assert page.inner_text("#ops .found").strip().startswith("10,000 of 12,000")
     assert "2,000 with the smallest change are omitted" in page.inner_text("#ops .found")
     assert len(rows(page, "ops")) < 60

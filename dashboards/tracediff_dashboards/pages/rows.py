@@ -17,18 +17,11 @@ from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op, largest_first
 from tracediff.diff.views import VIEWS, Sum, WorkChange, summed_by
 from tracediff.present.columns import GRID
-from tracediff.report.page.html import text
+from tracediff.report.page.html import WORK_TITLES, text
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.state.view import SCHEMAS
 
-TITLES = {
-    "groups": "Matched work",
-    "ops": "Operators and calls",
-    "kernels": "Kernels and copies",
-    "scopes": "Annotations and Python",
-    "modules": "Modules",
-    "families": "Families",
-}
+TITLES = WORK_TITLES | {"modules": "Modules", "families": "Families"}
 
 
 class TableRow(Struct, frozen=True):

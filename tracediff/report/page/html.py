@@ -42,6 +42,13 @@ if TYPE_CHECKING:
 CHARTS = ("families", "timeline", "memory", "distributions", "ranks", "duration_diff", "counts_diff", "launches")
 """Of a comparison, in reading order."""
 CHARTS_REFUSED = ("timeline", "distributions")
+WORK_TITLES = {
+    "groups": "Matched work",
+    "ops": "Operators and calls",
+    "kernels": "Kernels and copies",
+    "scopes": "Annotations and Python",
+}
+"""The lists of all work, as the report and the dashboard call them."""
 PLOTLY = "plotly.min.js"
 """The part of plotly.js that draws the pages' charts: `make plotly`."""
 SCRIPTS = ("numbers.js", "flame.js", "perfetto.js", "timeline.js", "page.js")
@@ -90,6 +97,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
         "link": link,
         "changed_code": changed_code(comparison),
         "matched": sections.matched_line(comparison),
+        "work_titles": WORK_TITLES,
         "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, bounds.PAGE_ROWS))],
     }
 

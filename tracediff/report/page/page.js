@@ -181,7 +181,7 @@
     groups: { details: groupDetails, names: (table, row) => table.members(row).flat().map((member) => member[ofMember.raw_name]) },
   };
   const SCOPES = new Set(["user_annotation", "python_function", "gpu_user_annotation"]), GPU_WORK = new Set(["kernel", "gpu_memcpy", "gpu_memset"]);
-  const kindOf = (category) => (SCOPES.has(category) ? "scopes" : GPU_WORK.has(category) ? "gpu" : "host");
+  const tabOf = (category) => (SCOPES.has(category) ? "scopes" : GPU_WORK.has(category) ? "kernels" : "ops");
   const isTime = (column) => column.endsWith("_us"), isChange = (column) => column.startsWith("delta");
   const isNumber = (column) => column === "count" || isTime(column);
   const tables = {};
@@ -190,20 +190,17 @@
   class Table {
     constructor(place) {
       const key = place.dataset.table;
-      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, falling: true, focus: 0, open: -1 });
+      Object.assign(this, { key, place, layout: TABLES[key], source: data[key], from: -1, falling: true, focus: 0, open: -1, tab: key });
       this.position = Object.fromEntries(this.source.columns.map((name, k) => [name, k]));
       this.sorted = this.source.shown.map(([column]) => column).find(isChange);
       this.columns = this.source.shown.filter(([column]) => !this.isText(column) || this.source.rows.some((row) => this.value(row, column)));
       this.input = place.querySelector("input[type=search]");
-      this.kinds = place.querySelector("select");
       this.box = place.querySelector(".rows");
       this.panel = place.querySelector(".details");
       this.found = place.querySelector(".found");
       this.body = make("tbody");
       this.box.append(make("table", {}, this.head(), this.body));
-      this.box.querySelector("table").setAttribute("aria-rowcount", this.source.rows.length + 1);
       this.input.addEventListener("input", () => this.search());
-      this.kinds?.addEventListener("change", () => this.search());
       this.box.addEventListener("scroll", () => this.show());
       this.box.addEventListener("keydown", (event) => this.move(event));
       this.place.addEventListener("keydown", (event) => {
@@ -219,6 +216,9 @@
     }
 
     isText(column) { return !isNumber(column); }
+
+    // The tab that shows row `k`.
+    tabOf(k) { return this.key === "groups" ? this.key : tabOf(this.value(this.source.rows[k], "category")); }
 
     members(row) { return [row[this.position.control], row[this.position.test]]; }
 
@@ -251,6 +251,7 @@
 
     arrange() {
       const sign = this.falling ? -1 : 1, column = this.sorted, rows = this.source.rows;
+      this.body.parentNode.setAttribute("aria-rowcount", this.order.length + 1);
       const size = (k) => { const v = this.value(rows[k], column); return isChange(column) || column === "count" ? Math.abs(v) : v; };
       this.order.sort((a, b) => {
         const x = size(a), y = size(b);
@@ -288,13 +289,10 @@
 
     search(exactly = null) {
       if (exactly !== null) this.input.value = exactly;
-      const kept = (row) => {
-        const kind = this.kinds && kindOf(this.value(row, "category"));
-        return this.kinds?.value ? kind === this.kinds.value : kind !== "scopes";
-      };
-      this.order = this.matches(this.input.value).filter((k) => kept(this.source.rows[k]));
-      const left = this.source.all - this.source.rows.length;
-      this.found.textContent = ` ${count(this.order.length)} of ${count(this.source.all)}; ${this.source.time} in ${this.source.unit.name} ${data.per}` +
+      const inTab = (k) => this.tabOf(k) === this.tab, left = this.source.all - this.source.rows.length;
+      this.order = this.matches(this.input.value).filter(inTab);
+      const all = [...this.source.rows.keys()].filter(inTab).length + left;
+      this.found.textContent = ` ${count(this.order.length)} of ${count(all)}; ${this.source.time} in ${this.source.unit.name} ${data.per}` +
         (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
       this.close();
       this.arrange();
@@ -387,16 +385,25 @@
 
     // A link from elsewhere: the rows that hold `text`, and the details of row `k`, else of that name, else of the first.
     land(text, k = undefined) {
-      this.search(text);
-      for (const kind of this.kinds && !this.order.length ? ["", "scopes"] : []) {
-        this.kinds.value = kind;
-        this.search(text);
-        if (this.order.length) break;
-      }
+      const matches = this.matches(text), work = matches.filter((each) => this.tabOf(each) !== "scopes"), some = work.length ? work : matches;
+      const row = k ?? some.find((each) => this.value(this.source.rows[each], "name") === text) ?? some[0];
+      turn(row === undefined ? this.tab : this.tabOf(row), text);
       this.place.scrollIntoView();
-      if (this.order.length) this.choose(k ?? this.order.find((each) => this.value(this.source.rows[each], "name") === text) ?? this.order[0]);
+      if (row !== undefined) this.choose(row);
       this.input.focus({ preventScroll: true });
     }
+  }
+
+  // The lists of work: one is shown at a time, and keeps what is searched.
+
+  const tabs = [...document.querySelectorAll("[data-tab]")];
+
+  function turn(tab, text) {
+    for (const each of tabs) each.setAttribute("aria-pressed", each.dataset.tab === tab);
+    for (const [key, table] of Object.entries(tables)) table.place.hidden = (key === "groups") !== (tab === "groups");
+    const table = tables[tab === "groups" ? tab : "ops"];
+    table.tab = tab;
+    table.search(text);
   }
 
   // Links to the work: each is an entry of the browser's history, and “back” returns to the link.
@@ -532,6 +539,12 @@
   });
   setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   for (const place of document.querySelectorAll(".browse")) tables[place.dataset.table] = new Table(place);
+  for (const each of tabs) {
+    const table = tables[each.dataset.tab === "groups" ? "groups" : "ops"];
+    each.hidden = !table.source.rows.some((_, k) => table.tabOf(k) === each.dataset.tab);
+    each.addEventListener("click", () => turn(each.dataset.tab, document.querySelector(".browse:not([hidden]) input").value));
+  }
+  if (tabs.length) turn((tabs.find((each) => each.matches("[aria-pressed=true]:not([hidden])")) ?? tabs[0]).dataset.tab, "");
   places.forEach((place) => visibility.observe(place));
   const flame = document.getElementById("flame-graph");
   if (document.getElementById("trace")) connectPerfetto();
