@@ -9,11 +9,13 @@ from dash import dcc, html
 from msgspec.structs import replace
 
 from tracediff import bounds, charts
+from tracediff.arrays import group_by
 from tracediff.charts.labels import basis
 from tracediff.diff.views import UNKNOWN
-from tracediff.pair import NONE, total
+from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
+from tracediff.present.explanation_lines import ON_HOST
 from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.report.page.html import answer, explanation
@@ -64,14 +66,16 @@ def _explanation(context: PageContext) -> list[Any]:
     return rendered("explanation.html.jinja", why=why, link=partial(_work_link, context)) if why else []
 
 
-def _work_link(context: PageContext, _table: str, words: tuple[str, ...]) -> dict[str, str]:
-    """Attributes of a link to the row that the last of ``words`` names, else to the work of the family that the first
-    names; none without either.
+def _work_link(context: PageContext, table: str, words: tuple[str, ...]) -> dict[str, str]:
+    """Attributes of a link to the row that the last of ``words`` names, else to all operators or to the work of the
+    family that the first names; none without either.
     """
     place = rows.row_named(context.comparison, words[-1]) if words else None
     if place is not None:
         tab, row = place
         return {"href": context.address("changes", tab=tab, row=row)}
+    if table == ON_HOST:
+        return {"href": context.address("changes", tab=ON_HOST, row="")}
     if not any(words[:1] == (family.name,) for family in context.whole.families):
         return {}
     filters = replace(context.view.filters, family=words[:1])
@@ -126,23 +130,23 @@ def _module(context: PageContext) -> tuple[str, list[Any]]:
 
 
 def _idle(context: PageContext) -> list[Any]:
-    """The idle time per step, its largest state in the test, and what the host does most in it."""
+    """The idle time per step, the state that is most of it on either side, and the same of what the host does."""
     whole = context.whole
     states = [s for s in whole.step_time.states if s.name not in GPU_STATES]
     if not any(any(s.time) for s in states):
         return ["it is not idle during a step"]
     idle = components.times(*total(s.time for s in states).map(whole.us))
-    most = max(states, key=lambda s: (s.time.test, s.time.control))
-    sentence = [f"{idle} {basis(whole)}; longest in the test: {state_label(most.name, has_gpu=False)}, "]
-    sentence.append(components.times(*most.time.map(whole.us)))
-    idle_times = [
-        (key, row[0]) for table in whole.tables if table.schema.name == IDLE for key, row in table.rows.items()
-    ]
-    in_state = [(key[1], time) for key, time in idle_times if key[0] == most.name.partition(":")[0]]
-    place, here = max(in_state, key=lambda row: row[1].swapped, default=("", NONE))
+    state = max(states, key=lambda s: (max(s.time), min(s.time)))
+    sentence = [f"{idle} {basis(whole)}, mostly {state_label(state.name, has_gpu=False)}"]
+    rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
+    places = {place: total(time for _, (time, *_) in some) for place, some in group_by(rows, _host_place).items()}
+    place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")
     if not place:  # of a host without events there is no more to say
         return sentence
-    in_all = total(time for key, time in idle_times if key[1] == place)
-    everywhere = "" if in_all == here else f"; in all idle time {components.times(*in_all.map(whole.us))}"
-    where = [", where the host is mostly in ", components.name(place)]
-    return [*sentence, *where, f": {components.times(*here.map(whole.us))}{everywhere}"]
+    times = components.times(*places[place].map(whole.us))
+    return [*sentence, "; the host is mostly in ", components.name(place), f": {times}"]
+
+
+def _host_place(row: tuple[tuple[Any, ...], Any]) -> str:
+    """Where the host is, of a row of the table of idle time."""
+    return str(row[0][1])
