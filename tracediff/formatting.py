@@ -175,6 +175,12 @@ def change(control: float, test: float) -> str:
     return _both(time_unit, control, test)
 
 
+def change_and_delta(control: float, test: float) -> str:
+    """``7.35 → 7.76 ms (+0.41)``: times in µs and their change, in one unit."""
+    unit = time_unit([control, test])
+    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name} ({unit.signed(test - control)})"
+
+
 def with_more(names: str, more: int) -> str:
     """``aten::mul + 2 more``."""
     return f"{names} + {more} more" if more > 0 else names

@@ -19,6 +19,8 @@ from traces import needs_traces, trace
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.pair import Pair
+from tracediff.present import sections
+from tracediff.report.page.html import to_html
 from tracediff.report.page.script_data import tables
 
 PAIR = "?control=before&test=after"
@@ -118,7 +120,7 @@ def test_the_module_that_saved_most_is_named_where_none_regressed(tab, url):
     assert "Net/Layer[*]" in app.page.inner_text(".answers dt:has-text('Which module saved most') + dd")
 
 
-def test_three_questions_take_at_most_two_clicks(tab, url):
+def test_three_questions_take_at_most_two_clicks(tab, url, comparison):
     app = tab(url=url).go(f"/{PAIR}", ".answers")
     clicks = []
 
@@ -131,6 +133,9 @@ def test_three_questions_take_at_most_two_clicks(tab, url):
 
     assert "Net/Layer[*]" in answer("Which module regressed most")
     assert "42.0 → 87.0 µs" in answer("Which module regressed most")
+    (row,) = sections.work_by(comparison, "module", 2).rows  # of the terminal's --by module
+    assert (row.name, row.us) == ("Net/Layer[*]", (42, 87))
+    assert ">Net/Layer[*]</bdi></a> (3 instances): 42.0 → 87.0 µs (+45.0)</p>" in to_html(comparison)
     assert "idle" in app.page.inner_text(".answers")
     assert "sleep" in answer("Why the GPU is idle")
     assert clicks == []

@@ -16,9 +16,10 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
-from tracediff.diff.views import Modules, Sum, WorkChange, kernels_of, summed, summed_by
+from tracediff.diff.views import UNKNOWN, Modules, Sum, WorkChange, kernels_of, summed, summed_by
 from tracediff.formatting import (
     Unit,
+    change_and_delta,
     closing,
     counts,
     part,
@@ -267,6 +268,26 @@ def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_
         rows=[_row(comparison, line, name=line.name, **{name_column: line.name}) for line in lines[:top]],
         more=max(len(lines) - top, 0),
     )
+
+
+class ChangedModule(Struct, frozen=True):
+    """A module. Attributes: name: its path. how: ``regressed`` or ``saved``. times: its instances, and its own time."""
+
+    name: str
+    how: str
+    times: str
+
+
+def changed_module(comparison: Comparison) -> ChangedModule | None:
+    """The module whose own work regressed most; where none did, that saved most; None where no module is known."""
+    modules = [line for line in summed(comparison.work, "module") if line.name != UNKNOWN]
+    most = max(modules, key=lambda line: (line.delta > 0, abs(line.delta)), default=None)
+    if most is None:
+        return None
+    number = comparison.module_instances[most.name]
+    instances = f" ({number} instances)" if number > 1 else ""
+    times = f"{instances}: {change_and_delta(*most.time.map(comparison.us))}"
+    return ChangedModule(most.name, "regressed" if most.delta > 0 else "saved", times)
 
 
 def shows_causes(comparison: Comparison) -> bool:

@@ -11,7 +11,6 @@ from tracediff import bounds, charts
 from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
-from tracediff.formatting import time_unit
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
 from tracediff.report.page.html import text
@@ -57,12 +56,6 @@ def row_link(context: PageContext, tab: str, row: str, children: Any) -> Any:
 def choice(key: str, label: str, **options: Any) -> list[Any]:
     """A dropdown with its label; ``options`` are those of `dcc.Dropdown`."""
     return [html.Label(label, htmlFor=key), dcc.Dropdown(id=key, **options)]
-
-
-def times(control_us: float, test_us: float) -> str:
-    """``7.35 → 7.76 ms (+0.41)``: both times and their change in one unit."""
-    unit = time_unit([control_us, test_us])
-    return f"{unit.plain(control_us)} → {unit.plain(test_us)} {unit.name} ({unit.signed(test_us - control_us)})"
 
 
 def chart(context: PageContext, which: str, config: dcc.Graph.Config | None = None) -> Any:

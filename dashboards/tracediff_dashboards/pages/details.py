@@ -16,7 +16,7 @@ from tracediff.diff.matching.items import Item
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.diff.views import Sum
 from tracediff.errors import printable
-from tracediff.formatting import change, count, counts, p_value, plural, signed_time, time
+from tracediff.formatting import change, change_and_delta, count, counts, p_value, plural, signed_time, time
 from tracediff.present.setting import side_names
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import table_name
@@ -103,8 +103,8 @@ def _op(context: PageContext, op: Op) -> list[Any]:
             "count",
             f"{counts(*op.count.map(number))} per step{' (varies from step to step)' if op.counts_vary else ''}",
         ),
-        ("self time", components.times(*op.self_time.map(us))),
-        ("total time", components.times(*op.total.map(us))),
+        ("self time", change_and_delta(*op.self_time.map(us))),
+        ("total time", change_and_delta(*op.total.map(us))),
         ("significance", _significance(op)),
     ]
     samples = [per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets]
@@ -186,7 +186,7 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
     view = SUMS[context.view.tab]
     facts = [
         ("count", f"{counts(*total.count.map(number))} events per step"),
-        ("time", components.times(*total.time.map(us))),
+        ("time", change_and_delta(*total.time.map(us))),
     ]
     groups = [
         g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.members for m in side)
@@ -243,7 +243,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
             "phase, module, family",
             components.name(f"{group.phase}{f', {group.module}' if group.module else ''}, {group.family}"),
         ),
-        ("time", components.times(*group.time.map(comparison.us))),
+        ("time", change_and_delta(*group.time.map(comparison.us))),
         ("change by", f"count {signed_time(by_count)}, mean duration {signed_time(by_mean)}"),
     ]
     sides = [

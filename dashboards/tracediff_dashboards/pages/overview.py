@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tracediff import bounds, charts
 from tracediff.arrays import group_by
 from tracediff.charts.labels import basis
-from tracediff.diff.views import UNKNOWN
+from tracediff.formatting import change_and_delta
 from tracediff.pair import total
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
@@ -115,18 +115,12 @@ def answers(context: PageContext) -> Any:
 
 def _module(context: PageContext) -> tuple[str, list[Any]]:
     """The module that regressed most, where none did the one that saved most, as a link to its row."""
-    modules = [row for row in table_rows(context.comparison, "modules") if row.cells["name"] != UNKNOWN]
-    if not modules:
+    most = sections.changed_module(context.comparison)
+    if most is None:
         return "Which module changed most", ["unknown: ", *rows.no_modules(context)]
-    slowest = max(modules, key=lambda row: row.cells["delta_us"])
-    question = "Which module regressed most"
-    if slowest.cells["delta_us"] <= 0:
-        slowest = min(modules, key=lambda row: row.cells["delta_us"])
-        question = "Which module saved most"
-    cells = slowest.cells
-    instances = f" ({cells['instances']} instances)" if cells["instances"] > 1 else ""
-    link = components.row_link(context, "modules", slowest.key, components.name(cells["name"]))
-    return question, [link, f"{instances}: {components.times(cells['control_us'], cells['test_us'])}"]
+    row = next(row for row in table_rows(context.comparison, "modules") if row.item.name == most.name)
+    link = components.row_link(context, "modules", row.key, components.name(most.name))
+    return f"Which module {most.how} most", [link, most.times]
 
 
 def _idle(context: PageContext) -> list[Any]:
@@ -135,7 +129,7 @@ def _idle(context: PageContext) -> list[Any]:
     states = [s for s in whole.step_time.states if s.name not in GPU_STATES]
     if not any(any(s.time) for s in states):
         return ["it is not idle during a step"]
-    idle = components.times(*total(s.time for s in states).map(whole.us))
+    idle = change_and_delta(*total(s.time for s in states).map(whole.us))
     state = max(states, key=lambda s: (max(s.time), min(s.time)))
     sentence = [f"{idle} {basis(whole)}, mostly {state_label(state.name, has_gpu=False)}"]
     rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
@@ -143,7 +137,7 @@ def _idle(context: PageContext) -> list[Any]:
     place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")
     if not place:  # of a host without events there is no more to say
         return sentence
-    times = components.times(*places[place].map(whole.us))
+    times = change_and_delta(*places[place].map(whole.us))
     return [*sentence, "; the host is mostly in ", components.name(place), f": {times}"]
 
 

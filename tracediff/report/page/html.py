@@ -98,6 +98,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
         "changed_code": changed_code(comparison),
         "matched": sections.matched_line(comparison),
         "work_titles": WORK_TITLES,
+        "module": sections.changed_module(comparison),
         "tables": [(f"table-{k}", table) for k, table in enumerate(comparison_tables(comparison, bounds.PAGE_ROWS))],
     }
 
