@@ -27,6 +27,8 @@ from tracediff_dashboards.state.view import TABS, Filters, View, view_of
 
 CHOSEN_FROM = ("control", "test", *layout.FILTERED_BY)
 """Controls whose options depend on the sets."""
+RANKS = ("rank", "test-rank")
+"""The last of them: they are shown of sets with several ranks."""
 ALWAYS = [Output("url", "search"), Output("nav", "children"), Output("shown", "data")]
 """What every change sets."""
 PAGE = [
@@ -37,6 +39,7 @@ PAGE = [
     Output("cancel", "hidden"),
     Output("unfiltered", "hidden"),
     Output("filters", "open"),
+    *(Output(f"{key}-field", "hidden") for key in RANKS),
 ]
 """What a new page sets."""
 VIEW = [State("url", "search"), State("theme", "data")]
@@ -138,8 +141,12 @@ class Callbacks:
         new_values = [
             no_update if value == sent[key] else value for key, value in zip(CONTROLS, values_of(view), strict=True)
         ]
-        fold = no_update if view.filters == Filters() else True  # else as the user left it
-        return [*always, *new_values, names, names, *options, page, is_done, is_done, view.filters.part.is_all, fold]
+        fold = (
+            no_update if replace(view.filters, rank=(), test_rank=()) == Filters() else True
+        )  # else as the user left it
+        one_rank = [len(ranks) < 2 for ranks in options[-len(RANKS) :]]
+        parts = [page, is_done, is_done, view.filters.part.is_all, fold, *one_rank]
+        return [*always, *new_values, names, names, *options, *parts]
 
     def page(self, which: str | None, view: View, theme: str | None) -> tuple[list[Any], list[Any], bool]:
         """(components, options of the filters, whether nothing more will come)."""

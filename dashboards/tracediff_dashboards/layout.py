@@ -70,6 +70,7 @@ def _sets() -> Any:
     return html.Section(
         [
             _labelled("control", "control", clearable=False),
+            _ranks("rank"),
             html.Button(
                 "⇄",
                 id="swap",
@@ -78,6 +79,7 @@ def _sets() -> Any:
                 **components.attributes(aria_label="Swap control and test"),
             ),
             _labelled("test", "test", clearable=False),
+            _ranks("test-rank", placeholder="the same"),
             html.Div(
                 drop,
                 className="field upload",
@@ -101,8 +103,6 @@ def _filters() -> Any:
             _labelled("device", "device", options=devices),
             *(_labelled(key, key, multi=True) for key in ("phase", "family", "module")),
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
-            _labelled("rank", "rank", multi=True),
-            _labelled("test-rank", "rank of test", multi=True, placeholder="the same"),
             html.Button("Clear", id="clear", type="button", title="Clear all filters"),
             html.P(UNFILTERED, id="unfiltered", className="facts", hidden=True),
         ],
@@ -110,7 +110,13 @@ def _filters() -> Any:
         role="group",
         **components.attributes(aria_label="Filters"),
     )
-    return html.Details([html.Summary("Filters, steps and ranks"), fields], id="filters", className="fold")
+    return html.Details([html.Summary("Filters and steps"), fields], id="filters", className="fold")
+
+
+def _ranks(key: str, **options: Any) -> Any:
+    """The ranks of a side, beside its set; hidden of a set with one rank."""
+    choice = components.choice(key, "rank", maxHeight=LIST_PX, multi=True, **{"placeholder": "all", **options})
+    return html.Div(choice, id=f"{key}-field", className="field small", hidden=True)
 
 
 def _labelled(key: str, label: str, **options: Any) -> Any:

@@ -117,11 +117,16 @@ def test_a_folder_of_links_says_that_they_lead_out_of_it(tab, runs, tmp_path):
 
 
 def test_a_rank_of_each_side_is_chosen_in_the_page(tab):
-    app = tab().go("/?control=ranks&test=ranks&rank=1")
+    app = tab().go("/?control=ranks&test=ranks&rank=1").settle()
+    assert app.page.is_hidden("#clear")  # beside the sets, not among the filters
+    assert app.page.is_visible("#rank")
     app.choose("test-rank", "0")
     app.page.wait_for_selector("text=ranks rank 1")
     assert "test_rank=0" in app.page.url
     assert app.page.inner_text("h1") == "ranks rank 1 → ranks rank 0"
+    app.turn("/?control=ranks&test=base")
+    assert app.page.is_visible("#rank")
+    assert app.page.is_hidden("#test-rank-field")
     assert not app.complaints
 
 

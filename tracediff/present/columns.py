@@ -462,7 +462,7 @@ CHANGES = RowSchema(
             NAME,
             help="operator that launched it, or its kernels",
             value=lambda _, change: change.operator or change.kernels,
-            width=260,
+            width=230,
             outputs=SCREENS,
         ),
         RowColumn(
@@ -471,7 +471,7 @@ CHANGES = RowSchema(
             lambda _, change: change.kernels if change.operator else "",
             outputs=SCREENS,
             head="kernels",
-            width=280,
+            width=200,
         ),
         replace(_merged(LEVEL, *SCREENS), hidden=SCREENS),
         _merged(FAMILY, *SCREENS),
