@@ -343,14 +343,23 @@ def test_thirty_quick_interactions_fail_nowhere(tab):
     assert not app.complaints
 
 
+def test_no_chart_repeats_a_table(tab):
+    """Families and runtime calls are rows of Changes."""
+    app = tab().go(f"/{PAIR}").settle()
+    assert app.page.locator(".chart").count() == 0
+    app.turn(f"/timeline{PAIR}")
+    assert app.page.eval_on_selector_all(".chart .dash-graph", "all => all.map(c => c.id)") == ["chart-timeline"]
+    assert not app.complaints
+
+
 def test_the_theme_is_kept_and_reaches_charts(tab):
-    app = tab().go(f"/{PAIR}", "#chart-families .main-svg")
-    paper = "document.querySelector('#chart-families .js-plotly-plot').layout.template.layout.paper_bgcolor"
+    app = tab().go(f"/ranks{PAIR}", "#chart-distributions .main-svg")
+    paper = "document.querySelector('#chart-distributions .js-plotly-plot').layout.template.layout.paper_bgcolor"
     assert app.page.evaluate(paper) == "#FFFFFF"
     app.page.click("#theme-button")
     app.page.wait_for_function(f"() => {paper} === '#171B21'")
     app.page.reload()
-    app.page.wait_for_selector("#chart-families .main-svg")
+    app.page.wait_for_selector("#chart-distributions .main-svg")
     assert app.page.evaluate("document.documentElement.dataset.theme") == "dark"
     assert not app.complaints
 

@@ -99,7 +99,6 @@ def _changes(context: PageContext) -> list[Any]:
         ),
         every,
         components.note(sections.matched_line(context.comparison)),
-        components.figure(charts.families(context.comparison, theme=context.theme), "families"),
     ]
 
 

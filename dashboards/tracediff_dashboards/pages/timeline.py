@@ -39,7 +39,7 @@ HELP = (
 
 
 def page(context: PageContext) -> list[Any]:
-    """The components: one step per side on a shared time axis (by default the typical ones), and the launches."""
+    """The components: one step per side on a shared time axis, by default the typical ones."""
     return [
         html.Div(
             [
@@ -57,7 +57,6 @@ def page(context: PageContext) -> list[Any]:
         *_perfetto(context.whole),
         html.Div(id="followed", role="status"),
         dcc.Store(id="window", data=context.view.window),
-        components.chart(context, "launches"),
     ]
 
 

@@ -56,7 +56,7 @@ def distributions(subject: Scaled, *, theme: str = "light") -> go.Figure:
     )
     figure.update_yaxes(title_text=f"step period ({unit.name})")
     return finish(
-        figure, theme, _title(subject), _subtitle(subject, any(len(steps) > share for _, _, steps in runs)), 380
+        figure, theme, _title(subject), _subtitle(subject, any(len(steps) > share for _, _, steps in runs)), 300
     )
 
 
