@@ -134,7 +134,7 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
     assert larger["work-differs"] == (
         "the work differs: after does 4 × the FLOPs where sizes differ, such as aten::mm [64,128] → [64,512] "
-        "(sizes known for 100 % of the operator time)"
+        "(the same operator calls; sizes known for 100 % of the operator time)"
     )
 
 

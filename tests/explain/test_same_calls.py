@@ -60,7 +60,7 @@ def test_calls_inside_others_that_one_side_makes_are_named(tmp_path):
         return [step(1, 0, 19_000), *launch(0, "gemm", 10, 18_900, at=18_800), *backward, *others]
 
     comparison = compared(tmp_path, {"before": side(1), "after": side(90)})
-    assert "calls of aten::mul in AddmmBackward0 on the host (+6.4 ms: 356 added)" in answer_of(comparison).why
+    assert "calls of aten::mul in AddmmBackward0 on the host (+6.4 ms: added)" in answer_of(comparison).why
 
 
 @pytest.mark.parametrize("alike", [True, False], ids=["all alike", "two of them"])

@@ -239,9 +239,10 @@ def _ratio(amounts: Sequence[float], unit: str) -> Ratio | None:
     return (amounts[1] / amounts[0], unit) if all(amounts) else None
 
 
-def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
+def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float, unit: str) -> str:
     """``aten::mm [64,64] → [256,64]``: the first input of another shape, of the calls that grew most nearly by
-    ``ratio``, with their own ratio where that is another one; of several those that take most time; empty for none.
+    ``ratio``, if that is of FLOPs of those that have any, with their own ratio where that is another one; of several
+    those that take most time; empty for none.
     """
     examples: list[tuple[float, int, str]] = []
     for group in groups:
@@ -250,7 +251,9 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float) -> str:
         if has_several and not group.ops:  # which is whose is unknown
             continue
         for calls in zip(*sides, strict=False):
-            work = [flop(c.label, c.shapes, c.types) or processed(c.label, c.shapes) for c in calls]
+            work = [flop(c.label, c.shapes, c.types) or 0 for c in calls]
+            if unit != "FLOPs":
+                work = [n or processed(c.label, c.shapes) for n, c in zip(work, calls, strict=True)]
             shapes = resized(*(call.shapes for call in calls))
             if calls[0].label == calls[1].label and shapes and all(work):
                 grown = work[1] / work[0]

@@ -31,7 +31,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, about, count, counts_of, multiple, percent, plural, times
+from tracediff.formatting import ARROW, about, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import COMMUNICATION, OTHER
 from tracediff.runtimes import is_communication, is_host_collective
 
@@ -299,11 +299,10 @@ def what_happened(
     effect, share = node.main_effect
     if node.note == SINGLE:
         return ""
-    if node.note == REPLACED and line.trail[-1] != OTHER_CALLS:
+    if OTHER_CALLS in line.chain and node.total.all():  # a reason names them
+        return ""
+    if node.note == REPLACED:
         return "replaced"
-    if OTHER_CALLS in line.chain and is_recorded:
-        added = f"{count(float(calls.sum()))} {'added' if test > control else 'removed'}"
-        return added if not calls.all() else _number_of(calls)
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""

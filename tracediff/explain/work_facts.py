@@ -90,11 +90,12 @@ def facts_of(
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
     is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
+    same = "the same operator calls; " if any(fact.code == SAME_PROGRAM for fact in program) else ""
     by_sizes = (
         ()
         if is_judged
         else (
-            *(_amounts(leaves, groups, trees, sides[1].label) or _unknown_sizes(leaves, trees)),
+            *(_amounts(leaves, groups, trees, sides[1].label, same) or _unknown_sizes(leaves, trees)),
             *_uniform(leaves, trees, sides),
         )
     )
@@ -119,9 +120,11 @@ def facts_of(
     )
 
 
-def _amounts(leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str) -> list[Fact]:
+def _amounts(
+    leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str, same: str
+) -> list[Fact]:
     """work-differs: how much more work of known amount ``test``, the test side, does, whether or not the step waits for
-    it, with an example of a shape where one changed.
+    it, with an example of a shape where one changed; ``same`` are words for a program that is.
     """
     out = []
     is_paired = np.array([g < 0 or _is_paired(groups[g]) for g in leaves.groups], np.bool_)
@@ -143,8 +146,8 @@ def _amounts(leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, Cal
         unit = max(by_unit, key=lambda u: by_unit[u])
         alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
-        example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median))) else ""
-        extent = f"sizes known for {percent(part)} of the {WORDS[label]}"
+        example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median), unit)) else ""
+        extent = f"{same}sizes known for {percent(part)} of the {WORDS[label]}"
         text = f"the work differs: {test} does {how_much(exp(median), unit)} where sizes differ{example} ({extent})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
