@@ -64,7 +64,6 @@ NO_DIFFERENCE = decides(0.005, "part", "relative change below which the sentence
 CONTRADICTION = decides(
     0.05, "part", "difference from which mean and median of the change contradict each other", "sentence"
 )
-TOO_NOISY = decides(2.0, "ratio", "of step times from which a detectable change is too large to be given", "sentence")
 MAX_REGRESSION = decides(0.05, "part", "relative growth of the step that a check allows by default", "gate")
 
 # Preflight (docs/preflight.md)

@@ -81,10 +81,10 @@ def test_modules_by_level_and_instance():
 
 
 @traces.needs_traces
-def test_a_caution_a_line():
+def test_cautions_of_a_kind_are_a_line():
     lines = screen("hta_control", "hta_test", env={"COLUMNS": "120"})
     differences = [line.removeprefix("Not like for like: ") for line in lines if line.startswith("Not like for like")]
-    assert differences == ["GPU NVIDIA A100-PG509-200 → Tesla V100-SXM2-16GB", "world size 8 → 2"]
+    assert differences == ["GPU NVIDIA A100-PG509-200 → Tesla V100-SXM2-16GB; world size 8 → 2"]
     assert "Caution: ranks recorded 3 → 1" in lines
     lines = screen("resnet50_workers0", "timesformer_h100", env={"COLUMNS": "120"})
     assert any(line.startswith("Another program") for line in lines)  # the fact has the figures

@@ -267,7 +267,7 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         return f"{_run_counts(runs)}: significance unknown"
     low, high = difference.interval
     interval = f"95 % interval {PERCENT.signed_text(math.expm1(low))} to {PERCENT.signed_text(math.expm1(high))}"
-    if difference.effect > math.log(2):  # as the change itself
+    if max(difference.effect, high) > math.log(2):  # as the change itself
         interval = f"95 % interval {number(math.exp(low))} to {number(math.exp(high))} times"
     basis = _run_counts(runs)
     if difference.method == "assumed":
@@ -277,8 +277,6 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     if result == "same":
         return f"no change beyond ±{100 * judging.equivalence_band:g} % ({interval}; {basis})"
     if result == "inconclusive":
-        if difference.detectable > math.log(thresholds.TOO_NOISY):
-            interval = f"95 % interval wider than a factor of {thresholds.TOO_NOISY:g}"
         return f"not significant ({interval}; {basis})"
     return f"significant ({interval}; {basis})"
 

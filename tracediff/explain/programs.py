@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from math import isclose, log
 
@@ -148,6 +148,15 @@ def recomputed(trees: tuple[CallTree, CallTree]) -> tuple[list[str], list[str]]:
         names = sorted(both & (mine.keys() - others.keys()), key=lambda name: (-mine[name], name))
         sides.append(names if others and any(family_of(name) in HEAVY for name in names) else [])
     return sides[0], sides[1]
+
+
+def work_in_backward(tree: CallTree, names: Collection[str]) -> float:
+    """ns per step of the work of operators of these ``names``, and of those inside them, in the backward pass."""
+    is_theirs: list[bool] = []
+    for phase, call in zip(_phases(tree), tree.calls, strict=True):
+        is_one = call.kind == "op" and call.label in names and phase == PHASES[BACKWARD]
+        is_theirs.append(is_one or (call.parent >= 0 and is_theirs[call.parent]))
+    return sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node]) / tree.denominator
 
 
 def _calls_in(tree: CallTree, *, is_backward: bool) -> Counter[str]:

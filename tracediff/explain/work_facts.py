@@ -61,10 +61,11 @@ from tracediff.explain.programs import (
     phases_of_operators,
     recomputed,
     same_inputs,
+    work_in_backward,
 )
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, count, counts, multiple, percent, plural, times
+from tracediff.formatting import about, count, counts, multiple, percent, plural, time, times
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
@@ -252,11 +253,17 @@ def _same_program(
 
 
 def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
-    """recomputed: only one side runs operators of the forward pass again in the backward pass."""
+    """recomputed: only one side runs operators of the forward pass again in the backward pass, and for how long."""
     again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
+    both = zip(sides, trees, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
     return [
-        Fact(RECOMPUTED, f"only {side.label} {again}: {listed(names)}", *has)
-        for side, names, has in zip(sides, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
+        Fact(
+            RECOMPUTED,
+            f"only {side.label} {again}: {listed(names)} ({time(work_in_backward(tree, names) / 1000)} of "
+            f"{WORDS[GPU if side.has_gpu else OPERATORS]})",
+            *has,
+        )
+        for side, tree, names, has in both
         if names
     ]
 

@@ -229,14 +229,16 @@ def _with_time(part: _Part, unit: Unit, what: str) -> str:
 
 
 def _unlike(comparison: Comparison) -> tuple[str, ...]:
-    """Facts of the explanation, then the cautions that no fact states, a line each."""
+    """Facts of the explanation, a line each, then the cautions that no fact states, a line for each kind."""
     explanation = comparison.explanation
     stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
     reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
     if any(fact.code == OTHER_PROGRAM for fact in (explanation.facts if explanation is not None else ())):
         reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which says what is there instead
-    lines = (f"{UNLIKE if reason.is_unlike else DOUBTFUL}: {reason.in_short(comparison.labels)}" for reason in reasons)
-    return (*stated, *dict.fromkeys(lines))
+    of_kind: dict[str, dict[str, None]] = {UNLIKE: {}, DOUBTFUL: {}}
+    for reason in reasons:
+        of_kind[UNLIKE if reason.is_unlike else DOUBTFUL][reason.in_short(comparison.labels)] = None
+    return (*stated, *(f"{kind}: {'; '.join(texts)}" for kind, texts in of_kind.items() if texts))
 
 
 def other_step_time(comparison: Comparison) -> str | None:

@@ -31,8 +31,8 @@ AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record afte
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
-MORE_RUNS = "record more runs per side, in turn"
-ENOUGH_RUNS = f"record {thresholds.RANKED_RUNS} runs per side, in turn"
+MORE_RUNS = "record more runs per side, alternating"
+ENOUGH_RUNS = f"record {thresholds.RANKED_RUNS} runs per side, alternating"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
