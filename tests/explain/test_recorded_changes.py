@@ -1,5 +1,7 @@
 """Changes as programs make them on a GPU, of which the words of the answer are known (µs)."""
 
+from itertools import accumulate
+
 import pytest
 from build_trace import call, kernel, memcpy, memset, op, python, step
 from two_sides import compared, launch
@@ -494,3 +496,30 @@ def test_what_the_host_computes_on_one_side_only_is_said_to_be_there(tmp_path):
     (reason,) = [r for cause in comparison.explanation.causes for r in cause.reasons if r.code == "device"]
     assert reason.text == "computed on the GPU in before, on the host in after"
     assert reason.text in answer_of(comparison).because
+
+
+def test_rows_that_are_not_significant_are_one_row_of_a_screen(tmp_path):
+    """One operator takes longer in every run, three others now longer and now shorter, and all of them more in one."""
+    noise = (0, 900, 100), (900, 0, 500), (300, 400, 900)
+
+    def side(longer):
+        def events(run):
+            lengths = (5_000 + longer, *(3_000 + ns * (1.5 if longer else 1) for ns in noise[run]))
+            kinds = zip(
+                ("mm", "softmax", "gelu", "native_layer_norm"), accumulate((0, *lengths)), lengths, strict=False
+            )
+            return [step(1, 0, sum(lengths)), *(op(f"aten::{name}", start, us) for name, start, us in kinds)]
+
+        return events
+
+    explanation = compared(tmp_path, {"a": side(0), "b": side(2_000)}, runs=3).explanation
+    every, some = explanation_table(explanation), explanation_table(explanation, 8)
+    assert [line.label.split(" (")[0] for line in every.lines[:4]] == [
+        "aten::mm",
+        "aten::native_layer_norm",
+        "aten::gelu",
+        "aten::softmax",
+    ]
+    assert [line.label for line in some.lines] == ["aten::mm (gemm)", "3 rows that are not significant"]
+    assert some.lines[1].delta_us == pytest.approx(sum(line.delta_us for line in every.lines[1:4]))
+    assert sum(line.delta_us for line in some.lines) == pytest.approx(some.total.delta_us)

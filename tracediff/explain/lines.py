@@ -51,6 +51,8 @@ WORK = "work"
 OTHERS = "others"
 """The parts of what is split into lines that are none, as one."""
 IN_OTHERS = {
+    GPU: "GPU work of other families",
+    OPERATORS: "operators of other families",
     HOST: "other host time",
     SHARED_CALLS: "the same calls of other operators on the host",
     OTHER_CALLS: "calls of other operators on the host",

@@ -15,11 +15,13 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import OTHER_PROGRAM
 from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
-from tracediff.formatting import ARROW, Unit, change, common_unit, percent, percents, plural, time_unit, with_digits
+from tracediff.formatting import Unit, change, common_unit, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
     effect_us,
     exposure_of,
+    is_other_work,
+    is_unclear,
     is_visible,
     leading,
     sentence,
@@ -36,8 +38,6 @@ if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
-OF_OTHER_WORK = ("dtype", "layout")
-"""Reasons that say that other work is done."""
 OF_FACTS = ("operators", "workload")
 """Cautions that are facts of the explanation, which has the figures."""
 
@@ -172,25 +172,10 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     parts = []
     for label, cause in zip(labels, causes, strict=True):
-        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), _is_other_work(cause), is_unclear(cause)))
+        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other_work(cause), is_unclear(cause)))
     label, exposed, us = exposure_of(explanation, unit)
     is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
     return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
-
-
-def is_unclear(cause: Cause) -> bool:
-    """Whether it is another time that the runs show not to have changed, or not for sure."""
-    return not _is_other_work(cause) and cause.significance.time_change in ("unclear", "same")
-
-
-def _is_other_work(cause: Cause) -> bool:
-    """Whether it is certain that other work is done, whatever its time."""
-    if cause.effect in ("presence", "amount") or ARROW in cause.node.label:
-        return True
-    counts, is_work = cause.node.count, cause.chain[0] != HOST
-    if is_work and cause.amount is None and counts.all() and abs(log(counts[1] / counts[0])) > thresholds.SAME_RATIO:
-        return True
-    return any(reason.code in OF_OTHER_WORK for reason in cause.reasons)
 
 
 def _happened(cause: Cause) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from math import log
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,6 +43,8 @@ DECISIVE = (
     "gap",
 )
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
+OF_OTHER_WORK = ("dtype", "layout")
+"""Reasons that say that other work is done."""
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
@@ -96,17 +99,18 @@ def direction(delta_us: float) -> str:
 
 def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
     """The causes in their order, exposure, the rest in one line, and the step, without lines of 0: the rest is what is
-    in no line and, of more than ``most`` causes, the smallest. ``names`` are those of the sides.
+    in no line. Of ``most`` lines, several causes that are not significant are one, and the smallest are in the rest.
+    ``names`` are those of the sides.
     """
     unit = unit_of(explanation)
-    causes = visible_causes(explanation)
-    ways = ([cause for cause in causes if sign * cause.delta_us > 0] for sign in (1, -1))
-    lead = {id(cause) for way in ways for cause in way[: leading([cause.delta_us for cause in way])]}
-    causes.sort(key=lambda cause: (id(cause) not in lead, -abs(cause.delta_us)))
     label, what, exposure_us = exposure_of(explanation, unit)
-    listed = {id(cause) for cause in (causes if most is None else causes[: most - bool(label)])}
-    small = [cause for cause in explanation.causes if id(cause) not in listed]
+    unclear = [] if most is None else list(filter(is_unclear, visible_causes(explanation)))
+    unclear = unclear if len(unclear) > 1 else []
+    room = None if most is None else most - bool(label) - bool(unclear)
+    listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
+    small = [cause for cause in explanation.causes if id(cause) not in listed and cause not in unclear]
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
+    lines += [_of_unclear(unclear, explanation.scale_us, unit)] if unclear else []
     if all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us)):
         label, what = f"critical path moved: {what.replace(f' {unit.name}', '')}", ""
     lines += [_of_rest(label, what, exposure_us, unit)] if label else []
@@ -128,6 +132,28 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     effect = "effect on step" if period == "step" else "effect"
     heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+
+
+def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Cause]:
+    """The causes that are not among ``others``: those that a sentence names, then the largest."""
+    causes = [cause for cause in visible_causes(explanation) if cause not in others]
+    ways = ([cause for cause in causes if sign * cause.delta_us > 0] for sign in (1, -1))
+    lead = {id(cause) for way in ways for cause in way[: leading([cause.delta_us for cause in way])]}
+    return sorted(causes, key=lambda cause: (id(cause) not in lead, -abs(cause.delta_us)))
+
+
+def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> ExplanationLine:
+    """The line of causes that are not significant."""
+    effects = [effect_us(cause, unit) for cause in causes]
+    us, largest = sum(effects), max(causes, key=lambda cause: abs(cause.delta_us))
+    ways = _longer_and_shorter(effects, unit.rounded(us), scale_us, unit)
+    return ExplanationLine(
+        label=f"{len(causes)} rows that are not significant{ways}",
+        because=f"largest: {largest.label}",
+        times=_times(unit, sum(cause.control_us for cause in causes), sum(cause.test_us for cause in causes)),
+        step=unit.signed(us),
+        delta_us=us,
+    )
 
 
 def _head(explanation: Explanation) -> str:
@@ -209,6 +235,21 @@ def leading(deltas_us: Sequence[float]) -> int:
 def visible_causes(explanation: Explanation) -> list[Cause]:
     """The causes whose part of the step's change has a digit other than 0 in the unit of the step."""
     return [cause for cause in explanation.causes if is_visible(cause.delta_us, _unit_of_step(explanation))]
+
+
+def is_unclear(cause: Cause) -> bool:
+    """Whether it is another time that the runs show not to have changed, or not for sure."""
+    return not is_other_work(cause) and cause.significance.time_change in ("unclear", "same")
+
+
+def is_other_work(cause: Cause) -> bool:
+    """Whether it is certain that other work is done, whatever its time."""
+    if cause.effect in ("presence", "amount") or ARROW in cause.node.label:
+        return True
+    counts, is_work = cause.node.count, cause.chain[0] != HOST
+    if is_work and cause.amount is None and counts.all() and abs(log(counts[1] / counts[0])) > thresholds.SAME_RATIO:
+        return True
+    return any(reason.code in OF_OTHER_WORK for reason in cause.reasons)
 
 
 def because(cause: Cause) -> str:

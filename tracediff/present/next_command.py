@@ -14,8 +14,8 @@ from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
-from tracediff.present.answer import by_chance, is_unclear
-from tracediff.present.explanation_lines import visible_causes
+from tracediff.present.answer import by_chance
+from tracediff.present.explanation_lines import is_unclear, visible_causes
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.runtimes import call_role
