@@ -245,8 +245,8 @@ def test_a_convolution_in_less_time_may_have_other_strides(tmp_path):
         ).explanation.causes
         return cause.what
 
-    assert what("less", 1_000) == "as many FLOPs, 4 × as fast, if the strides are the same"
-    assert what("more", 8_000) == "as many FLOPs in 2 × the time, if the strides are the same"
+    assert what("less", 1_000) == "as many FLOPs, 4 × as fast, if stride= is the same"
+    assert what("more", 8_000) == "as many FLOPs in 2 × the time, if stride= is the same"
 
 
 def test_few_calls_that_are_larger_than_the_others_are_added(tmp_path):

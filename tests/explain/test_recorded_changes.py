@@ -520,6 +520,6 @@ def test_rows_that_are_not_significant_are_one_row_of_a_screen(tmp_path):
         "aten::gelu",
         "aten::softmax",
     ]
-    assert [line.label for line in some.lines] == ["aten::mm (gemm)", "3 rows that are not significant"]
+    assert [line.label for line in some.lines] == ["aten::mm (gemm)", "3 rows, not significant"]
     assert some.lines[1].delta_us == pytest.approx(sum(line.delta_us for line in every.lines[1:4]))
     assert sum(line.delta_us for line in some.lines) == pytest.approx(some.total.delta_us)

@@ -145,7 +145,8 @@ def scale_of(root: Node) -> float:
 def _cut(node: Node, scale: float, trail: tuple[str, ...]) -> list[Line]:
     """The lines of a node: its own, or those of its children where these say more."""
     children = list(node.children.values())
-    if not children or isinstance(next(iter(node.children)), int) or (trail and trail[-1] == MIXED):
+    is_one = node.note == REPLACED or (trail and trail[-1] == MIXED)
+    if not children or is_one or isinstance(next(iter(node.children)), int):
         return [Line(trail, node)]
     inner = (*trail, node.label) if node.depth else trail
     if len(trail) == 2 and trail[0] in (GPU, OPERATORS) and "::" in node.label:  # an operator: its reasons name kernels
@@ -269,7 +270,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
-        return f"{label} {noun}"
+        return f"{noun} of no family" if label == OTHER else f"{label} {noun}"
     if trail[1] == UNPAIRED:
         return label
     if len(trail) == 2:
@@ -330,7 +331,7 @@ def what_happened(
         return _of_calls(calls, longer, is_same=is_same)
     rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
-    strides = ", if the strides are the same" if CONV in line.chain else ""  # which the trace does not give
+    strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     if is_same:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"

@@ -99,20 +99,28 @@ def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
     makes, whatever these are; None where it has one part, or is of equal calls, which differ in their speed. ``trail``
     are the labels around it.
     """
-    if node.note == REPLACED and trail[-1] == OTHER_CALLS:
-        return Reason("largest", node.label)
+    if node.note == REPLACED:
+        return Reason("largest", node.label) if trail[-1] == OTHER_CALLS else None
     if len(node.children) < 2 or node.label == SHARED_CALLS:
         return None
     sign = 1 if node.work >= 0 else -1
     parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    labels = {child.label: child.label.removesuffix(f" in {node.label}") for child in parts}
+    labels = {child.label: _inside(child).removesuffix(f" in {node.label}") for child in parts}
     can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
     largest = can_name[: bounds.PARTS_NAMED]
     is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
     if not largest or not (is_most or node.label == OTHER_CALLS):
         return None
     return Reason("largest", f"largest: {', '.join(labels[child.label] for child in largest)}")
+
+
+def _inside(node: Node) -> str:
+    """The label of ``node``, or if it is called as often and only what it calls differs, of the largest of that."""
+    if not node.children or node.label in node.children or isinstance(next(iter(node.children)), int):
+        return node.label
+    label = max(node.children.values(), key=_work).label
+    return label if " in " in label or (not node.note and "::" not in node.label) else f"{label} in {node.label}"
 
 
 def _work(node: Node) -> float:

@@ -113,7 +113,6 @@ def added_up(chains: Sequence[Chain], path: Floats, total: Floats, work: Floats)
 
 ROOT = "step"
 REPLACED, SINGLE = "replaced", "a single event"
-NONE = np.array([np.nan])
 
 
 class Node(Struct, eq=False):
@@ -248,6 +247,6 @@ def _replace(node: Node) -> None:
     names = (with_more(first.label, len(side) - 1) for first, side in zip(largest, sides, strict=True))
     new = Node(ARROW.join(dict.fromkeys(names)), node.depth + 1, note=REPLACED)
     for step in (*sides[0], *sides[1]):
-        new.take(node.children.pop(step))
-    (new.parts,) = split(new.path[:, None], new.total[:, None], NONE, np.array([""], object), NONE, new.path)
+        new.children[step] = node.children.pop(step)
+        new.take(new.children[step])
     node.children[new.label] = new

@@ -61,7 +61,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
         if self.because.startswith(sentence(LARGEST)):
             return tuple(filter(None, (*self.unlike, self.limits, self.why, *self.notes, self.code)))
-        return tuple(filter(None, (self.why, self.limits, self.code, *self.unlike, *self.notes)))
+        return tuple(filter(None, (self.why, *self.unlike, self.limits, self.code, *self.notes)))
 
     @property
     def why(self) -> str:

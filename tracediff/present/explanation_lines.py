@@ -105,7 +105,6 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     unit = unit_of(explanation)
     label, what, exposure_us = exposure_of(explanation, unit)
     unclear = [] if most is None else list(filter(is_unclear, visible_causes(explanation)))
-    unclear = unclear if len(unclear) > 1 else []
     room = None if most is None else most - bool(label) - bool(unclear)
     listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
     small = [cause for cause in explanation.causes if id(cause) not in listed and cause not in unclear]
@@ -146,10 +145,10 @@ def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> Explana
     """The line of causes that are not significant."""
     effects = [effect_us(cause, unit) for cause in causes]
     us, largest = sum(effects), max(causes, key=lambda cause: abs(cause.delta_us))
-    ways = _longer_and_shorter(effects, unit.rounded(us), scale_us, unit)
+    ways, is_one = _longer_and_shorter(effects, unit.rounded(us), scale_us, unit), len(causes) == 1
     return ExplanationLine(
-        label=f"{len(causes)} rows that are not significant{ways}",
-        because=f"largest: {largest.label}",
+        label=f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}",
+        because=largest.what if is_one else f"largest: {largest.label}",
         times=_times(unit, sum(cause.control_us for cause in causes), sum(cause.test_us for cause in causes)),
         step=unit.signed(us),
         delta_us=us,

@@ -77,9 +77,10 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
-        if first.node.label in HOST_CALLS:
+        kind = "".join(first.chain[1:2])
+        if first.node.children and kind not in PARTS:
             return f"{explain} {shlex.quote(first.label)}"
-        return f"{command} {PARTS.get(''.join(first.chain[1:2]), table)}"
+        return f"{command} {PARTS.get(kind, table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
