@@ -1,4 +1,4 @@
-"""Asks `tracediff mcp` by the client of the protocol's own SDK."""
+"""Asks `tracediff mcp` by the client of the protocol's own SDK, which each process imports when it asks first."""
 
 import os
 import re
@@ -8,10 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anyio
-from mcp import Client
 from tracediff_cli.mcp import TOOLS
 from tracediff_cli.mcp_server import answers
-from tracediff_cli.mcp_server.server import make_server
 
 from tracediff.set_folder import SetFolder
 
@@ -22,6 +20,8 @@ CURSOR = re.compile(r'\n\[page \d+ of (\d+)(?:; for the next page call next_page
 
 def asking(folder, ask, timeout_s=120.0):
     """What ``ask(client)`` returns."""
+    from mcp import Client
+    from tracediff_cli.mcp_server.server import make_server
 
     async def asked():
         async with Client(make_server(SetFolder(folder), timeout_s, TOOLS)) as client:

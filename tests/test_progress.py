@@ -18,16 +18,17 @@ from tracediff.ingest.files.source import TraceFile, stored_size
 from tracediff.progress import READING, Meter
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXT = json.dumps(document([step(1, 0, 240_000), *(op(f"op{k % 40}", 2 * k, 1) for k in range(100_000))])).encode()
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A set of two files, plain and compressed; the same in an archive."""
+    events = [step(1, 0, 240_000), *(op(f"op{k % 40}", 2 * k, 1) for k in range(100_000))]
+    text = json.dumps(document(events)).encode()
     folder = tmp_path_factory.mktemp("set")
     (folder / "a").mkdir()
-    (folder / "a" / "rank0.json").write_bytes(TEXT)
-    (folder / "a" / "rank1.json.gz").write_bytes(gzip.compress(TEXT))
+    (folder / "a" / "rank0.json").write_bytes(text)
+    (folder / "a" / "rank1.json.gz").write_bytes(gzip.compress(text))
     with zipfile.ZipFile(folder / "b.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for path in (folder / "a").iterdir():
             archive.write(path, path.name)

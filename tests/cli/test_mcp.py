@@ -13,7 +13,6 @@ from build_trace import document, write
 from click.testing import CliRunner
 from dashboard_runs import events, make_runs
 from interrupts import heed_interrupts
-from mcp import Client, StdioServerParameters, stdio_client
 from mcp_questions import CURSOR, PAIR, SAMPLES, answer, asking, in_a_loop_of_its_own, printed, refused
 from schema_validation import check_schema
 from tracediff_cli.group import cli
@@ -208,6 +207,8 @@ def test_sets_are_listed_with_gpu_runs_ranks_and_size(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["input", signal.SIGTERM, signal.SIGINT])
 def test_it_serves_standard_input_and_ends(runs, ending):
+    from mcp import Client, StdioServerParameters, stdio_client
+
     command = [sys.executable, "-m", "tracediff", "mcp", str(runs)]
 
     async def ask():

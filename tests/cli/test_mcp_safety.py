@@ -16,11 +16,10 @@ from build_trace import document, kernel, op, step, write
 from dashboard_runs import events, make_runs
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mcp.server.stdio import stdio_server
 from mcp_questions import PAIR, answer, asking, refused
 from properties import examples
 from tracediff_cli.mcp import TOOLS
-from tracediff_cli.mcp_server import answers, server
+from tracediff_cli.mcp_server import answers
 
 from tracediff import bounds
 from tracediff.set_folder import SetFolder
@@ -261,6 +260,9 @@ def test_a_line_that_is_no_message_is_answered_and_the_next_ones_too(runs, monke
 
 def served(folder, monkeypatch, lines, count):
     """The ``count`` answers of the server to lines on its standard input, which then ends."""
+    from mcp.server.stdio import stdio_server
+    from tracediff_cli.mcp_server import server
+
     (reading, asked), (answered, writing) = os.pipe(), os.pipe()
     with (
         open(reading, encoding="utf-8", errors="replace") as stdin,

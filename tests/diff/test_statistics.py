@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties import examples
 from scipy.special import stdtr, stdtrit
-from scipy.stats import false_discovery_control, mannwhitneyu
 
 from tracediff import thresholds
 from tracediff.diff.statistics.many import Significance, _adjusted, compare_many
@@ -164,6 +163,8 @@ def test_within_runs_needs_five_steps():
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (5, 8), (8, 8), (6, 11)])
 def test_the_exact_p_is_scipys(n, m):
+    from scipy.stats import mannwhitneyu  # half a second of every process that collects tests
+
     random = np.random.default_rng(700)
     for shift in (0, 0.5, 1, 2):
         control, test = random.normal(0, 1, n), random.normal(shift, 1, m)
@@ -204,6 +205,8 @@ def test_an_assumed_spread_has_the_normal_distribution():
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_adjusted_p_values_are_scipys(p):
+    from scipy.stats import false_discovery_control
+
     assert _adjusted(np.array(p)).tolist() == false_discovery_control(p).tolist()
 
 

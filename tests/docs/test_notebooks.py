@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
-nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 
 
+def read(path):
+    return pytest.importorskip("nbformat").read(path, as_version=4)
+
+
 def cells(path):
-    return [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    return [cell for cell in read(path).cells if cell.cell_type == "code"]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -20,7 +23,7 @@ def test_stored_without_outputs(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_runs(path):
-    notebook = nbformat.read(path, as_version=4)
+    notebook, nbclient = read(path), pytest.importorskip("nbclient")
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
     shown = [cell for cell in notebook.cells if cell.cell_type == "code" and cell.outputs]
     assert len(shown) >= len(cells(path)) - 1
