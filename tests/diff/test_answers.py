@@ -3,6 +3,7 @@
 import pytest
 import traces
 from build_trace import call, document, kernel, memcpy, op, step, write
+from real_sets import real_comparison
 
 from tracediff.diff.groups import split_change
 from tracediff.engine import LoadOptions, SetOptions, load_sets
@@ -168,10 +169,6 @@ def test_nothing_is_claimed_untested(tmp_path):
     assert "one run per side: significance unknown" in verdict.sentence
 
 
-def real(control, test):
-    return compare_sets(*load_sets([str(traces.FOLDER / control), str(traces.FOLDER / test)]))
-
-
 def ms(comparison, name):
     state = next(s for s in comparison.step_time.states if s.name == name)
     return [round(comparison.us(x) / 1000, 1) for x in state.time]
@@ -189,20 +186,20 @@ def ms(comparison, name):
     ],
 )
 def test_step_times_of_the_real_pairs(control, test, step_ms):
-    comparison = real(control, test)
+    comparison = real_comparison(control, test)
     assert [round(comparison.us(x) / 1000, 1) for x in comparison.step_time.period] == step_ms
 
 
 @traces.needs_traces
 def test_resnet_gains_by_loading_data_not_by_its_kernels():
-    comparison = real("resnet50_workers0", "resnet50_workers4")
+    comparison = real_comparison("resnet50_workers0", "resnet50_workers4")
     assert ms(comparison, "data_loading") == [56.7, 0.6]
     assert ms(comparison, "gpu_compute") == [98.6, 99.0]
 
 
 @traces.needs_traces
 def test_unlike_machines_are_compared_with_caution():
-    comparison = real("hta_control", "hta_test")
+    comparison = real_comparison("hta_control", "hta_test")
     assert comparison.comparability.level == "caution"
     assert {"gpu", "world-size"} <= {r.code for r in comparison.comparability.reasons}
     assert comparison.gpu_time.spilled.count.test == 614

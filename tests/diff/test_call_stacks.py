@@ -1,25 +1,21 @@
 """Stacks and steps of one name add up to what its row says."""
 
-import pytest
-from traces import FOLDER, needs_traces
+from real_sets import real_comparison, real_sets
+from traces import needs_traces
 
 from tracediff.aggregate.samples import per_step
 from tracediff.charts.figures.timeline import name_steps
 from tracediff.diff.comparison import places, places_of
-from tracediff.engine import load_sets
-from tracediff.explain.compare import compare_sets
 from tracediff.profile.kernels.match_names import table_name
 
 pytestmark = needs_traces
 
 
-@pytest.fixture(scope="module")
-def sets():
-    return load_sets([FOLDER / "resnet50_workers0", FOLDER / "resnet50_workers4"])
+PAIR = "resnet50_workers0", "resnet50_workers4"
 
 
-def test_the_stacks_of_a_name_hold_all_of_it(sets):
-    comparison = compare_sets(*sets)
+def test_the_stacks_of_a_name_hold_all_of_it():
+    comparison = real_comparison(*PAIR)
     for op in comparison.ops:
         if op.category not in ("cpu_op", "kernel"):
             continue
@@ -30,8 +26,8 @@ def test_the_stacks_of_a_name_hold_all_of_it(sets):
     assert places(comparison, "kernel", "no such kernel") == []
 
 
-def test_the_stacks_of_a_group_hold_all_of_it(sets):
-    comparison = compare_sets(*sets)
+def test_the_stacks_of_a_group_hold_all_of_it():
+    comparison = real_comparison(*PAIR)
     for group in comparison.work.groups:
         found = places_of(comparison, group)
         assert sum(p.count.control for p in found) == group.count.control
@@ -39,8 +35,8 @@ def test_the_stacks_of_a_group_hold_all_of_it(sets):
         assert all(p.stack[-1] for p in found)
 
 
-def test_the_steps_of_a_name_average_to_its_row(sets):
-    comparison = compare_sets(*sets)
+def test_the_steps_of_a_name_average_to_its_row():
+    sets, comparison = real_sets(*PAIR), real_comparison(*PAIR)
     for op in comparison.ops[:40]:
         sides = tuple(per_step(traces, op.category, table_name(op.raw_name)) for traces in sets)
         assert [s.step for s in sides[0]] == [6, 7, 8, 9, 10]

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 from build_trace import call, document, kernel, op, python, step, write
+from real_sets import real_comparison, real_sets
 from traces import FOLDER, needs_traces
 
 from tracediff.aggregate.assemble import narrowed
@@ -24,8 +25,8 @@ PAIRS = [
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair))
 def both_ways(request):
     """The comparison of a real pair, and of the same pair swapped."""
-    a, b = load_sets([FOLDER / name for name in request.param])
-    return compare_sets(a, b, True), compare_sets(b, a, True)
+    a, b = real_sets(*request.param)
+    return real_comparison(*request.param), compare_sets(b, a, True)
 
 
 def totals(comparison):

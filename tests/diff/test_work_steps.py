@@ -5,10 +5,11 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from traces import FOLDER, PAIRS, needs_traces
+from real_sets import real_comparison, real_sets
+from traces import PAIRS, needs_traces
 
 from tracediff.aggregate.samples import work_per_step
-from tracediff.engine import LoadOptions, load_sets
+from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces" / "vit"
@@ -26,9 +27,7 @@ def mean(steps):
     return [sum(step_means) / len(runs) for step_means in zip(*runs, strict=True)]
 
 
-def closes(*wheres):
-    sets = load_sets([str(where) for where in wheres], LoadOptions(jobs=1))
-    comparison = compare_sets(*sets, force=True)
+def closes(sets, comparison):
     gpu = comparison.control.has_gpu or comparison.test.has_gpu
     for group in comparison.work.groups[:60]:
         sums = ((group.time.control, group.count.control), (group.time.test, group.count.test))
@@ -40,9 +39,10 @@ def closes(*wheres):
 @needs_traces
 @pytest.mark.parametrize("pair", [*PAIRS, ("dlrm_8ranks", "dlrm_8ranks")], ids="-".join)
 def test_the_mean_of_the_steps_is_what_the_group_took(pair):
-    closes(*(FOLDER / name for name in pair))
+    closes(real_sets(*pair), real_comparison(*pair))
 
 
 @pytest.mark.slow
 def test_runs_weigh_alike():
-    closes(SAMPLES / "eager", SAMPLES / "compile")
+    sets = load_sets([SAMPLES / "eager", SAMPLES / "compile"])
+    closes(sets, compare_sets(*sets))

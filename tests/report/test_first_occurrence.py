@@ -4,9 +4,11 @@ import gzip
 import json
 
 import pytest
+from real_sets import real_comparison
 from traces import FOLDER, needs_traces
 
 import tracediff
+from tracediff.report.to_json import to_json
 
 PAIRS = [
     ("bertsmall_h100", "bertsmall_mi300"),
@@ -38,7 +40,7 @@ def events_of(folder):
 @needs_traces
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_the_first_event_of_each_member_is_in_the_file(pair):
-    document = json.loads(tracediff.compare(*(FOLDER / name for name in pair), force=True).to_json())
+    document = json.loads(to_json(real_comparison(*pair)))
     checked = 0
     for side, name in zip(("control", "test"), pair, strict=True):
         events = events_of(FOLDER / name)
