@@ -235,6 +235,25 @@ def test_a_mark_that_a_border_of_the_step_cuts_says_how_much_is_in_view(tmp_path
     assert any(text.startswith("<b>aten::gemm</b><br>20.0 µs, at ") for text in marks)
 
 
+def test_a_step_that_is_not_the_median_is_not_called_typical(tmp_path):
+    """Of two steps none is the median: the title said 1,000 → 1,500 µs, and the verdict that nothing changed."""
+    for side, periods in (("a", (1000, 2000)), ("b", (1500, 1500))):
+        starts = (0, periods[0])
+        write(
+            tmp_path / side / "t.json",
+            document(
+                [
+                    event
+                    for start, us in zip(starts, periods, strict=True)
+                    for event in (step(start + 1, start, us), op("aten::mm", start, us))
+                ]
+            ),
+        )
+    diff = tracediff.compare(tmp_path / "a", tmp_path / "b")
+    title = diff.charts.timeline().layout.title.text.replace("<br>", " ")
+    assert title.startswith("<b>One step of each side: 1,000 → 1,500 µs; the median step: 1,500 → 1,500 µs")
+
+
 def test_kernels_of_the_timeline_have_the_names_of_the_tables(tmp_path):
     raw = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
     comparison = built(tmp_path, events(names=("gemm", raw)))

@@ -100,7 +100,7 @@ def test_markdown_with_images_links_to_them(folders, tmp_path):
     links = re.findall(r"^!\[(.*)\]\((.*)\)$", target.read_text(), re.M)
     assert [Path(unquote(link)).stem for _, link in links] == ["step_waterfall", "duration_diff", "timeline"]
     for alternative, link in links:
-        assert alternative.startswith(("Step time", "GPU", "A typical"))
+        assert alternative.startswith(("Step time", "GPU", "One step of each side"))
         parsed(f"![{alternative}]({link})")
         assert (tmp_path / unquote(link)).read_text().startswith("<svg")
 

@@ -136,6 +136,11 @@ def test_the_time_of_files_without_steps_is_of_the_whole_file(visit, tmp_path):
     control, test = ([e for e in events(scale) if e["name"][:12] != "ProfilerStep"] for scale in (1, 2))
     page = visit(written(tmp_path, compared(tmp_path, control, test))).page
     assert page.inner_text(".changes caption").endswith("µs over the whole file")
+    assert page.inner_text(".states tfoot th") == "whole file"
+    assert "add up to the whole file: 0 ns unexplained" in page.inner_text("#step")
+    page = visit(written(tmp_path, compared(tmp_path, control, test)), 390).page
+    heads = ".rows:visible th >> nth={}"
+    assert all(page.locator(heads.format(k)).evaluate("h => h.scrollWidth <= h.clientWidth") for k in range(3))
     assert "per step" not in page.inner_text("main")
 
 

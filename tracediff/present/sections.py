@@ -111,7 +111,8 @@ def step_sums(comparison: Comparison) -> Sums:
     share a row, and so do small states.
     """
     step, us = comparison.step_time, comparison.us
-    whole = ReportRow(name="step", us=step.period.map(us), delta_us=us(step.delta))
+    name = "whole file" if comparison.is_whole_file else "step"
+    whole = ReportRow(name=name, us=step.period.map(us), delta_us=us(step.delta))
     rows = _step_rows(comparison)
     unit = with_digits(time_unit(whole.us), (row.delta_us for row in rows))
     return _sums("Where the step went", rows, whole, unit)

@@ -108,8 +108,9 @@ def step_lines(comparison: Comparison) -> list[str]:
         less, more = (change_bars.blocks(row.delta_us) if side else "" for side in (row.delta_us < 0, row.delta_us > 0))
         rows.append([escaped(row.name), *row.times(step.unit), less, more])
     heads = ["state", *time_heads(step.unit, side_names(comparison)), "less", "more"]
-    table = table_lines(heads, "lrrrrl", [*rows, ["**step**", *step.whole.times(step.unit), "", ""]])
-    return [*table, "", f"The states add up to the step: {sections.unexplained_ns(comparison)} ns unexplained."]
+    table = table_lines(heads, "lrrrrl", [*rows, [f"**{step.whole.name}**", *step.whole.times(step.unit), "", ""]])
+    closing = f"The states add up to the {step.whole.name}: {sections.unexplained_ns(comparison)} ns unexplained."
+    return [*table, "", closing]
 
 
 def section_lines(table: Table) -> list[str]:

@@ -50,7 +50,7 @@ def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
             names=side_names(subject),
         )
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))])
-    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(devices), col=1)
+    figure.update_xaxes(title_text=f"time ({unit.name})", row=len(devices), col=1)
     return finish(
         figure,
         theme,

@@ -8,16 +8,16 @@ from statistics import median
 import numpy as np
 import plotly.graph_objects as go
 
-from tracediff import bounds
+from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.samples import StepSum
 from tracediff.arrays import Int64, Spans, tuples, union
 from tracediff.charts.labels import HOVER_WIDTH, full_name, label, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend, panels, step_dots
 from tracediff.charts.theme import Palette, empty, finish, palette, readable
-from tracediff.diff.comparison import Scaled
+from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
-from tracediff.pair import SIDES
+from tracediff.pair import SIDES, Pair
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.model.profile import Timeline
@@ -53,7 +53,7 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
         )
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
-    figure.update_xaxes(title_text=f"time in the step ({unit.name})", row=len(steps), col=1)
+    figure.update_xaxes(title_text=f"time ({unit.name})", row=len(steps), col=1)
     return finish(figure, theme, _title(subject, lengths), _subtitle(subject, steps), ROW * sum(heights) + 100)
 
 
@@ -144,7 +144,13 @@ def _colours(theme_colours: Palette) -> dict[str, str]:
 
 def _title(subject: Scaled, lengths: list[float]) -> str:
     what = "The whole file" if subject.is_whole_file else "A typical step"
-    return f"{what} takes {time(lengths[0])}" if len(lengths) == 1 else f"{what}: {change(*lengths)}"
+    if len(lengths) == 1:
+        return f"{what} takes {time(lengths[0])}"
+    verdict = subject.verdict if isinstance(subject, Comparison) else None
+    medians = Pair(verdict.median_control_us, verdict.median_test_us) if verdict else Pair(*lengths)
+    if all(abs(us - median) <= thresholds.NO_DIFFERENCE * median for us, median in zip(lengths, medians, strict=True)):
+        return f"{what}: {change(*lengths)}"
+    return f"One step of each side: {change(*lengths)}; the median step: {change(*medians)}"
 
 
 def _subtitle(subject: Scaled, steps: list[tuple[int, TypicalStep]]) -> str:
@@ -214,7 +220,7 @@ def name_spans(sides: Sequence[StepSpans | None], *, theme: str = "light") -> go
             showlegend=False,
         )
     ends = [unit.scaled(ns / 1000) for ns in (earliest, latest)]
-    figure.update_xaxes(title_text=f"time in the step ({unit.name})", range=ends, showgrid=True)
+    figure.update_xaxes(title_text=f"time ({unit.name})", range=ends, showgrid=True)
     name_rows(figure, SIDES)
     figure.update_layout(barmode="overlay")
     captions = [
