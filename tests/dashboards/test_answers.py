@@ -183,6 +183,8 @@ def test_work_that_one_side_has_says_which(tmp_path):
     for side, names in (("before", ("mm",)), ("after", ("mm", "relu"))):
         write(tmp_path / side / "t.json", document(events(names=names)))
     shown = context(tmp_path)
+    (added,) = [r for r in table_rows(shown.comparison, "groups") if not r.cells["control_count"]]
+    assert str(details(shown, added)[0]) == "H2(Bdi('aten::relu'))"  # as in the table
     for tab in ("groups", "kernels", "families"):
         (added,) = [r for r in table_rows(shown.comparison, tab) if not r.cells["control_count"]]
         text = str(details(replace(shown, view=replace(shown.view, tab=tab)), added))

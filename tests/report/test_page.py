@@ -129,7 +129,9 @@ def test_sections_have_the_names_of_their_links(visit, tmp_path):
 def test_tables_say_what_their_times_are(visit, tmp_path):
     page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
     assert page.inner_text(".changes caption") == "GPU work by operator: GPU time in µs per step"
-    assert page.inner_text("#ops .found").endswith("; self time (kernels: GPU time) in µs per step")
+    for tab, time in (("Operators and calls", "self time"), ("Kernels and copies", "GPU time")):
+        page.click(f"text={tab}")
+        assert page.inner_text("#ops .found").endswith(f"; {time} in µs per step")
 
 
 def test_the_time_of_files_without_steps_is_of_the_whole_file(visit, tmp_path):

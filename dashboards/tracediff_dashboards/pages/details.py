@@ -86,7 +86,7 @@ def _details(context: PageContext, row: TableRow) -> list[Any]:
         return _op(context, item)
     if isinstance(item, Group):
         return [
-            html.H2(components.name(item.name)),
+            html.H2(components.name(row.cells["name"])),
             *_group(context, item),
             *_steps(context, item.items),
             *_call_sites(places_of(context.whole, item), context),

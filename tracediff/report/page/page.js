@@ -292,7 +292,7 @@
       const inTab = (k) => this.tabOf(k) === this.tab, left = this.source.all - this.source.rows.length;
       this.order = this.matches(this.input.value).filter(inTab);
       const all = [...this.source.rows.keys()].filter(inTab).length + left;
-      this.found.textContent = ` ${count(this.order.length)} of ${count(all)}; ${this.source.time} in ${this.source.unit.name} ${data.per}` +
+      this.found.textContent = ` ${count(this.order.length)} of ${count(all)}; ${this.tab === "kernels" ? "GPU time" : this.source.time} in ${this.source.unit.name} ${data.per}` +
         (left ? `; the ${count(left)} with the smallest change are omitted here (--json has all)` : "");
       this.close();
       this.arrange();

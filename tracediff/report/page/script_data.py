@@ -81,7 +81,7 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     """
     names = Names()
     ops = _table(OPS, comparison, largest_first(comparison.ops), names, room // 2)
-    ops["time"] = "self time (kernels: GPU time)" if comparison.has_gpu else "self time"
+    ops["time"] = "self time"
     groups = _table(CHANGES, comparison, comparison.work_changes, names, room - names.size - _size(ops["rows"]))
     groups["time"] = _what(comparison.has_gpu)
     spelled = names.by_match_name()
