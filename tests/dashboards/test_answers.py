@@ -1,5 +1,6 @@
 """The questions that the dashboard answers: in rows with known sums, and within two clicks in a browser."""
 
+import re
 import threading
 
 import pytest
@@ -7,6 +8,7 @@ from build_trace import annotation, call, document, kernel, op, python, step, wr
 from dashboard_runs import events
 from msgspec.structs import replace
 from tracediff_dashboards.app import Dashboard
+from tracediff_dashboards.pages.changes import column
 from tracediff_dashboards.pages.details import details
 from tracediff_dashboards.pages.overview import _idle, _work_link
 from tracediff_dashboards.pages.rows import table_rows
@@ -18,6 +20,7 @@ from traces import needs_traces, trace
 
 from tracediff.engine import LoadOptions, load_sets
 from tracediff.explain.compare import compare_sets
+from tracediff.formatting import time_unit
 from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.report.page.html import to_html
@@ -102,6 +105,16 @@ def test_the_largest_change_is_first(comparison, tab):
     change = next(name for name, column in OF_TABS[tab].items() if column.is_change)
     deltas = [row.cells[change] for row in table_rows(comparison, tab)]
     assert [abs(us) for us in deltas] == sorted(map(abs, deltas), reverse=True)
+
+
+@pytest.mark.parametrize("key", ["name", "kernels"])
+def test_the_end_of_a_long_name_is_in_its_column(key):
+    """aten::cudnn_convolution_backward_input and aten::cudnn_convolution_backward_weight looked alike."""
+    definition = column(OF_TABS["groups"][key], time_unit([1.0]), view_of(PAIR), Pair("a", "b"))
+    shortened = re.fullmatch(r"shortened\(params.value, (\d+), (\d+)\)", definition["valueFormatter"]["function"])
+    length, end = map(int, shortened.groups())
+    assert definition["width"] / length >= 7.5  # pixels of a letter
+    assert 12 <= end < length
 
 
 @pytest.fixture(scope="module")

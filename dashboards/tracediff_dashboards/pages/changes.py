@@ -28,8 +28,8 @@ from tracediff_dashboards.state.view import (
     default_columns,
 )
 
-NAME_LENGTH, NAME_END = 44, 16
-"""Characters of a name in the table, and how many of them are its end where its middle is left out."""
+NAME_PX, NAME_END = 8, 16
+"""Width of a letter of a name, and how many letters are its end where its middle is left out."""
 LETTER_PX, FUNNEL_PX = 8, 48
 """Widths of a letter of a heading, and of what is beside it: words of a heading are not broken."""
 
@@ -177,10 +177,11 @@ def column(row_column: RowColumn, unit: Unit, view: View, names: Pair[str]) -> d
         **({"initialSort": order, "initialSortIndex": rank} if order else {}),
     }
     if row_column.kind == TEXT:
-        if key == "name":
-            end = NAME_LENGTH if view.tab == "modules" else NAME_END  # paths differ at their ends
-            definition["valueFormatter"] = {"function": f"shortened(params.value, {NAME_LENGTH}, {end})"}
-            definition["floatingFilter"] = True  # a search that needs no menu
+        if key in ("name", "kernels"):
+            length = definition["width"] // NAME_PX
+            end = length if view.tab == "modules" else NAME_END  # paths differ at their ends
+            definition["valueFormatter"] = {"function": f"shortened(params.value, {length}, {end})"}
+            definition["floatingFilter"] = key == "name"  # a search that needs no menu
         return {**definition, "filter": "agTextColumnFilter", "tooltipField": key, "cellDataType": "text"}
     in_unit = f"{'change' if row_column.is_change else 'number'}(params.value, {unit.decimals})"
     formatter = in_unit if row_column.kind == TIME else f"{row_column.kind}(params.value)"
