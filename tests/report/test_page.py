@@ -212,7 +212,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "24 % less time per step: mean 175.5 → 132.8 ms",
         "loading data",
         "69.4 → 0.8",
-        "−55.9",
+        "−56.1",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",
         "steps 6–10 (left out to warm up: 5)",
