@@ -17,7 +17,7 @@ from examples import EFFECT_STEPS, Part, runs, write_traces
 from tracediff.charts.theme import FONT, PALETTES
 from tracediff.diff.statistics.runs import estimate
 from tracediff.engine import read_context
-from tracediff.explain.tree import EFFECTS, split
+from tracediff.explain.tree import Node, split
 from tracediff.formatting import signed_percent, time
 from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.context import Context
@@ -160,8 +160,8 @@ def _effects(sides: Mapping[str, list[Part]]) -> str:
         path, total = (np.array([[getattr(part, name, 0)] for part in found], float) for name in ("on_path", "total"))
         amounts = [part.amount if part else 0 for part in found]
         ratio = np.array([amounts[1] / amounts[0] if all(amounts) else math.nan])
-        effects = split(path, total, ratio, np.array([""], object), np.array([np.nan]), path[:, 0])
-        found_us = {name: float(getattr(effects, name)[0]) for name in EFFECTS}
+        (changes,) = split(path, total, ratio, np.array([""], object), np.array([np.nan]), path[:, 0])
+        found_us = Node(label, 0, path=path[:, 0], total=total[:, 0], parts=changes).effects
         if any(found_us.values()):
             words = ", ".join(
                 f"{name} {us:+.0f} µs".replace("-", "−") for name, us in found_us.items() if abs(us) >= 0.5
