@@ -112,9 +112,9 @@ def _painted(layers: list[Layer], completions: Int64) -> tuple[Int64, Int64, Int
     ranks = len(completions)  # an owner's, the earliest step's first; nobody's is last
     start = np.concatenate([layer.start for layer in layers]).clip(completions[0])
     end = np.concatenate([layer.end for layer in layers]).clip(max=completions[-1])
-    owner = np.concatenate([layer.owner for layer in layers])
-    place = np.repeat(np.arange(len(layers)), [len(layer.start) for layer in layers])
-    order = place * ranks + np.where(owner >= 0, owner, ranks - 1)
+    order = np.concatenate(
+        [np.where(layer.owner >= 0, layer.owner, ranks - 1) + place * ranks for place, layer in enumerate(layers)]
+    )
     lasting = np.flatnonzero(start < end)
     start, end, order = start[lasting], end[lasting], order[lasting]
     edges = edges_of(completions, start, end)

@@ -110,13 +110,14 @@ def build_calls(trace: Trace, steps: Steps, lanes: Lanes, notes: Notes) -> Calls
             len(nodes),
         )
         node, nodes = number(apart=False)
+    del around, scope, name, shapes, number  # lanes are long, and memory is what bounds the size of a trace
     line = source_lines(trace, ops, lanes.python)
     if (line >= 0).any():
         # what calls backward() is around it all; a function of the program within it is a backward of its own
         is_caller = line == line[nearest(ops, ops.parent < 0)]
         forward_line = of_forward(trace, ops, scopes.phase, line)
         line = np.where((scopes.phase == BACKWARD) & is_caller & (forward_line >= 0), forward_line, line)
-    del around, scope, scopes, name, shapes, number  # lanes are long, and memory is what bounds the size of a trace
+    del scopes
     rows = np.flatnonzero(in_step)
     types, strides = (
         _first_of(node[rows], trace.text_column(a, cat.CPU_OP)[ops.rows[rows]], len(nodes))
