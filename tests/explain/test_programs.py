@@ -4,10 +4,12 @@ import json
 
 import pytest
 from build_trace import annotation, document, op, python, step, write
+from two_sides import compared
 
 from tracediff.engine import load_sets
 from tracediff.explain.amounts import flop
 from tracediff.explain.compare import compare_sets
+from tracediff.present.answer import answer_of
 
 
 def model(widths, outside=()):
@@ -81,6 +83,11 @@ LOSS, CLIP = "torch/nn/functional.py(3): cross_entropy", "torch/nn/utils/clip_gr
 def test_the_optimizer_and_the_functions_that_one_side_calls_are_named(tmp_path):
     text = calls_of_one_side(tmp_path, calling("SGD", LOSS), calling("AdamW", LOSS, CLIP))
     assert text == "only before calls SGD.step, only after calls AdamW.step, clip_grad_norm_()"
+
+
+def test_another_optimizer_is_in_the_verdict(tmp_path):
+    sides = {"a": calling("SGD", LOSS)["traceEvents"], "b": calling("AdamW", LOSS)["traceEvents"]}
+    assert ", with AdamW instead of SGD: " in answer_of(compared(tmp_path, sides)).verdict
 
 
 def test_what_both_sides_call_or_an_unknown_function_calls_is_of_neither(tmp_path):

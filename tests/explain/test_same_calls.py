@@ -63,6 +63,17 @@ def test_calls_inside_others_that_one_side_makes_are_named(tmp_path):
     assert "calls of aten::mul in AddmmBackward0 on the host (+6.4 ms: added)" in answer_of(comparison).why
 
 
+def test_an_operator_that_only_calls_more_is_named_with_what_it_calls(tmp_path):
+    def side(inside):
+        calls = [("aten::linear", "aten::to", 0), ("aten::conv2d", "aten::pad", 3_000), ("aten::relu", "", 6_000)]
+        outer = [op(name, begin + 700 * k, 600) for name, _, begin in calls for k in range(4)]
+        inner = [op(name, begin + 700 * k, 300) for _, name, begin in calls for k in range(4) if name and inside]
+        return [step(1, 0, 19_000 + 4_000 * inside), *launch(0, "gemm", 10, 30, at=18_000), *outer, *inner]
+
+    comparison = compared(tmp_path, {"before": side(0), "after": side(1)})
+    assert "largest: aten::pad in aten::conv2d, aten::to in aten::linear" in str(reasons(comparison).values())
+
+
 @pytest.mark.parametrize("alike", [True, False], ids=["all alike", "two of them"])
 def test_a_host_that_is_slower_for_all_calls_alike(tmp_path, alike):
     def side(factors):

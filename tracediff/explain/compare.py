@@ -52,6 +52,7 @@ from tracediff.explain.facts import (
     UNKNOWN_WORK,
     WORK_DIFFERS,
     Fact,
+    other_optimizers,
 )
 from tracediff.explain.programs import operators, other_counts
 from tracediff.explain.reasons import changed_input
@@ -232,6 +233,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         settings.append("not in steady state")
     if recomputed := [fact.test for fact in explanation.facts if fact.code == RECOMPUTED]:
         settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
+    settings += [f"with {test} instead of {control}" for control, test in other_optimizers(explanation.facts)]
     times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:

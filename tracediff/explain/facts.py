@@ -50,6 +50,10 @@ CallsOfSides = tuple[dict[str, float], dict[str, float]]
 """Of each side, the name of what is called → its time."""
 
 
+STEP = ".step"
+"""After the class of an optimizer, in the annotation of its step."""
+
+
 class Fact(Struct, frozen=True):
     """Something that differs between the recordings, not within the step.
 
@@ -107,6 +111,15 @@ def one_sided_calls(leaves: Leaves, ops: Sequence[Op], sides: tuple[Side, Side])
             own[side] += sorted(names, key=lambda name: (-mine[name], name))
     parts = [f"only {side.label} calls {listed(names)}" for side, names in zip(sides, own, strict=True) if names]
     return [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(own[0]), ", ".join(own[1]))] if parts else []
+
+
+def other_optimizers(facts: Sequence[Fact]) -> list[tuple[str, str]]:
+    """The classes of the optimizers of both sides, where each has one of its own."""
+    calls = [(fact.control.split(", "), fact.test.split(", ")) for fact in facts if fact.code == ONE_SIDED_CALLS]
+    classes = [
+        [[name.removesuffix(STEP) for name in names if name.endswith(STEP)] for names in sides] for sides in calls
+    ]
+    return [(control[0], test[0]) for control, test in classes if control and test]
 
 
 def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:

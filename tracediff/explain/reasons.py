@@ -106,7 +106,8 @@ def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
     sign = 1 if node.work >= 0 else -1
     parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    labels = {child.label: _inside(child).removesuffix(f" in {node.label}") for child in parts}
+    named = _called if node.label == OTHER_CALLS else lambda child: child.label.removesuffix(f" in {node.label}")
+    labels = {child.label: named(child) for child in parts}
     can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
     largest = can_name[: bounds.PARTS_NAMED]
     is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
@@ -115,12 +116,12 @@ def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
     return Reason("largest", f"largest: {', '.join(labels[child.label] for child in largest)}")
 
 
-def _inside(node: Node) -> str:
-    """The label of ``node``, or if it is called as often and only what it calls differs, of the largest of that."""
-    if not node.children or node.label in node.children or isinstance(next(iter(node.children)), int):
+def _called(node: Node) -> str:
+    """The operator of ``node``, or if both sides call it as often, the largest of what it calls more often."""
+    if node.label in node.children or not node.children:
         return node.label
-    label = max(node.children.values(), key=_work).label
-    return label if " in " in label or (not node.note and "::" not in node.label) else f"{label} in {node.label}"
+    inner = max(node.children.values(), key=_work).label
+    return inner if " in " in inner else f"{inner} in {node.label}"
 
 
 def _work(node: Node) -> float:

@@ -47,7 +47,7 @@ ROWS, LEAST_ROWS = 8, 3
 """Rows of changed work: as many of these as fit on the screen."""
 LINES, LEAST_LINES = 10, 4
 """Lines of causes: as many as fit."""
-SHORT, SCREEN, NEXT = 24, 30, 1
+SHORT, SCREEN = 24, 30
 """Lines of a screen: rows give way to the first, all else to the second."""
 CLOSING = "0 ns unexplained"
 
@@ -118,10 +118,10 @@ def show(
     """Print the answer, on one screen unless more is asked for; and what ``command``, if any, can show next."""
     usual = screen == USUAL and not comparison.was_refused
     following = next_command(comparison, command) if usual and command else None
-    last = f"Next: {following}\n" if following else ""  # a command to copy: only the terminal breaks it
+    last = f"Next: {following}\n" if following else ""  # one line, to copy: only the terminal breaks it
     text = screen_text(console, render(comparison, screen))
     shorter = list(_shorter(screen)) if usual else []
-    while shorter and (excess := text.count("\n") + NEXT - (SHORT if screen.rows > LEAST_ROWS else SCREEN)) > 0:
+    while shorter and (excess := 1 + text.count("\n") - (SHORT if screen.rows > LEAST_ROWS else SCREEN)) > 0:
         needed = max(min(excess, screen.rows - LEAST_ROWS), 1)  # a row of changed work is one line
         screen, shorter = shorter[needed - 1], shorter[needed:]
         text = screen_text(console, render(comparison, screen))
