@@ -75,8 +75,8 @@ def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: boo
     longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
     when = f", in one of {counted(steps)} steps" if steps > 1 else ""
     if single.longest.following:
-        before = f"{longest}{when}, before {call_role(single.longest.following)}"
-        return Reason("dominant", f"one stretch of {events} in {side} takes {before}")
+        before = f"{longest}{when}, then {call_role(single.longest.following)}"
+        return Reason("dominant", f"one of {events} stretches without a call in {side} takes {before}")
     if single.events > 1:
         return Reason("dominant", f"one of {events} in {side} takes {longest}{when}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
@@ -87,7 +87,7 @@ def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: boo
 def of_gap(longest: Longest, side: str, unit: Unit) -> Reason:
     """Where the longest stretch between operators is, in the ``unit`` of the step."""
     longest_us = _in_unit(longest.ns, unit)
-    return Reason("gap", f"in {side} up to {longest_us} in one stretch, before {call_role(longest.following)}")
+    return Reason("gap", f"in {side} up to {longest_us} without a call, then {call_role(longest.following)}")
 
 
 def _in_unit(ns: float, unit: Unit) -> str:
