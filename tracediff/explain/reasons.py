@@ -106,8 +106,8 @@ def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
     sign = 1 if node.work >= 0 else -1
     parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    named = _called if node.label == OTHER_CALLS else lambda child: child.label.removesuffix(f" in {node.label}")
-    labels = {child.label: named(child) for child in parts}
+    label_of = _called if node.label == OTHER_CALLS else lambda child: child.label.removesuffix(f" in {node.label}")
+    labels = {child.label: label_of(child) for child in parts}
     can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
     largest = can_name[: bounds.PARTS_NAMED]
     is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
