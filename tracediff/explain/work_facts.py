@@ -216,9 +216,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     share, examples = _agreement(outer, trees, sides), other_counts(outer, trees)
-    another = "another program: " if contained(outer) is None else ""
+    another, by_others = ("another program: ", " by other operators") if contained(outer) is None else ("", "")
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = f"as many FLOPs{in_parts(trees) or ' by other operators'}: " if as_many else another
+        as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {sides[1].label} does {multiple(flops, 'known FLOPs')}"
     return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values)]
