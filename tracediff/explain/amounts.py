@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from math import exp, log, nan, prod
 
@@ -206,6 +206,14 @@ def nodes_around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
     return around
 
 
+def work_within(tree: CallTree, nodes: Collection[int]) -> int:
+    """ns of the work of ``nodes`` and of what is within them, on the scale of ``tree``."""
+    is_theirs: list[bool] = []
+    for node, call in enumerate(tree.calls):  # parents before children
+        is_theirs.append(node in nodes or (call.parent >= 0 and is_theirs[call.parent]))
+    return sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node])
+
+
 def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Ratio | None:
     if group.family in HEAVY:
         sides = [[(flop(c.label, c.shapes, c.types), n) for c, n in side] for side in calls]
@@ -300,12 +308,8 @@ def flop_calls(tree: CallTree) -> dict[str, float]:
 def _flops(tree: CallTree) -> tuple[float, float]:
     """(FLOPs per step, part of the time of all work that is theirs)."""
     flops, around = _known_flops(tree)
-    is_theirs = [node in flops for node in range(len(tree.calls))]
-    for node, call in enumerate(tree.calls):  # parents before children
-        is_theirs[node] |= call.parent >= 0 and is_theirs[call.parent]
     total = sum(flops[node] * tree.calls[node].count for node in flops.keys() - around)
-    theirs = sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node])
-    return total / tree.denominator, theirs / max(sum(work.ns for work in tree.work), 1)
+    return total / tree.denominator, work_within(tree, flops) / max(sum(work.ns for work in tree.work), 1)
 
 
 def _known_flops(tree: CallTree) -> tuple[dict[int, int], set[int]]:

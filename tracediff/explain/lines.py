@@ -177,9 +177,9 @@ def _others(node: Node, lines: Sequence[Node], trail: tuple[str, ...]) -> list[L
 
 
 def _is_a_line(line: Line, scale: float) -> bool:
-    """Whether it is large enough, and one thing: neither the step nor several single events."""
+    """Whether it is large enough, and one thing, not several single events."""
     is_mixed = line.node.label == OTHERS and line.trail[-1] == SINGLES
-    return bool(line.node.depth) and not is_mixed and line.node.agrees and _is_worth_a_line(line.node, scale)
+    return not is_mixed and line.node.agrees and _is_worth_a_line(line.node, scale)
 
 
 def _main_call(children: Sequence[Node]) -> Node | None:

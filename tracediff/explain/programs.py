@@ -9,7 +9,7 @@ from math import isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around
+from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
 from tracediff.formatting import counts, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
@@ -152,11 +152,12 @@ def recomputed(trees: tuple[CallTree, CallTree]) -> tuple[list[str], list[str]]:
 
 def work_in_backward(tree: CallTree, names: Collection[str]) -> float:
     """ns per step of the work of operators of these ``names``, and of those inside them, in the backward pass."""
-    is_theirs: list[bool] = []
-    for phase, call in zip(_phases(tree), tree.calls, strict=True):
-        is_one = call.kind == "op" and call.label in names and phase == PHASES[BACKWARD]
-        is_theirs.append(is_one or (call.parent >= 0 and is_theirs[call.parent]))
-    return sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node]) / tree.denominator
+    nodes = {
+        node
+        for node, (phase, call) in enumerate(zip(_phases(tree), tree.calls, strict=True))
+        if call.kind == "op" and call.label in names and phase == PHASES[BACKWARD]
+    }
+    return work_within(tree, nodes) / tree.denominator
 
 
 def _calls_in(tree: CallTree, *, is_backward: bool) -> Counter[str]:

@@ -154,7 +154,7 @@ class _Part(Struct, frozen=True):
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
         is_other_work: whether it is other work, not another time.
-        is_unclear: see the function.
+        is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
         is_net: whether it is what is left of two changes, and follows all causes.
     """
 
