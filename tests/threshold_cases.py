@@ -126,8 +126,9 @@ def many() -> list[object]:
 def sentence() -> list[object]:
     noisy = estimate([0.0, 0.5], [0.1, 0.6])
     texts = [how_long(change) for change in (0.003, 0.006)]
-    return [*texts, far_apart(0.0, 0.04), far_apart(0.0, 0.06), conclusion_of(noisy, "inconclusive", (2, 2), Judging()),
-            conclusion_of(estimate([0.0, 0.1], [0.02, 0.13]), "inconclusive", (2, 2), Judging())]  # fmt: skip
+    less_noisy = estimate([0.0, 0.1], [0.02, 0.13])
+    texts += [conclusion_of(estimated, "inconclusive", (2, 2), Judging(), 0.0) for estimated in (noisy, less_noisy)]
+    return [*texts, far_apart(0.0, 0.04), far_apart(0.0, 0.06)]
 
 
 def gate() -> list[str]:

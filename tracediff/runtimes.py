@@ -443,3 +443,15 @@ def collective_of_scope(annotation: str) -> str:
 def is_host_collective(annotation: str) -> bool:
     """Whether an annotation of this name is a collective that the host carries out."""
     return annotation.partition(":")[0] in CPU.scopes and ":" in annotation
+
+
+def version_of(driver: str | None) -> str:
+    """A driver's version, of which CUDA and HIP record a number: 12090 is CUDA 12.9, 70226015 HIP 7.2."""
+    if driver is None or not driver.isdecimal() or len(driver) not in (5, 8):
+        return driver or ""
+    number = int(driver)
+    return (
+        f"CUDA {number // 1000}.{number % 1000 // 10}"
+        if len(driver) == 5
+        else f"HIP {number // 10**7}.{number // 10**5 % 100}"
+    )

@@ -158,3 +158,19 @@ def test_work_that_no_operator_launched_says_so(tmp_path):
 
     comparison = compared(tmp_path, {"before": side(False), "after": side(True)})
     assert any("launched by no recorded operator, on stream 46" in text for text in reasons(comparison).values())
+
+
+def test_the_line_of_the_calls_that_one_side_makes_beside_those_of_both(tmp_path):
+    """Both multiply four times in the model, whose code moved; after multiplies in the step, too."""
+
+    def side(line, added):
+        outer = python("train.py(3): update", 0, 3_990, 1)
+        inner = python(f"model.py({line}): forward", 10, 500, 2, 1)
+        inside = [op("aten::mul", 20 + 100 * k, 90) for k in range(4)]
+        beside = [op("aten::mul", 600 + 300 * k, 290) for k in range(added)]
+        return [step(1, 0, 4_000), outer, inner, *inside, *beside, *launch(0, "gemm", 10, 3_990, at=3_950)]
+
+    comparison = compared(tmp_path, {"before": side(12, 1), "after": side(30, 6)})
+    (text,) = [text for label, text in reasons(comparison).items() if label == "calls of aten::mul on the host"]
+    assert text.endswith("; in train.py(3): update")
+    assert "in train.py(3): update)" in answer_of(comparison).why

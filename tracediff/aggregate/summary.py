@@ -35,6 +35,7 @@ from tracediff.ingest.model.health import Note, Notes
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
+from tracediff.runtimes import version_of
 
 MEDIAN = "median rank"
 
@@ -60,7 +61,8 @@ class Side(Struct, frozen=True, kw_only=True):
         label: its name in the report.
         files: file names without folders.
         steps_recorded: numbers, ascending.
-        devices: names of the GPUs in the metadata, which need not have any event. torch: version, where recorded.
+        devices: names of the GPUs in the metadata, which need not have any event. torch, driver: versions of torch, and
+            of CUDA or HIP, where recorded.
         steps: run name → its used steps.
         notes: health notes.
         rank_states: rank, ascending → state → µs per used step of that rank.
@@ -75,6 +77,7 @@ class Side(Struct, frozen=True, kw_only=True):
     steps_recorded: tuple[int, ...]
     devices: tuple[str, ...]
     torch: str | None
+    driver: str | None
     whole_file: bool
     has_gpu: bool
     steps: dict[str, list[UsedStep]]
@@ -149,13 +152,17 @@ class Side(Struct, frozen=True, kw_only=True):
 def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
     """What ``traces`` are made of; ``steps`` are the used steps by run."""
     profiles = traces.profiles
-    torch = sorted({p.origin.torch for p in profiles if p.origin.torch})
+    torch, driver = (
+        ", ".join(sorted(set(filter(None, versions)))) or None
+        for versions in ([p.origin.torch for p in profiles], [version_of(p.origin.driver) for p in profiles])
+    )
     return Side(
         label=traces.label,
         files=tuple(p.origin.file.name for p in profiles),
         steps_recorded=tuple(traces.steps_recorded),
         devices=tuple(sorted({g for p in profiles for g in p.origin.gpus})),
-        torch=", ".join(torch) or None,
+        torch=torch,
+        driver=driver,
         whole_file=all(p.whole_file for p in profiles),
         has_gpu=traces.has_gpu,
         steps=steps,

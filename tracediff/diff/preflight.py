@@ -19,7 +19,7 @@ from tracediff.profile.model.profile import Profile
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
 from tracediff.profile.placement.replays import KERNELS, UNMATCHED
-from tracediff.runtimes import is_graph_launch
+from tracediff.runtimes import is_graph_launch, version_of
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"
 REFUSING = ("one-side-no-gpu", "nothing-shared")
@@ -182,7 +182,7 @@ def _differences(control: TraceSet, test: TraceSet) -> list[Reason]:
             _each(lambda p: [p.origin.gpu_count or None]),
         ),
         ("world-size", "different world sizes: the work per rank differs", _each(lambda p: [p.origin.world_size])),
-        ("driver", "different versions of CUDA or HIP", _each(lambda p: [_version(p.origin.driver or "")])),
+        ("driver", "different versions of CUDA or HIP", _each(lambda p: [version_of(p.origin.driver)])),
         ("torch", "different versions of torch", _each(lambda p: [p.origin.torch])),
         ("profiler-flags", "different profiler options, which have different overheads", _flags),
         ("workload", "collected with different workloads or sizes", _workloads),
@@ -331,18 +331,6 @@ def _other_ranks(control: TraceSet, test: TraceSet) -> list[Reason]:
 
 def _joined_numbers(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-def _version(driver: str) -> str:
-    """A driver's version, of which CUDA and HIP record a number: 12090 is CUDA 12.9, 70226015 HIP 7.2."""
-    if not driver.isdecimal() or len(driver) not in (5, 8):
-        return driver
-    number = int(driver)
-    return (
-        f"CUDA {number // 1000}.{number % 1000 // 10}"
-        if len(driver) == 5
-        else f"HIP {number // 10**7}.{number // 10**5 % 100}"
-    )
 
 
 def _flags(side: TraceSet) -> str:

@@ -147,10 +147,16 @@ def judge(
         _within(control, test, base) if not difference.interval and len(control.runs) == len(test.runs) == 1 else None
     )
     result = result_of(difference, judging.equivalence_band)
+    by_mean = means[1] / means[0] - 1 if means[0] else 0.0
+    by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
+    stated_change = by_median if contradicting(by_mean, by_median) else by_mean
+    difference_text = f"{labels[0]} has no step time to compare with"
+    if means[0]:
+        difference_text = stated(result, labels[1], _how_much(by_mean, by_median, WHOLE_FILE if whole_files else STEP))
     return Verdict(
         result=result,
-        difference=_difference(labels, means, medians, result, WHOLE_FILE if whole_files else STEP),
-        conclusion=conclusion_of(difference, result, (len(control.runs), len(test.runs)), judging),
+        difference=difference_text,
+        conclusion=conclusion_of(difference, result, (len(control.runs), len(test.runs)), judging, stated_change),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
@@ -223,19 +229,12 @@ def result_of(difference: Estimate, band: float) -> str:
     return "inconclusive"
 
 
-def _difference(
-    labels: tuple[str, str], means: tuple[float, float], medians: tuple[float, float], result: str, basis: str
-) -> str:
-    """How test differs from control: by the mean; where the median contradicts it by the median, which is tested."""
-    if not means[0]:
-        return f"{labels[0]} has no step time to compare with"
-    change = means[1] / means[0] - 1
-    by_median = medians[1] / medians[0] - 1 if medians[0] else change
-    if not contradicting(change, by_median):
-        return stated(result, labels[1], how_long(change, basis))
-    mean = "unchanged" if abs(change) < thresholds.NO_DIFFERENCE else change_text(change)
-    by_the_median = f"{how_long(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
-    return stated(result, labels[1], by_the_median)
+def _how_much(by_mean: float, by_median: float, basis: str) -> str:
+    """How test differs: by the mean; where the median contradicts it by the median, which is tested."""
+    if not contradicting(by_mean, by_median):
+        return how_long(by_mean, basis)
+    mean = "unchanged" if abs(by_mean) < thresholds.NO_DIFFERENCE else change_text(by_mean)
+    return f"{how_long(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
 
 
 def contradicting(change: float, other: float) -> bool:
@@ -261,14 +260,21 @@ def how_long(change: float, basis: str = STEP) -> str:
     return f"{change_text(change)} {basis}"
 
 
-def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging) -> str:
-    """Whether the difference is significant, in words."""
+def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging, stated: float) -> str:
+    """Whether the difference is significant, in words, with its interval, and what this is around if the change
+    that was ``stated`` is not in it.
+    """
     if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
-    low, high = difference.interval
-    interval = f"95 % interval {PERCENT.signed_text(math.expm1(low))} to {PERCENT.signed_text(math.expm1(high))}"
-    if max(difference.effect, high) > math.log(2):  # as the change itself
-        interval = f"95 % interval {number(math.exp(low))} to {number(math.exp(high))} times"
+    in_times = max(difference.effect, difference.interval[1]) > math.log(2)  # as the change itself
+    low, high, centre = (
+        number(math.exp(log)) if in_times else PERCENT.signed_text(math.expm1(log))
+        for log in (*difference.interval, difference.effect)
+    )
+    times = " times" if in_times else ""
+    interval = f"95 % interval {low} to {high}{times}"
+    if not difference.interval[0] <= math.log1p(stated) <= difference.interval[1]:
+        interval = f"medians of the runs: {centre}{times}, {interval}"
     basis = _run_counts(runs)
     if difference.method == "assumed":
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"
@@ -349,7 +355,7 @@ def judge_unprofiled(
     unprofiled = Unprofiled(
         us=Pair(base, median(test)),
         result=result,
-        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging),
+        conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, median(test) / base - 1),
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
         believed=False,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -18,9 +18,10 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import Significance, compare_many
+from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
-from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, SINGLES, Chain, Leaves, Single, pair
+from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, OTHER_CALLS, SINGLES, Chain, Leaves, Single, pair
 from tracediff.explain.lines import (
     CODE,
     UNKNOWN,
@@ -215,6 +216,14 @@ class Compared(Struct, frozen=True, kw_only=True, dict=True):
     unprofiled: Pair[float] | None = None
 
     @cached_property
+    def added_calls(self) -> Pair[dict[str, Counter[str]]]:
+        """Operator → line of code → ns of its calls there that the other side does not make there."""
+        lines = [{call.line for call in tree.calls if call.line} for tree in self.trees]
+        renamed = Pair[dict[str, str]](moved_lines(*lines), {})
+        sides = [_by_line(tree, names) for tree, names in zip(self.trees, renamed, strict=True)]
+        return Pair(*({op: mine[op] - other.get(op, Counter()) for op in mine} for mine, other in (sides, sides[::-1])))
+
+    @cached_property
     def launching(self) -> Pair[set[str]]:
         """The operators below which there is GPU work."""
         return self.trees.map(launching_operators)
@@ -344,6 +353,8 @@ def _cause(
         reasons.append(of_single(single, compared.sides[single.side].label, steps, unit, on_both=on_both))
     elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node, line.trail):
         reasons.append(part)
+    if OTHER_CALLS in line.chain and (place := _line_of_calls(node, leaves, compared)):
+        reasons.append(place)
     if device := _on_other_device(node, leaves, compared):
         reasons.append(device)
     if part := _exposed_part(node):
@@ -384,6 +395,30 @@ def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> R
     if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
         return None
     return of_gap(longest, sides[side].label, unit)
+
+
+def _by_line(tree: CallTree, renamed: Mapping[str, str]) -> dict[str, Counter[str]]:
+    """Operator → line of code, after its ``renamed`` one where it has one → ns of its own time there."""
+    out: dict[str, Counter[str]] = defaultdict(Counter)
+    for call in tree.calls:
+        if call.kind == "op":
+            out[call.label][renamed.get(call.line or "", call.line or "")] += call.self_ns
+    return out
+
+
+def _line_of_calls(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:
+    """The line of code outside of torch that most of the calls run for that the side which has more makes beside those
+    of the other.
+    """
+    side = int(node.total[1] > node.total[0])
+    names = {leaves.names[side][leaf] for leaf in node.leaves if leaves.kinds[leaf] == "op"}
+    by_line = Counter[str]()
+    for name in names:
+        by_line += compared.added_calls[side].get(name, Counter())
+    line, ns = max(by_line.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+    if not line or ns < thresholds.MOSTLY * by_line.total():
+        return None
+    return Reason("line", f"{'' if ns == by_line.total() else 'mostly '}in {line}")
 
 
 def _on_other_device(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:

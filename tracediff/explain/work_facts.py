@@ -65,7 +65,7 @@ from tracediff.explain.programs import (
 )
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, count, counts, multiple, percent, plural, time, times
+from tracediff.formatting import about, count, counts, multiple, percent, plural, time_unit, times
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
@@ -104,7 +104,7 @@ def facts_of(
     return (
         *(not_steady(leaves) or first_calls(leaves, sides)),
         *_one_sided_phases(trees, sides),
-        *_recomputed(trees, sides),
+        *_recomputed(leaves, trees, sides),
         *one_sided_calls(leaves, ops, sides),
         *backlog(sides),
         *late_start(leaves),
@@ -148,8 +148,10 @@ def _amounts(
         alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median), unit)) else ""
-        extent = f"{same}sizes known for {percent(part)} of the {WORDS[label]}"
-        text = f"the work differs: {test} does {how_much(exp(median), unit)} where sizes differ{example} ({extent})"
+        resized = percent(float(parts[np.abs(ratios) > thresholds.SAME_RATIO].sum()))
+        where = f"where sizes differ ({resized} of the {WORDS[label]})"
+        amount = how_much(exp(median), unit)
+        text = f"the work differs: {test} does {amount} {where}{example} ({same}sizes known for {percent(part)})"
         out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
     return out
 
@@ -252,14 +254,15 @@ def _same_program(
     return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
 
 
-def _recomputed(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+def _recomputed(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
     """recomputed: only one side runs operators of the forward pass again in the backward pass, and for how long."""
     again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
+    unit = time_unit(leaves.path.sum(axis=1) / 1000)  # that of the step
     both = zip(sides, trees, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
     return [
         Fact(
             RECOMPUTED,
-            f"only {side.label} {again}: {listed(names)} ({time(work_in_backward(tree, names) / 1000)} of "
+            f"only {side.label} {again}: {listed(names)} ({unit.text(work_in_backward(tree, names) / 1000)} of "
             f"{WORDS[GPU if side.has_gpu else OPERATORS]})",
             *has,
         )

@@ -15,7 +15,7 @@ from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import OTHER_PROGRAM
 from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
-from tracediff.formatting import Unit, change, common_unit, percent, percents, plural, time_unit, with_digits
+from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
     effect_us,
@@ -186,7 +186,7 @@ def _happened(cause: Cause) -> str:
     if PYTHON in cause.trail or OTHER_CALLS in cause.chain:  # whose names do not tell what it is
         number = reasons.get("largest", "")
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
-    return ", ".join(filter(None, (what, reason)))
+    return ", ".join(filter(None, (what, reason, reasons.get("line", ""))))
 
 
 BECAUSE, OFFSET, LARGEST = "{}because of", "offset {}by", "largest changes:"
@@ -303,14 +303,7 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if unprofiled is not None and unprofiled.believed:
         return f"{verdict.difference}: median {change(*unprofiled.us)}; {verdict.conclusion}"
     mean, median = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
-    figures = change(*mean)
-    if figures != change(*median):
-        unit = common_unit(time_unit, [*mean, *median])
-        both = [("mean", mean), ("median", median)][:: -1 if verdict.is_of_medians else 1]  # first what it states
-        first, second = (
-            f"{name} {unit.plain(a)} → {unit.plain(b)}" if unit else f"{name} {change(a, b)}" for name, (a, b) in both
-        )
-        figures = f"{first}{f' {unit.name}' if unit else ''} ({second})"
+    figures = f"median {change(*median)} (mean {change(*mean)})" if verdict.is_of_medians else change(*mean)
     parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
@@ -75,20 +77,27 @@ def spans_us(comparison: Comparison) -> Pair[tuple[float, float]] | None:
 
 
 def facts(comparison: Comparison) -> str:
-    """One line on what was compared: devices, runs, ranks, steps; but for what a caution states of both sides."""
-    c, t = comparison.control, comparison.test
-    stated = {reason.code for reason in comparison.comparability.reasons}
-    parts = [] if "gpu" in stated else [_same(hardware(c), hardware(t))]
-    parts.append(_same(plural(c.runs, "run"), plural(t.runs, "run")))
-    parts[-1] += " per side" if c.runs == t.runs else ""
-    if "ranks" not in stated and (max(len(c.ranks), len(t.ranks)) > 1 or c.ranks != t.ranks):
-        parts.append(ranks_of(c, t) if c.ranks == t.ranks else _same(ranks_of(c), ranks_of(t)))
-    parts.append(_same(steps_used(c), steps_used(t)))
-    return " · ".join(parts)
+    """One line on what was compared: devices, versions, runs, ranks, steps; but for what a caution states of both."""
+    return facts_of(*comparison.sides, stated={reason.code for reason in comparison.comparability.reasons})
 
 
-def _same(control: str, test: str) -> str:
-    return control if control == test else f"{control} → {test}"
+def facts_of(*sides: Side, stated: Collection[str] = ()) -> str:
+    """One line on one set, or on two; but for what cautions with these codes have ``stated``."""
+    parts = [] if "gpu" in stated else [_same(hardware(side) for side in sides)]
+    for prefix, versions in (("torch ", [side.torch for side in sides]), ("", [side.driver for side in sides])):
+        parts += [f"{prefix}{versions[0]}"] if versions[0] and len({*versions}) == 1 else []
+    runs = {side.runs for side in sides}
+    parts.append(_same(plural(side.runs, "run") for side in sides))
+    parts[-1] += " per side" if len(sides) > 1 and len(runs) == 1 else ""
+    ranks = {side.ranks for side in sides}
+    if "ranks" not in stated and (len(ranks) > 1 or len(sides[0].ranks) > 1):
+        parts.append(ranks_of(*sides) if len(ranks) == 1 else _same(map(ranks_of, sides)))
+    return " · ".join([*parts, _same(map(steps_used, sides))])
+
+
+def _same(values: Iterable[str]) -> str:
+    """What all of them are, else all of them."""
+    return ARROW.join(dict.fromkeys(values))
 
 
 def hardware(side: Side) -> str:
@@ -115,7 +124,7 @@ def ranks_of(*sides: Side) -> str:
     if len(sides[0].ranks) == 1:
         return f"rank {listed}"
     slowest = ["any rank" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
-    which = "the slowest of each step" if {*slowest} == {"any rank"} else _same(slowest[0], slowest[-1])
+    which = "the slowest of each step" if {*slowest} == {"any rank"} else _same(slowest)
     return f"ranks {listed} (step and why: {which}; tables: mean of ranks)"
 
 

@@ -16,11 +16,11 @@ from tracediff.analysis import Analysis, Operation, Share
 from tracediff.charts import OF_SET
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import printable
-from tracediff.formatting import PERCENT, count, percent, plural, time, time_unit
+from tracediff.formatting import PERCENT, count, percent, time, time_unit
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
-from tracediff.present.setting import hardware, not_recorded, ranks_of, steps_used
+from tracediff.present.setting import facts_of, not_recorded
 from tracediff.present.tables import report_table
 from tracediff.profile.events.step_states import state_label
 from tracediff.report.escape import escaped
@@ -51,7 +51,7 @@ def head(analysis: Analysis) -> Head:
         step += f"; GPU time {time(work)}{busy_too}"
     if analysis.tensor_cores:
         step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
-    return Head(side.label, " · ".join(_facts(side)), step, _caution(side))
+    return Head(side.label, facts_of(side), step, _caution(side))
 
 
 def _caution(side: Side) -> str:
@@ -66,13 +66,6 @@ def health_lines(analysis: Analysis, codes: Collection[str] | None = None) -> li
     """Health notes, one line each, of very many the first; with ``codes`` only those."""
     notes = [n for n in analysis.side.notes if codes is None or n.code in codes]
     return first_notes([f"{n.message} ({n.code}: {n.count:,})" for n in notes])
-
-
-def _facts(side: Side) -> list[str]:
-    facts = [hardware(side), plural(side.runs, "run")]
-    if len(side.ranks) > 1:
-        facts.append(ranks_of(side))
-    return [*facts, steps_used(side)]
 
 
 def tables_of(analysis: Analysis, top: int | None = None, names: Sequence[str] = ()) -> dict[str, Table]:

@@ -55,6 +55,8 @@ class Set(JsonObject):
     """names of the GPUs; empty without GPU events"""
     torch: str | None
     """version of torch; null where it was not recorded"""
+    driver: str | None
+    """version of CUDA or HIP; null where it was not recorded"""
     unprofiled_us: float | None
     """median step without the profiler, in µs; null where the collector did not measure it"""
 

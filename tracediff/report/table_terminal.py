@@ -130,15 +130,24 @@ KEPT = "\ue000"
 
 
 class Sentence(Struct, frozen=True):
-    """A text whose lines end beside amounts, not within them."""
+    """A text whose lines end beside amounts, not within them, and whose further lines are indented."""
 
     text: str
     style: str
+    lead: str = ""
+    """what it begins with, bold"""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Its lines, for rich."""
-        for part in Text(UNBROKEN.sub(KEPT, self.text)).wrap(console, options.max_width) or [Text()]:
-            yield Text(part.plain.replace(KEPT, " ").rstrip(), self.style)
+        unbroken, width = UNBROKEN.sub(KEPT, self.text), options.max_width
+        first, *others = Text(unbroken).wrap(console, width) or [Text()]
+        texts = [first.plain.rstrip()]
+        if others:
+            further = Text(unbroken[len(texts[0]) :].lstrip()).wrap(console, max(width - INDENT, 1))
+            texts += [f"{' ' * INDENT}{part.plain.rstrip()}" for part in further]
+        lines = [Text(text.replace(KEPT, " "), self.style) for text in texts]
+        lines[0].stylize("bold", 0, len(self.lead))
+        yield from lines
 
 
 def remarks(title: str, texts: Iterable[str]) -> list[RenderableType]:

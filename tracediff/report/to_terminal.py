@@ -31,6 +31,7 @@ from tracediff.report.table_terminal import (
     GAP,
     INDENT,
     AsWide,
+    Sentence,
     grid,
     line,
     print_screen,
@@ -87,7 +88,7 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     answer = answer_of(comparison)
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
     parts: list[RenderableType] = [
-        Text.assemble((printable(heading(comparison)), "bold"), (printable(f" · {answer.setting}"), "dim")),
+        Sentence(printable(f"{heading(comparison)} · {answer.setting}"), "dim", heading(comparison)),
         line(answer.verdict, style),
         *map(line, answer.below),
         line(),
@@ -130,13 +131,12 @@ def show(
 
 
 def _shorter(screen: Screen) -> Iterator[Screen]:
-    """``screen`` with ever fewer rows of changed work, then with less on each cause, fewer causes, at last few rows."""
+    """``screen`` with ever fewer rows of changed work, then with less on each cause, one row, at last fewer causes."""
     yield from (replace(screen, rows=rows) for rows in range(screen.rows - 1, LEAST_ROWS - 1, -1))
     least = replace(screen, rows=LEAST_ROWS)
     yield from (replace(least, detailed=number) for number in range(LINES - 1, -1, -1))
-    yield from (replace(least, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
-    least = replace(least, lines=LEAST_LINES, detailed=0)
-    yield from (replace(least, rows=rows) for rows in range(LEAST_ROWS - 1, 0, -1))
+    yield from (replace(least, rows=rows, detailed=0) for rows in range(LEAST_ROWS - 1, 0, -1))
+    yield from (replace(least, rows=1, lines=number, detailed=0) for number in range(LINES - 1, LEAST_LINES - 1, -1))
 
 
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:

@@ -221,6 +221,7 @@ def set_facts(side: Side) -> list[tuple[str, str]]:
     """What the origin section says about a set: (name, value)."""
     return [
         ("torch in the traces", side.torch or "not recorded"),
+        ("CUDA or HIP", side.driver or "not recorded"),
         ("devices", _devices(side)),
         ("runs", str(side.runs)),
         ("files", _files(side)),
