@@ -138,6 +138,21 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
     )
 
 
+def test_what_grew_beside_as_much_work_as_before_is_named(tmp_path):
+    """Most of the time is products, which are larger after; the rest is as much work, and a bit slower."""
+
+    def side(width, took, rest_took):
+        products = {"Input Dims": [[64, 64], [64, width]], "Input type": ["float", "float"]}
+        rest = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}
+        return [
+            *(op("aten::mm", 20_000 + 50_000 * i, took, **products) for i in range(4)),
+            *(op("aten::mul", 240_000 + 5_000 * i, rest_took, **rest) for i in range(4)),
+        ]
+
+    comparison = compared(tmp_path, side(128, 10_000, 1_000), side(512, 40_000, 1_200))
+    assert comparison.explanation.causes[0].label.startswith("aten::mm")
+
+
 def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
     """The largest product grew less than most of the work."""
 

@@ -121,9 +121,6 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. trail: the labels around it in the tree, from the outermost on.
-        control_us, test_us: all of its time in the period, on the critical path or not.
-        delta_us: what of the step's change it accounts for.
-        effect: the effect that is most of it: presence, amount, speed, time; what happened, in words.
         what: what happened, in words.
         amount: None where the trace does not record it. reasons: why its work changed, as far as recorded.
         significance: from the runs. first: (side, where) of its longest instance, of a single event.
@@ -132,16 +129,32 @@ class Cause(Struct, frozen=True, kw_only=True):
 
     label: str
     trail: tuple[str, ...]
-    control_us: float
-    test_us: float
-    delta_us: float
-    effect: str
     what: str
     amount: Amount | None
     reasons: tuple[Reason, ...]
     significance: Significance
     first: tuple[int, Occurrence] | None
     node: Node
+
+    @property
+    def control_us(self) -> float:
+        """All of control's time in the period, on the critical path or not."""
+        return float(self.node.total[0]) / 1000
+
+    @property
+    def test_us(self) -> float:
+        """The same of test."""
+        return float(self.node.total[1]) / 1000
+
+    @property
+    def delta_us(self) -> float:
+        """What of the step's change it accounts for."""
+        return self.node.work / 1000
+
+    @property
+    def effect(self) -> str:
+        """The effect that is most of it: presence, amount, speed, time."""
+        return self.node.main_effect[0]
 
     @property
     def chain(self) -> tuple[str, ...]:
@@ -362,10 +375,6 @@ def _cause(
     return Cause(
         label=rests.named(label, line),
         trail=line.trail,
-        control_us=float(node.total[0]) / 1000,
-        test_us=float(node.total[1]) / 1000,
-        delta_us=node.work / 1000,
-        effect=node.main_effect[0],
         what=what,
         amount=amount,
         reasons=tuple(reasons),

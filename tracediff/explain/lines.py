@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import log
 
 from msgspec import Struct
@@ -203,10 +203,14 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     is_of_one = abs(largest.work) >= thresholds.MAIN_PART * movement and largest.label != node.label
     more_or_less = effect == "amount" or (effect == "presence" and len(trail) == 2 and not is_of_one)
     if more_or_less and share >= thresholds.MAIN_PART and movement <= thresholds.CANCELLING * abs(node.work):
-        if node.depth == 1 and _part_resized(node) < thresholds.MOSTLY:
+        if node.depth == 1 and _part_of(RESIZED, [node]) < thresholds.MOSTLY:
             return False
-        # a small part that grew is what changed; a large one stands for the rest
-        return not is_of_one or float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
+        if not is_of_one:
+            return True
+        # a small part that grew is what changed, or one beside as much work as before; another stands for the rest
+        others = [child for child in children if child is not largest]
+        is_large = float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
+        return is_large and _part_of(("speed",), others) < thresholds.MOSTLY
     if node.depth == 1 and node.label in (GPU, OPERATORS):
         return False
     if node.label in MANY_PARTS or PYTHON in trail:
@@ -223,10 +227,15 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
     return abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 
-def _part_resized(node: Node) -> float:
-    """The part of a node's time that is of work of which there is more, or less."""
-    resized = (leaf for leaf in node.walk() if not leaf.children and leaf.main_effect[0] in ("amount", "presence"))
-    return sum(float(leaf.total.sum()) for leaf in resized) / float(node.total.sum())
+RESIZED = "amount", "presence"
+"""Effects of work of which there is more, or less."""
+
+
+def _part_of(effects: Collection[str], nodes: Sequence[Node]) -> float:
+    """The part of the time of ``nodes`` that is of work with one of these ``effects``."""
+    inner = (leaf for node in nodes for leaf in node.walk() if not leaf.children)
+    times = (float(leaf.total.sum()) for leaf in inner if leaf.main_effect[0] in effects)
+    return sum(times) / max(sum(float(node.total.sum()) for node in nodes), 1)
 
 
 def waits_for_ranks(chain: tuple[str, ...]) -> bool:

@@ -16,7 +16,7 @@ from tracediff.analysis import Analysis, Operation, Share
 from tracediff.charts import OF_SET
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.errors import printable
-from tracediff.formatting import PERCENT, count, percent, time, time_unit
+from tracediff.formatting import PERCENT, count, percent, time_unit, with_digits
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.present.plain_text import Table
 from tracediff.present.sections import BY_TITLES, first_notes
@@ -43,12 +43,12 @@ class Head(Struct, frozen=True):
 def head(analysis: Analysis) -> Head:
     """The first lines."""
     side = analysis.side
-    period = analysis.us(analysis.period)
-    step = f"{time(period)} per step"
+    period, work, busy = map(analysis.us, (analysis.period, analysis.work, analysis.busy))
+    unit = with_digits(time_unit([period]), [busy] if side.has_gpu else ())
+    step = f"{unit.text(period)} per step"
     if side.has_gpu:
-        work, busy = analysis.us(analysis.work), analysis.us(analysis.busy)
-        busy_too = f", GPU busy {time(busy)}" if time(busy) != time(work) else ""
-        step += f"; GPU time {time(work)}{busy_too}"
+        busy_too = f", GPU busy {unit.text(busy)}" if unit.text(busy) != unit.text(work) else ""
+        step += f"; GPU time {unit.text(work)}{busy_too}"
     if analysis.tensor_cores:
         step += f"; {percent(analysis.tensor_cores)} of kernel time on tensor cores"
     return Head(side.label, facts_of(side), step, _caution(side))
