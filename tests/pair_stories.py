@@ -225,7 +225,7 @@ STORIES = (
                 "its multiplications are gone, with their time",
                 lambda t: any(
                     "aten::mul" in c.label
-                    and c.what == "longer ones removed"
+                    and c.what == "mostly removed ones"
                     and "67 → 35 operators" in {reason.text for reason in c.reasons}
                     and abs(c.delta_us + 295_500) < 2000
                     for c in t.causes

@@ -160,7 +160,9 @@ PROGRAM_CALLS = decides(10, "calls", "of outermost operators below which they te
 LEAST_SCALE = decides(
     0.2, "part", "of all movement that lines are judged against, where changes cancel", "graph-breaks"
 )
-MAIN_PART = decides(0.6, "part", "of its effects, or children's changes, from which one names a node", "graph-breaks")
+MAIN_PART = decides(
+    0.6, "part", "of its effects, or children's changes, from which one names a node", "deepseek_decode"
+)
 CANCELLING = decides(
     1.3, "ratio", "of what a node's children move to its change, up to which it represents them", "switch_batch"
 )

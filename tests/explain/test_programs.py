@@ -82,7 +82,7 @@ LOSS, CLIP = "torch/nn/functional.py(3): cross_entropy", "torch/nn/utils/clip_gr
 
 def test_the_optimizer_and_the_functions_that_one_side_calls_are_named(tmp_path):
     text = calls_of_one_side(tmp_path, calling("SGD", LOSS), calling("AdamW", LOSS, CLIP))
-    assert text == "only before calls SGD.step, only after calls AdamW.step, clip_grad_norm_()"
+    assert text == "only before's code calls SGD.step, only after's code calls AdamW.step, clip_grad_norm_()"
 
 
 def test_another_optimizer_is_in_the_verdict(tmp_path):

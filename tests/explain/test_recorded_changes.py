@@ -8,7 +8,7 @@ from two_sides import compared, launch
 
 from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table, exposure_of, unit_of
+from tracediff.present.explanation_lines import explanation_table, exposure_of, is_unclear, unit_of
 from tracediff.present.next_command import MORE_STEPS, next_command
 from tracediff.present.sections import changed_work
 
@@ -471,7 +471,7 @@ def test_what_grew_is_not_told_as_an_exception_of_the_side_that_has_less(tmp_pat
         return events
 
     answer = answer_of(compared(tmp_path, {"before": side([0, 0, 0, 2_000, 0, 0]), "after": side([8_000] * 6)}))
-    assert "in after up to 8,000 µs without a call, then aten::relu" in answer.because
+    assert "up to 8,000 µs without a call in after, then aten::relu" in answer.because
     assert "before takes" not in answer.because
 
 
@@ -521,5 +521,6 @@ def test_rows_that_are_not_significant_are_one_row_of_a_screen(tmp_path):
         "aten::softmax",
     ]
     assert [line.label for line in some.lines] == ["aten::mm (gemm)", "3 rows, not significant"]
-    assert some.lines[1].delta_us == pytest.approx(sum(line.delta_us for line in every.lines[1:4]))
+    not_significant = [cause for cause in explanation.causes if is_unclear(cause)]
+    assert some.lines[1].delta_us == pytest.approx(sum(cause.delta_us for cause in not_significant), abs=50)
     assert sum(line.delta_us for line in some.lines) == pytest.approx(some.total.delta_us)

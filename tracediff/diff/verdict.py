@@ -261,8 +261,8 @@ def how_long(change: float, basis: str = STEP) -> str:
 
 
 def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging, stated: float) -> str:
-    """Whether the difference is significant, in words, with its interval, and what this is around if the change
-    that was ``stated`` is not in it.
+    """Whether the difference is significant, in words, with its interval, and what this is around if that is not the
+    change that was ``stated``.
     """
     if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
@@ -273,8 +273,8 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     )
     times = " times" if in_times else ""
     interval = f"95 % interval {low} to {high}{times}"
-    if not difference.interval[0] <= math.log1p(stated) <= difference.interval[1]:
-        interval = f"medians of the runs: {centre}{times}, {interval}"
+    if abs(math.log1p(stated) - difference.effect) > thresholds.SAME_RATIO:
+        interval += f", centre {centre}"
     basis = _run_counts(runs)
     if difference.method == "assumed":
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"

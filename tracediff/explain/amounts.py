@@ -120,9 +120,15 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
         return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
     if not is_known.any() or is_outweighed(leaves, mine, mine[is_known]):
         return None
-    ratio = float(np.average(np.log(leaves.ratio[mine][is_known].astype(float)), weights=times[is_known]))
-    unit, *others = {*leaves.unit[mine][is_known]}
-    return Amount(exp(ratio), WORK if others else str(unit), float(times[is_known].sum() / times.sum()))
+    ratios, weights = np.log(leaves.ratio[mine][is_known].astype(float)), times[is_known]
+    ratio = float(np.average(ratios, weights=weights))
+    one_sided = ~leaves.total[:, mine].all(axis=0)
+    if abs(ratio) <= thresholds.SAME_RATIO and times[one_sided].sum() >= thresholds.WORTH_A_LINE * times.sum():
+        return None  # as much, but for what one side does beside it
+    units = {*leaves.unit[mine][is_known]}
+    alike = weights[np.abs(ratios - ratio) <= thresholds.SAME_RATIO].sum() >= thresholds.KNOWN_AMOUNT * weights.sum()
+    unit, known_part = WORK if len(units) > 1 else str(units.pop()), float(weights.sum() / times.sum())
+    return Amount(exp(ratio), unit, known_part, exact=bool(alike) and unit != WORK)
 
 
 def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:

@@ -52,7 +52,7 @@ from tracediff.explain.facts import (
     UNKNOWN_WORK,
     WORK_DIFFERS,
     Fact,
-    other_optimizers,
+    other_classes,
 )
 from tracediff.explain.programs import operators, other_counts
 from tracediff.explain.reasons import changed_input
@@ -228,12 +228,14 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
     hosts = [fact.test for fact in explanation.facts if fact.code == HOST_SPEED and fact.test]
     settings += [f"on a host {pace}" for pace in hosts]
-    settings += [other.times_are_for] if other is not None and other.code != LATE_START else []
+    classes = other_classes(explanation.facts)
+    is_named = bool(classes) and other is not None and other.code == OTHER_PROGRAM  # by what calls other operators
+    settings += [other.times_are_for] if other is not None and other.code != LATE_START and not is_named else []
     if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in explanation.facts):
         settings.append("not in steady state")
     if recomputed := [fact.test for fact in explanation.facts if fact.code == RECOMPUTED]:
         settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
-    settings += [f"with {test} instead of {control}" for control, test in other_optimizers(explanation.facts)]
+    settings += classes
     times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:

@@ -36,7 +36,7 @@ from tracediff.explain.programs import launching_operators
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.explain.work_facts import facts_of
-from tracediff.formatting import ARROW, Unit, percent, time_unit
+from tracediff.formatting import ARROW, Unit, time_unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -78,7 +78,7 @@ def _dominant(
 ) -> dict[int, Single]:
     """Leaf → the longest event of all runs, where that of every run dominates it."""
     runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
-    per_run = sum(steps) / len(steps)
+    every = sum(steps)
     of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
     for (run, leaf), longest in leaves.longest[side].items():
         of_leaf[leaf][run] = longest
@@ -88,6 +88,8 @@ def _dominant(
         is_call = kind == "op" and leaves.groups[leaf] >= 0
         if kind in NEVER or (is_call and leaves.count[0, leaf] != leaves.count[1, leaf]):
             continue
+        if leaves.total[side, leaf] < leaves.total[1 - side, leaf]:  # it explains nothing
+            continue
         ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
         of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
         if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
@@ -96,11 +98,10 @@ def _dominant(
         if kind == "python" or is_call:  # others of its name are other code, or have other shapes
             name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
         longest = max(by_run.values(), key=lambda event: event.ns)
-        others = (name_ns * per_run - longest.ns) / max(count * per_run - 1, 1)
-        if count * per_run >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others:
-            mine = float(leaves.count[side, leaf]) * per_run
-            others_ns = name_ns * per_run - longest.ns
-            out[leaf] = Single(side, longest, mine, count * per_run - 1, others_ns, leaves.chains[leaf])
+        others, others_ns = count * every - 1, name_ns * every - longest.ns
+        if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
+            mine = float(leaves.count[side, leaf]) * every
+            out[leaf] = Single(side, longest, mine, others, others_ns, leaves.chains[leaf])
     return out
 
 
@@ -293,22 +294,20 @@ def _of_rank(sides: Pair[Side]) -> str:
 
 
 def _without_event(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:
-    """The chains of the lines that lack a single event of theirs that is a larger line, so shown where they are."""
-    places = [(leaves.single[i].chain, line) for line in lines for i in line.node.leaves if i in leaves.single]
-    return {
-        line.chain
-        for line in lines
-        for place, single in places
-        if place[: len(line.chain)] == line.chain and abs(single.node.work) > abs(line.node.work)
-    }
+    """The chains of the lines that lack single events of theirs, if these take more than half of the line's time."""
+    out: set[Chain] = set()
+    for line in lines:
+        places = [i for i, single in leaves.single.items() if single.chain[: len(line.chain)] == line.chain]
+        if leaves.total[:, places].sum() > thresholds.MOSTLY * line.node.total.sum():
+            out.add(line.chain)
+    return out
 
 
 class Rests(Struct, frozen=True):
     """What lines may lack of what they are called after.
 
     Attributes:
-        without_event: chains of the lines that lack an event which is a larger line. kinds: operator → the kinds of
-            what it launches.
+        without_event: chains of the lines that lack single events. kinds: operator → the kinds of what it launches.
     """
 
     without_event: set[Chain]
@@ -346,7 +345,8 @@ def _cause(
         for some in (node.leaves, others)
     )
     work = NodeWork(groups, compared.trees, as_much, other_groups)
-    single = next((leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single), None)
+    singles = [leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single]
+    single = max(singles, key=lambda one: one.longest.ns, default=None)
     label, reasons = _named(line, reasons_of(work))
     what = what_happened(
         line,
@@ -370,8 +370,6 @@ def _cause(
         reasons.append(place)
     if device := _on_other_device(node, leaves, compared):
         reasons.append(device)
-    if part := _exposed_part(node):
-        reasons.insert(0, part)
     return Cause(
         label=rests.named(label, line),
         trail=line.trail,
@@ -384,26 +382,18 @@ def _cause(
     )
 
 
-def _exposed_part(node: Node) -> Reason | None:
-    """How much of a node's change the step waits for, where that is not nearly all of it."""
-    change = float(node.total[1] - node.total[0])
-    part = node.work / change if change else 1.0
-    if part >= thresholds.KNOWN_AMOUNT:
-        return None
-    return Reason("path", f"{percent(part)} of the change on the path")
-
-
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:
     """Where the longest stretch between operators is, if both sides have any and it is most of ``node`` in a step of
     the side that has more.
     """
     side = int(node.total[1] > node.total[0])
     code = {leaf for leaf in node.leaves if leaves.kinds[leaf] in STRETCHES}
-    gaps = [gap for (_, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
-    longest = max(gaps, key=lambda gap: gap.ns, default=None)
+    gaps = [(gap, leaf) for (_, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
+    longest, leaf = max(gaps, key=lambda both: both[0].ns, default=(None, 0))
     if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
         return None
-    return of_gap(longest, sides[side].label, unit)
+    place = "" if leaves.chains[leaf][-1] in (NOT_RECORDED, node.label) else f" in {leaves.chains[leaf][-1]}"
+    return of_gap(longest, f"{place} in {sides[side].label}", unit)
 
 
 def _by_line(tree: CallTree, renamed: Mapping[str, str]) -> dict[str, Counter[str]]:

@@ -11,12 +11,13 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.averages import ANNOTATION
+from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.ops import Op
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
-from tracediff.explain.programs import listed
+from tracediff.explain.programs import class_of, listed
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
@@ -100,26 +101,38 @@ def _takes_as_long(group: Group) -> bool:
     return all(group.time) and abs(log(group.time.test / group.time.control)) <= thresholds.SAME_RATIO
 
 
-def one_sided_calls(leaves: Leaves, ops: Sequence[Op], sides: tuple[Side, Side]) -> list[Fact]:
+def one_sided_calls(
+    leaves: Leaves, ops: Sequence[Op], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
+) -> list[Fact]:
     """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
-    by torch's annotations, and Python functions that are called by code which both sides run.
+    by torch's annotations, classes of modules, and Python functions that are called by code which both sides run.
     """
     own: list[list[str]] = [[], []]
-    for every, candidates in (_annotated_calls(ops), _python_calls(leaves)):
+    for every, candidates in (_annotated_calls(ops), _module_calls(trees), _python_calls(leaves)):
         for side, mine in enumerate(candidates):
-            names = mine.keys() - every[1 - side].keys()
+            names = mine.keys() - every[1 - side].keys() - set(own[side])
             own[side] += sorted(names, key=lambda name: (-mine[name], name))
-    parts = [f"only {side.label} calls {listed(names)}" for side, names in zip(sides, own, strict=True) if names]
+    both = zip(sides, own, strict=True)
+    parts = [f"only {side.label}'s code calls {listed(names)}" for side, names in both if names]
     return [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(own[0]), ", ".join(own[1]))] if parts else []
 
 
-def other_optimizers(facts: Sequence[Fact]) -> list[tuple[str, str]]:
-    """The classes of the optimizers of both sides, where each has one of its own."""
+def other_classes(facts: Sequence[Fact]) -> list[str]:
+    """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the classes of optimizers and modules
+    that only one side calls, each side's first; none if both call the same operators.
+    """
+    if any(fact.code == SAME_CALLS for fact in facts):
+        return []
     calls = [(fact.control.split(", "), fact.test.split(", ")) for fact in facts if fact.code == ONE_SIDED_CALLS]
-    classes = [
-        [[name.removesuffix(STEP) for name in names if name.endswith(STEP)] for names in sides] for sides in calls
-    ]
-    return [(control[0], test[0]) for control, test in classes if control and test]
+    out = []
+    for sides in calls:
+        names = [[name.removesuffix(STEP) for name in side] for side in sides]
+        control, test = (next((name for name in side if name.isidentifier()), "") for side in names)
+        if test:
+            out.append(f"with {test} instead of {control}" if control else f"with {test}")
+        elif control:
+            out.append(f"without {control}")
+    return out
 
 
 def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
@@ -135,6 +148,23 @@ def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
                 if name.partition(".")[0] not in {other.partition(".")[0] for other in longest[side]}:
                     longest[side][name] += op.total[side]
     return every, longest
+
+
+def _module_calls(trees: tuple[CallTree, CallTree]) -> tuple[CallsOfSides, CallsOfSides]:
+    """(all, those in every step) classes of modules: ``RMSNorm`` → ns of its own operators; none where a side recorded
+    no modules.
+    """
+    every, in_each = _no_calls(), _no_calls()
+    for side, tree in enumerate(trees):
+        modules: list[str] = []  # the innermost one around each call
+        for call in tree.calls:  # parents before children
+            around = modules[call.parent] if call.parent >= 0 else ""
+            modules.append(class_of(call.label) if call.kind == "module" else around)
+            if modules[-1]:
+                every[side][modules[-1]] += call.self_ns
+                if call.count >= tree.denominator:
+                    in_each[side][modules[-1]] += call.self_ns
+    return (every, in_each) if all(every) else (_no_calls(), _no_calls())
 
 
 def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:

@@ -71,8 +71,8 @@ class Single(Struct, frozen=True):
 
     Attributes:
         side: on which it is longest. longest: the event there.
-        events: how many events its leaf has there per run. others, others_ns: how many of its name there are beside it,
-            in all leaves, and their time in ns.
+        events: how many events its leaf has there, in all runs. others, others_ns: how many of its name there are
+            beside it, in all leaves and runs, and their time in ns.
         chain: where its leaf would be in the tree if it was no exception.
     """
 

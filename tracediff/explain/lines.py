@@ -45,6 +45,8 @@ class Amount(Struct, frozen=True):
     """FLOPs, elements, threads, GEMM tiles, bytes, calls or events; WORK where several count"""
     known_part: float
     """part of the time whose amount is known, 0 to 1"""
+    exact: bool = True
+    """whether all that is known of it is this many times as much, not a mean of several ratios"""
 
 
 WORK = "work"
@@ -325,7 +327,7 @@ def what_happened(
     if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
         if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
             # what is only there is larger than the rest
-            return f"longer ones {'added' if test > control else 'removed'}"
+            return f"mostly {'added' if test > control else 'removed'} ones"
         if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
             return f"{'more' if test > control else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
         return "done more often" if test > control else "done less often"
@@ -350,7 +352,7 @@ def what_happened(
         return f"{times(longer)} × the time"
     has_pace = abs(log(rate)) > thresholds.SAME_RATIO
     pace = f" in {times(longer)} × the time{strides}" if has_pace else ""
-    how_much = about if amount.unit == WORK else multiple
+    how_much = multiple if amount.exact else about
     return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"
 
 

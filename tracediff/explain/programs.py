@@ -103,18 +103,23 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
     """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators are called
     more or less often, those that take most time first; where all agree, which of those inside them.
     """
-    sides = outer if outer[0] != outer[1] else [_numbers(tree) for tree in trees]
+    sides = outer if _differing(*outer) else [_numbers(tree) for tree in trees]
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    names = sides[0].keys() | sides[1].keys()
-    both = {name: (sides[0].get(name, 0.0), sides[1].get(name, 0.0)) for name in names}
-    cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items() if a != b}
+    both = _differing(*sides)
+    cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     most = sorted(cost, key=lambda name: (-cost[name], name))
     return listed([f"{name} {counts(*both[name])}" for name in most], bounds.CALLS_NAMED)
+
+
+def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    """Name → its numbers on both sides, where they are not the same but for the rounding of means."""
+    both = {name: (control.get(name, 0.0), test.get(name, 0.0)) for name in control.keys() | test.keys()}
+    return {name: numbers for name, numbers in both.items() if not isclose(*numbers)}
 
 
 def _numbers(tree: CallTree) -> dict[str, float]:
@@ -205,12 +210,12 @@ def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
     place = _around_both(min(changed), max(changed))
     if len([path for path in paths if path[: len(place)] == place]) <= thresholds.MOSTLY * len(paths):
         alike = max((_alike(paths, place[:depth]) for depth in range(1, len(place) + 1)), key=len)
-        return ".".join(place) + (f" (of {len(alike)} {_class_of(min(alike))})" if len(alike) > 1 else "")
+        return ".".join(place) + (f" (of {len(alike)} {class_of(min(alike)[-1])})" if len(alike) > 1 else "")
     inside = {path[: len(place) + 1] for path in changed}
     alike = _alike(paths, min(inside))
     if place in inside or not inside <= alike or len(inside) > thresholds.MOSTLY * len(alike):
         return ""
-    return " in ".join(filter(None, (f"{len(inside)} of {len(alike)} {_class_of(min(inside))}", ".".join(place))))
+    return " in ".join(filter(None, (f"{len(inside)} of {len(alike)} {class_of(min(inside)[-1])}", ".".join(place))))
 
 
 def _calls_of_modules(tree: CallTree) -> dict[ModulePath, Counter[tuple[str, str | None]]]:
@@ -235,8 +240,9 @@ def _alike(paths: Iterable[ModulePath], path: ModulePath) -> set[ModulePath]:
     """The modules of the class of ``path`` within the module around it."""
     depth = len(path)
     within = {other[:depth] for other in paths if len(other) >= depth and other[:-1][: depth - 1] == path[:-1]}
-    return {other for other in within if _class_of(other) == _class_of(path)}
+    return {other for other in within if class_of(other[-1]) == class_of(path[-1])}
 
 
-def _class_of(path: ModulePath) -> str:
-    return path[-1].partition("[")[0]
+def class_of(module: str) -> str:
+    """Of ``Block[6]`` or ``Block``, the class."""
+    return module.partition("[")[0]

@@ -84,10 +84,10 @@ def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: boo
     return Reason("single", f"one event {where}; {others}")
 
 
-def of_gap(longest: Longest, side: str, unit: Unit) -> Reason:
-    """Where the longest stretch between operators is, in the ``unit`` of the step."""
+def of_gap(longest: Longest, place: str, unit: Unit) -> Reason:
+    """Where the longest stretch between operators is, in the ``unit`` of the step; ``place`` says in what, and when."""
     longest_us = _in_unit(longest.ns, unit)
-    return Reason("gap", f"in {side} up to {longest_us} without a call, then {call_role(longest.following)}")
+    return Reason("gap", f"up to {longest_us} without a call{place}, then {call_role(longest.following)}")
 
 
 def _in_unit(ns: float, unit: Unit) -> str:
@@ -211,8 +211,14 @@ def _inputs(work: NodeWork) -> Reason | None:
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
     """(code, the first input that differs) of the operators that do most of what ``group`` is on both sides."""
-    control, test = (_call(tree, items) for tree, items in zip(trees, group.items, strict=True))
-    return changed_input(control, test) if control and test else None
+    both = [*zip(trees, group.items, strict=True)]
+    control, test = (_call(tree, items) for tree, items in both)
+    if not control or not test:
+        return None
+    shapes = [{tree.calls[item.node].shapes for item in items if item.node >= 0} for tree, items in both]
+    if control.shapes in shapes[1] and test.shapes in shapes[0]:  # not each other's counterparts, unless they are alike
+        test = control if control.shapes != test.shapes else test
+    return changed_input(control, test)
 
 
 def _call(tree: CallTree, items: Sequence[Item]) -> Call | None:

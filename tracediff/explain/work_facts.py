@@ -14,7 +14,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.ops import Op
-from tracediff.explain.amounts import changed_shape, flop_ratio, is_outweighed
+from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed
 from tracediff.explain.facts import (
     AS_MUCH,
     AS_OFTEN,
@@ -105,7 +105,7 @@ def facts_of(
         *(not_steady(leaves) or first_calls(leaves, sides)),
         *_one_sided_phases(trees, sides),
         *_recomputed(leaves, trees, sides),
-        *one_sided_calls(leaves, ops, sides),
+        *one_sided_calls(leaves, ops, trees, sides),
         *backlog(sides),
         *late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
@@ -128,7 +128,14 @@ def _amounts(
     it, with an example of a shape where one changed; ``same`` are words for a program that is.
     """
     out = []
-    is_paired = np.array([g < 0 or _is_paired(groups[g]) for g in leaves.groups], np.bool_)
+    is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0).astype(float))) > thresholds.SAME_RATIO
+    is_paired = np.array(
+        [
+            g < 0 or (_is_paired(groups[g]) and not (resized and _has_same_shapes(groups[g], trees)))
+            for g, resized in zip(leaves.groups, is_resized.tolist(), strict=True)
+        ],
+        np.bool_,
+    )
     for label in WORDS:
         parts, effects, ratios, units = _measured(leaves, (label,), is_paired)
         if not len(parts) or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
@@ -164,6 +171,15 @@ def _is_paired(group: Group) -> bool:
     is_of_one = len({match_name(member.op or "") for member in members}) == 1
     is_copied = any(member.category == MEMCPY for member in members)  # its bytes are all that it is
     return is_of_one and not is_copied and group.count.control == group.count.test
+
+
+def _has_same_shapes(group: Group, trees: tuple[CallTree, CallTree]) -> bool:
+    """Whether both sides call with the same shapes, however often."""
+    shapes = [
+        {tree.calls[item.node].shapes for item in items if item.node >= 0}
+        for tree, items in zip(trees, group.items, strict=True)
+    ]
+    return shapes[0] == shapes[1] != {None} and bool(shapes[0])
 
 
 def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -218,7 +234,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     share, examples = _agreement(outer, trees, sides), other_counts(outer, trees)
-    another, by_others = ("another program: ", " by other operators") if contained(outer) is None else ("", "")
+    another = "another program: " if contained(outer) is None else ""
+    kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
+    by_others = " by other operators" if another and common(kinds) < thresholds.SAME_PROGRAM else ""
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
@@ -236,8 +254,8 @@ def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Call
     if less is None:
         both, (control, test) = agreeing(outer)[0], (side.label for side in sides)
         return f"{count(both)} {name} agree, of {count(calls[0])} in {control} and {count(calls[1])} in {test}"
-    alike = f"all {count(calls[less])} {name} of {sides[less].label} are in {sides[1 - less].label}, too"
-    return f"{alike}, with {count(abs(calls[1] - calls[0]))} more"
+    alike = f"all {count(calls[less])} {name} of {sides[less].label} are in {sides[1 - less].label}"
+    return f"{alike}, which makes {count(abs(calls[1] - calls[0]))} more"
 
 
 def _same_program(
@@ -341,7 +359,7 @@ def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> f
     if _part_of_one(leaves, as_much) > thresholds.MOSTLY:
         return 1.0
     factor = float(after.sum() / before.sum())
-    off = np.abs(after - before - (after - before).sum() / whole.sum() * whole).sum()
+    off = np.abs(after - factor * before).sum() / min(1.0, factor)  # the same for swapped sides
     return factor if off <= thresholds.UNIFORM * movement and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
 
 

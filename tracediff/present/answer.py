@@ -12,7 +12,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import OTHER_PROGRAM
+from tracediff.explain.facts import OTHER_PROGRAM, SAME_CALLS
 from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
 from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
@@ -98,23 +98,20 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         return "", "", ""  # all that is left is smaller than what is by chance
     if not sure or other_work:
         parts = [part for part in parts if not part.is_unclear]
-    along, against = ([part for part in parts if way * part.delta_us > 0] for way in (sign, -sign))
-    least = thresholds.WORTH_A_LINE * explanation.scale_us
-    exposed: list[list[_Part]] = []
-    for way, causes in ((1, along), (-1, against)):
-        sizes = [abs(cause.delta_us) for cause in causes]
-        most = sum(sizes) if any(part.is_net for part in exposure) else max(sizes, default=0.0)
-        exposed.append([part for part in exposure if sign * way * part.delta_us > max(least, most)])
-    exposed_along, exposed_against = exposed
-    lead = BECAUSE if sure else LARGEST
+    lead, way = BECAUSE if sure else LARGEST, sign
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead = "work that differs, on the critical path:"
-        along = sorted(other_work, key=lambda part: -abs(part.delta_us))
-        against = exposed_along = exposed_against = []
+        lead, parts = "work that differs, on the critical path:", sorted(other_work, key=lambda p: -abs(p.delta_us))
+        way, exposure = 1 if parts[0].delta_us > 0 else -1, [part for part in exposure if part.is_net]
+    along, against = ([part for part in parts if sign * part.delta_us > 0] for sign in (way, -way))
+    exposure = [part for part in exposure if abs(part.delta_us) > thresholds.WORTH_A_LINE * explanation.scale_us]
+    exposed_along = _as_large(exposure, way, along, parts)
+    exposed_against = _as_large(exposure, -way, against, parts)
+    unnamed = max((abs(part.delta_us) for part in along[leading([part.delta_us for part in along]) :]), default=0.0)
+    against = [part for part in against if abs(part.delta_us) > unnamed]
     if not along and not exposed_along:
         return "", "", ""
-    if _is_of_mean(comparison.verdict):
+    if _is_of_mean(comparison.verdict) and (sure or not other_work):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"in profiled steps: {lead}"
@@ -122,6 +119,18 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     offset = _list(OFFSET, against, exposed_against, unit) if against or exposed_against else ""
     rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
     return because, offset, rest
+
+
+def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part], parts: Sequence[_Part]) -> list[_Part]:
+    """The ``exposure`` of this ``direction`` that is larger than what else is in it, and if it is what is left of two
+    changes, than any cause, and than all of its direction together.
+    """
+    own, every = ([abs(part.delta_us) for part in some] for some in (along, parts))
+    return [
+        part
+        for part in exposure
+        if direction * part.delta_us > max((sum(own), *every) if part.is_net else own, default=0.0)
+    ]
 
 
 def _code(comparison: Comparison) -> str:
@@ -170,9 +179,11 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
     """(the causes, the exposure if it has a line), as far as they have digits."""
     causes = visible_causes(explanation)
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
+    is_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
     parts = []
     for label, cause in zip(labels, causes, strict=True):
-        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other_work(cause), is_unclear(cause)))
+        is_other = is_other_work(cause) and not is_same_program
+        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear(cause)))
     label, exposed, us = exposure_of(explanation, unit)
     is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
     return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
@@ -303,9 +314,17 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if unprofiled is not None and unprofiled.believed:
         return f"{verdict.difference}: median {change(*unprofiled.us)}; {verdict.conclusion}"
     mean, median = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
-    figures = f"median {change(*median)} (mean {change(*mean)})" if verdict.is_of_medians else change(*mean)
+    figures = f"median {_figures(*median)} (mean {_figures(*mean)})" if verdict.is_of_medians else _figures(*mean)
     parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
+
+
+def _figures(control: float, test: float) -> str:
+    """``25.05 → 23.55 ms``: times in µs, with a digit more of their change than its percentage has."""
+    if not control or abs(test / control - 1) < thresholds.NO_DIFFERENCE:
+        return change(control, test)
+    unit = with_digits(time_unit([control, test]), [(test - control) / 10])
+    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name}"
 
 
 def interval(verdict: Verdict) -> str:

@@ -25,7 +25,7 @@ from tracediff.explain.leaves import (
     UNPAIRED,
 )
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
-from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit, closing, percent, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
@@ -54,8 +54,8 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: all of its time on both sides; empty of lines that have none. step: its part of the step's change.
-        delta_us: the same in µs.
+        times: all of its time on both sides; empty of lines that have none. share: the part of their change that the
+            step waits for; empty if that is all of it. step: its part of the step's change. delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
@@ -64,6 +64,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     label: str
     because: str = ""
     times: str = ""
+    share: str = ""
     step: str
     delta_us: float
     table: str = ""
@@ -81,12 +82,13 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
-        unit: of all times. heads: of the columns: what changed, all of its time in the period, its part of the change.
+        unit: of all times. heads: of the columns: what changed, all of its time in the period, the part of its change
+            on the path, its part of the step's change.
         closing: what is unexplained.
     """
 
     unit: str
-    heads: tuple[str, str, str]
+    heads: tuple[str, str, str, str]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
@@ -129,7 +131,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     )
     period = explanation.period
     effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", "on path", effect
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -144,12 +146,14 @@ def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Ca
 def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
     effects = [effect_us(cause, unit) for cause in causes]
-    us, largest = sum(effects), max(causes, key=lambda cause: abs(cause.delta_us))
-    ways, is_one = _longer_and_shorter(effects, unit.rounded(us), scale_us, unit), len(causes) == 1
+    us, largest = unit.rounded(sum(cause.delta_us for cause in causes)), max(causes, key=lambda c: abs(c.delta_us))
+    ways, is_one = _longer_and_shorter(effects, us, scale_us, unit), len(causes) == 1
+    took = [sum(cause.control_us for cause in causes), sum(cause.test_us for cause in causes)]
     return ExplanationLine(
         label=f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}",
         because=largest.what if is_one else f"largest: {largest.label}",
-        times=_times(unit, sum(cause.control_us for cause in causes), sum(cause.test_us for cause in causes)),
+        times=_times(unit, *took),
+        share=_share(took[1] - took[0], us, unit),
         step=unit.signed(us),
         delta_us=us,
     )
@@ -273,6 +277,7 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
         label=cause.label,
         because=because(cause),
         times=_times(unit, cause.control_us, cause.test_us),
+        share=_share(cause.test_us - cause.control_us, cause.delta_us, unit),
         step=unit.signed(effect_us(cause, unit)),
         delta_us=effect_us(cause, unit),
         table=table,
@@ -294,6 +299,12 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     if chain[0] == HOST and {*chain[1:2]} & {*HOST_CALLS}:
         return ON_HOST, chain[2:3] or (OPERATOR,)
     return "", ()
+
+
+def _share(own_us: float, delta_us: float, unit: Unit) -> str:
+    """Which part of its own change the step waits for; empty where that is all of it, or what several did is mixed."""
+    is_all = not is_visible(own_us - delta_us, unit)
+    return "" if is_all or not own_us or not 0 <= delta_us / own_us <= 1 else percent(delta_us / own_us)
 
 
 def _times(unit: Unit, control: float, test: float) -> str:

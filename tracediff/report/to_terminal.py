@@ -272,7 +272,7 @@ def explanation(
         short_reasons = room - max(map(len, [causes.total.because, *reasons])) - GAP
         label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels)), FOLDED)
         label_room = max(label_room, len(why))
-    table = grid([why, *heads], "lrr", expand=not is_wide)
+    table = grid([why, *heads], f"l{'r' * len(heads)}", expand=not is_wide)
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     if is_wide:
         table.columns[0].width = label_room + INDENT
@@ -298,11 +298,12 @@ def show_explanation(why: Explanation, names: Pair[str], console: Console) -> No
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
     """The columns, each with its head, the texts of the lines, and that of the total."""
-    _, its_time, its_part = causes.heads
+    _, its_time, its_share, its_part = causes.heads
     if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({causes.unit})"
-    rows = [(line.times, line.step) for line in (*causes.lines, causes.total)]
-    return [*zip((its_time, its_part), *rows, strict=True)]
+    rows = [(line.times, line.share, line.step) for line in (*causes.lines, causes.total)]
+    columns = zip((its_time, its_share, its_part), *rows, strict=True)
+    return [column for column in columns if any(column[1:])]
 
 
 def _fitting(reason: str, room: int) -> str:
