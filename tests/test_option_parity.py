@@ -44,7 +44,7 @@ EXAMPLES = {
 }
 """Option → (words of the command line, the argument in Python, what both mean)."""
 ARGUMENTS = {
-    *("path", "traces", "control", "test", "others", "pairwise", "source", "commits"),
+    *("path", "traces", "control", "test", "others", "pairwise", "source", "commits", "max_regression", "min_delta"),
     *GateSettings.__struct_fields__,
 }
 """Arguments of functions that are no options of reading or judging."""

@@ -138,10 +138,11 @@ def _settings(
     )
 
     settings = read_settings(Path(config)) if config else GateSettings()
+    step = settings.limits[0]
     if max_regression is not None:
         relative, comma, absolute = max_regression.partition(",")
-        settings = replace(settings, max_regression=parse_relative(relative, "--max-regression"))
+        step = replace(step, relative=parse_relative(relative, "--max-regression"))
         if comma:
-            settings = replace(settings, min_delta=parse_absolute(absolute, "us", "--max-regression"))
-    all_limits = merged([*settings.limits, *map(parse_limit, limits)])
+            step = replace(step, absolute=parse_absolute(absolute, "us", "--max-regression"))
+    all_limits = merged([*settings.limits, step, *map(parse_limit, limits)])
     return replace(settings, limits=all_limits, allow=settings.allow | allowed(allow, "--allow"))

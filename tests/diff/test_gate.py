@@ -168,9 +168,9 @@ def test_settings_are_read(tmp_path):
         '[[check.limit]]\nsubject = "kernels"\nrelative = 0\nabsolute = 2\n'
         '[[check.waiver]]\npattern = "family:*"\nreason = "known"\nexpires = 2026-12-31\n'
     )
-    limits = (Limit("memory", 0.02, 16e6), Limit("kernels", 0.0, 2.0))
+    limits = (Limit("step", 0.03, 50.0), Limit("memory", 0.02, 16e6), Limit("kernels", 0.0, 2.0))
     assert read_settings(path) == GateSettings(
-        0.03, 50.0, limits, frozenset({"gpu"}), (Waiver("family:*", "known", date(2026, 12, 31)),)
+        limits, frozenset({"gpu"}), (Waiver("family:*", "known", date(2026, 12, 31)),)
     )
 
 

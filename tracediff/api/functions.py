@@ -19,7 +19,7 @@ from tracediff.analysis import analyze_set
 from tracediff.api.diff import Diff
 from tracediff.api.results import Check, Matrix, SetAnalysis
 from tracediff.diff.gate.judge import check as judge_limits
-from tracediff.diff.gate.limits import GateSettings, allowed, merged, parse_absolute, parse_limit, parse_relative
+from tracediff.diff.gate.limits import GateSettings, Limit, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
 from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
 from tracediff.errors import ARGUMENTS, TracediffError, quoted, speaks_python
@@ -232,12 +232,9 @@ def check(
     Raises:
         TracediffError: as for `load`; or a limit or caution that does not exist.
     """
-    settings = GateSettings(
-        max_regression=parse_relative(str(max_regression), "max_regression"),
-        min_delta=parse_absolute(min_delta, "us", "min_delta"),
-        limits=merged([parse_limit(limit) for limit in _each(limits)]),
-        allow=allowed(_each(allow), "allow"),
-    )
+    relative = parse_relative(str(max_regression), "max_regression")
+    step = Limit("step", relative, parse_absolute(min_delta, "us", "min_delta"))
+    settings = GateSettings(merged([step, *map(parse_limit, _each(limits))]), allowed(_each(allow), "allow"))
     diff = compare(
         control,
         test,

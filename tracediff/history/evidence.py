@@ -15,7 +15,7 @@ from tracediff import thresholds
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.gate.judge import PASS, REGRESSION, SINGLE_RUN, Gate, check
-from tracediff.diff.gate.limits import GateSettings
+from tracediff.diff.gate.limits import GateSettings, Limit
 from tracediff.diff.ops import GPU_WORK, Op
 from tracediff.explain.compare import compare_sets
 from tracediff.formatting import counts, percent, plural, signed_percent
@@ -42,7 +42,7 @@ class Criterion(Struct, frozen=True):
 
     def check(self, control: TraceSet, test: TraceSet, limit: float) -> Gate:
         """Whether ``test`` is slower than ``control`` by more than ``limit``."""
-        settings = GateSettings(max_regression=limit, allow=self.allow | {SINGLE_RUN})
+        settings = GateSettings((Limit("step", limit),), self.allow | {SINGLE_RUN})
         return check(compare_sets(control, test, force=True), settings, date.today())
 
 

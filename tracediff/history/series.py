@@ -25,7 +25,7 @@ from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.git import Repository
 from tracediff.history.change_points import Change, Noise, find_changes
-from tracediff.history.store import Entry, medians_us
+from tracediff.history.store import medians_us
 from tracediff.source.changed_code import changed_between
 
 
@@ -113,11 +113,17 @@ class Series(Struct, frozen=True, dict=True):
         return tuple(sorted(most, key=lambda name: (-most[name], name)))
 
 
-def all_series(entries: Iterable[Entry], repository: Repository) -> list[Series]:
+Commits = dict[str, tuple[Recorded, list[TraceSet]]]
+"""Commit → of what its first entry was recorded, and all its entries."""
+
+
+def all_series(entries: Iterable[TraceSet], repository: Repository) -> list[Series]:
     """The series of ``entries``, by machine and configuration; entries of one commit are one point."""
-    grouped: dict[tuple[str, str], dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
-    for entry in entries:
-        grouped[entry.recorded.machine, entry.recorded.configuration][entry.recorded.commit].append(entry)
+    grouped: dict[tuple[str, str], Commits] = defaultdict(dict)
+    for traces in entries:
+        if recorded := traces.recorded:
+            commits = grouped[recorded.machine, recorded.configuration]
+            commits.setdefault(recorded.commit, (recorded, []))[1].append(traces)
     return [_series(commits, repository) for _, commits in sorted(grouped.items())]
 
 
@@ -154,21 +160,21 @@ def pooled(sets: Sequence[TraceSet], label: str) -> TraceSet:
     return replace(sets[-1], label=label, runs=runs, manifest=manifest, notes=notes)
 
 
-def _series(commits: dict[str, list[Entry]], repository: Repository) -> Series:
+def _series(commits: Commits, repository: Repository) -> Series:
     of_git = repository.in_order(commits)
-    order = of_git or sorted(commits, key=lambda name: (commits[name][0].recorded.committed, name))
+    order = of_git or sorted(commits, key=lambda name: (commits[name][0].committed, name))
     subjects = repository.subjects(commits)
-    points = tuple(_point(name, commits[name], subjects.get(name, "")) for name in order)
+    points = tuple(_point(*commits[name], subjects.get(name, "")) for name in order)
     changes, noise = find_changes([point.logs for point in points])
     return Series(points, of_git is not None, tuple(changes), noise)
 
 
-def _point(commit: str, entries: list[Entry], subject: str) -> Point:
-    traces = pooled([entry.traces for entry in entries], commit[:12])
+def _point(recorded: Recorded, entries: list[TraceSet], subject: str) -> Point:
+    traces = pooled(entries, recorded.commit[:12])
     work_family = traces.families.of_kernel if traces.has_gpu else traces.families.of_work
     families = family_samples(traces, traces.has_gpu, work_family).values
     return Point(
-        recorded=entries[0].recorded,
+        recorded=recorded,
         subject=subject,
         traces=traces,
         runs_us=medians_us(traces),

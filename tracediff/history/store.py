@@ -110,17 +110,10 @@ def _configuration(traces: TraceSet) -> str | None:
 COMMIT = re.compile(r"[0-9a-f]{12}")
 
 
-class Entry(Struct, frozen=True):
-    """One set of a history."""
-
-    recorded: Recorded
-    traces: TraceSet
-
-
 class Entries(Struct, frozen=True):
-    """All entries that can be read, and one line for each that cannot."""
+    """All entries that can be read, which state of what they were recorded, and one line for each that cannot."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[TraceSet, ...]
     unread: tuple[str, ...]
 
 
@@ -167,7 +160,7 @@ def read(where: str) -> Entries:
                 raise TracediffError(str(file), "a snapshot without a commit", "add it with `tracediff history add`")
             if not all(medians_us(traces)):
                 raise TracediffError(str(file), "a run whose steps take no time", "record it again")
-            entries.append(Entry(traces.recorded, traces))
+            entries.append(traces)
         except TracediffError as error:
             unread.append(str(error))
     if not entries:

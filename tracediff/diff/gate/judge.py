@@ -114,7 +114,7 @@ def check(comparison: Comparison, settings: GateSettings, today: date) -> Gate:
     """
     stopping = _stopping(comparison, settings.allow)
     judge = _judge_without_test if SINGLE_RUN in settings.allow else _judge
-    judged = [judge(limit, figure) for limit in settings.all_limits for figure in figures(limit, comparison)]
+    judged = [judge(limit, figure) for limit in settings.limits for figure in figures(limit, comparison)]
     if stopping:
         judged = [replace(j, result=INCONCLUSIVE, why=f"not decided: {_codes(stopping)}", settle="") for j in judged]
     else:

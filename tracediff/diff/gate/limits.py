@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.diff.preflight import DOUBTFUL
@@ -178,20 +178,13 @@ class GateSettings(Struct, frozen=True):
     """The settings of a check.
 
     Attributes:
-        max_regression: relative part of the limit on the step. min_delta: its absolute part in µs.
-        limits: all other limits. allow: codes of cautions that do not stop the check. waivers: permitted breaches.
+        limits: the limit on the step, then the others.
+        allow: codes of cautions that do not stop the check. waivers: permitted breaches.
     """
 
-    max_regression: float = thresholds.MAX_REGRESSION
-    min_delta: float = 0.0
-    limits: tuple[Limit, ...] = ()
-    allow: frozenset[str] = field(default_factory=frozenset)
+    limits: tuple[Limit, ...] = (Limit("step", thresholds.MAX_REGRESSION),)
+    allow: frozenset[str] = frozenset()
     waivers: tuple[Waiver, ...] = ()
-
-    @property
-    def all_limits(self) -> tuple[Limit, ...]:
-        """The limit on the step, then the others."""
-        return (Limit("step", self.max_regression, self.min_delta), *self.limits)
 
 
 def allowed(codes: Sequence[str], where: str) -> frozenset[str]:
@@ -230,13 +223,14 @@ def _settings(check: dict[str, Any], path: str) -> GateSettings:
     allow = check.get("allow", [])
     if not isinstance(allow, list) or not all(isinstance(code, str) for code in allow):
         raise TracediffError(f"{path}, allow", "not a list of codes", 'write allow = ["gpu"]')
+    relative, absolute = f"{path}, max_regression", f"{path}, min_delta"
+    step = Limit(
+        "step",
+        parse_relative(_amount(check.get("max_regression", thresholds.MAX_REGRESSION), relative), relative),
+        parse_absolute(_amount(check.get("min_delta", 0.0), absolute), "us", absolute),
+    )
     return GateSettings(
-        parse_relative(
-            _amount(check.get("max_regression", thresholds.MAX_REGRESSION), f"{path}, max_regression"),
-            f"{path}, max_regression",
-        ),
-        parse_absolute(_amount(check.get("min_delta", 0.0), f"{path}, min_delta"), "us", f"{path}, min_delta"),
-        merged(_tables(check, "limit", path, _limit)),
+        merged([step, *_tables(check, "limit", path, _limit)]),
         allowed(allow, f"{path}, allow"),
         tuple(_tables(check, "waiver", path, _waiver)),
     )
