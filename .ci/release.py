@@ -126,15 +126,17 @@ def check_installed(version: str) -> None:
 
 
 def check_extras(run: Callable[..., str], resolve: tuple[str, ...]) -> None:
-    """pip finds all that each extra names, for the checkout and for the wheel. It installs nothing: torch is large."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    """pip finds all that the extras name, for the checkout and for the wheel, and says what it lacks. It installs
+    nothing: torch is large.
+    """
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = ",".join(settings["optional-dependencies"])
     (wheel,) = DIST.glob("torch_tracediff-*.whl")
     for source in (ROOT, wheel):
-        for extra in extras:
-            try:
-                run(*resolve, f"{source}[{extra}]")
-            except subprocess.CalledProcessError:
-                sys.exit(f"{source.name}[{extra}]: cannot be installed; name only what an index has")
+        try:
+            run(*resolve, f"{source}[{extras}]")
+        except subprocess.CalledProcessError:
+            sys.exit(f"{source.name}[{extras}]: cannot be installed; name only what an index has")
 
 
 def check_demo(run: Callable[..., str], tracediff: str, version: str) -> None:
