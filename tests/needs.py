@@ -33,7 +33,7 @@ MISSING = {
 """Need → why a test that has it is skipped on this machine; None where the need is met."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def mark_by_needs(items: list[pytest.Item]) -> None:
     """Mark the tests by what they ask for, and skip those that ask for what is not there."""
     for item in items:
         needs = {need for need in MISSING if need in getattr(item, "fixturenames", ())}

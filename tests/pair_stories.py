@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
+import pytest
 from traces import FOLDER, PAIRS_FOLDER
 
+from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.comparison import Comparison
+from tracediff.engine import load_sets
+from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
 from tracediff.pair import SIDES
@@ -102,6 +107,32 @@ class Story:
     @property
     def paths(self) -> list[str]:
         return [str(self.folder / name) for name in (self.control, self.test)]
+
+
+@lru_cache(maxsize=1)
+def sets(control: str, test: str) -> list[TraceSet]:
+    """The sets of a pair; the tests of one pair follow each other (`follow_each_other`), so that it is read once."""
+    return load_sets([control, test])
+
+
+@lru_cache(maxsize=1)
+def compared(control: str, test: str) -> Comparison:
+    """Both compared, also where the preflight refuses."""
+    return compare_sets(*sets(control, test), force=True)
+
+
+def follow_each_other(items: list[pytest.Item]) -> None:
+    """Have the tests of each story, which are in several modules, run in turn."""
+    places: dict[str, int] = {}
+    names = [story_of(item) or item.nodeid for item in items]
+    order = sorted(range(len(items)), key=lambda k: places.setdefault(names[k], k))
+    items[:] = [items[k] for k in order]
+
+
+def story_of(item: pytest.Item) -> str | None:
+    """The name of the story that a test is of."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return parameters["story"].name if "story" in parameters else None
 
 
 def of_pair(name: str, control: str, test: str, **claims: object) -> Story:

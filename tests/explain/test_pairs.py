@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pair_stories import STORIES, Claim, Explained, Story
+from pair_stories import STORIES, Claim, Explained, Story, compared, sets
 
-from tracediff.aggregate.traceset import TraceSet
-from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import GPU
 from tracediff.explain.lines import CODE
@@ -27,19 +25,9 @@ LARGE = ("flux",)
 """Pairs that take seconds."""
 
 
-@lru_cache(maxsize=1)
-def sets(control: str, test: str) -> list[TraceSet]:
-    return load_sets([control, test])
-
-
-@lru_cache(maxsize=1)
-def compared(control: str, test: str) -> Explained:
-    return Explained(compare_sets(*sets(control, test), force=True))
-
-
 def explained(story: Story) -> Explained:
-    """The comparison of a pair; the tests of one pair follow each other, so that it is made once."""
-    return compared(*story.paths)
+    """The comparison of a pair."""
+    return Explained(compared(*story.paths))
 
 
 @lru_cache(maxsize=2)

@@ -8,12 +8,10 @@ import re
 from io import StringIO
 
 import pytest
-from pair_stories import STORIES, Story
+from pair_stories import STORIES, Story, compared
 from rich.console import Console
 
 from tracediff.diff.comparison import Comparison
-from tracediff.engine import load_sets
-from tracediff.explain.compare import compare_sets
 from tracediff.present.sections import changed_work
 from tracediff.report.page.html import to_summary
 from tracediff.report.to_json import to_json
@@ -178,6 +176,6 @@ CHECKS = (
     "story", [story for story in STORIES if not story.name.startswith(LARGE)], ids=lambda story: story.name
 )
 def test_numbers_and_sentences_agree(story: Story) -> None:
-    comparison = compare_sets(*load_sets(story.paths), force=True)
+    comparison = compared(*story.paths)
     for check in CHECKS:
         check(comparison)
