@@ -25,6 +25,12 @@ class Visit:
     page: object
     complaints: list[str] = field(default_factory=list)
 
+    def turn(self, path: Path, ready: str | None = "[data-ready]") -> None:
+        """Open another file in the same tab, whose process has compiled the scripts of pages already."""
+        self.page.goto(path.as_uri())
+        if ready:
+            self.page.wait_for_selector(ready, state="attached")
+
 
 def faults(page) -> list[str]:
     """What axe finds serious or critical on a page, one line each: the rule and the first element."""
@@ -121,11 +127,9 @@ def visit(session_page):
     def opened(path: Path, width: int = 1280, dark: bool = False, ready: str | None = "[data-ready]") -> Visit:
         own = ("data:", "blob:", path.parent.as_uri())
         complaints: list[str] = []
-        page = session_page(complaining(complaints, lambda url: url.startswith(own)), width, dark)
-        page.goto(path.as_uri())
-        if ready:
-            page.wait_for_selector(ready, state="attached")
-        return Visit(page, complaints)
+        visited = Visit(session_page(complaining(complaints, lambda url: url.startswith(own)), width, dark), complaints)
+        visited.turn(path, ready)
+        return visited
 
     return opened
 

@@ -20,3 +20,15 @@ def real_sets(*names: str) -> tuple[TraceSet, ...]:
 def real_comparison(control: str, test: str) -> Comparison:
     """Two of them compared, also where the preflight refuses."""
     return compare_sets(*real_sets(control, test), force=True)
+
+
+COMMAND = "tracediff compare control/ test/ --html report.html"
+"""What reports of tests name as the command that wrote them."""
+
+
+@lru_cache(maxsize=4)
+def real_report(control: str, test: str) -> str:
+    """The report of two of them."""
+    from tracediff.report.page.html import to_html
+
+    return to_html(real_comparison(control, test), COMMAND)

@@ -246,8 +246,10 @@ def test_frames_of_one_set_say_what_the_document_says():
 def test_the_page_has_no_complaint(visit, tmp_path):
     path = tmp_path / "a.html"
     path.write_text(to_html(analyze_set(loaded(small(tmp_path, HOSTILE)))), encoding="utf-8")
+    visited = visit(path)
     for width in (1280, 390):
-        visited = visit(path, width)
+        visited.page.set_viewport_size({"width": width, "height": 900})
+        visited.turn(path)
         assert visited.page.evaluate("document.documentElement.scrollWidth") <= width
         assert visited.page.inner_text("h1") == "trace"
         assert not visited.complaints

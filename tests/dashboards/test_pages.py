@@ -20,8 +20,9 @@ PAIR = "?control=base&test=faster"
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (768, "dark")])
 def test_every_page_is_drawn_without_a_complaint(tab, width, scheme):
     app = tab(width, dark=scheme == "dark")
-    for page in PAGES:
-        app.go(f"/{page}{PAIR}").settle()
+    for k, page in enumerate(PAGES):
+        show = app.turn if k and scheme == "dark" else app.go
+        show(f"/{page}{PAIR}").settle()
         assert app.page.evaluate("document.documentElement.scrollWidth") <= width
         assert app.page.inner_text("nav a.current >> nth=0") == PAGES[page][0]
         assert app.page.evaluate("(nav => nav.scrollWidth <= nav.clientWidth)(document.querySelector('#nav'))")

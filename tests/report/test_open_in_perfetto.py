@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 from browser import faults, play_perfetto, taken
 from build_trace import call, document, kernel, memory, op, step, write
-from traces import needs_traces, trace
+from real_sets import real_comparison, real_report
+from traces import needs_traces
 
 import tracediff
 from tracediff.report.page.html import to_html
@@ -53,28 +54,24 @@ def marks_of(text):
 def test_the_trace_has_the_step_and_the_events_of_both_sides(compared):
     marks = marks_of(timeline_trace(compared.comparison))
     steps = [mark["dur"] for mark in marks if mark["cat"] == "step"]
-    assert steps == [(s.typical.timeline.end - s.typical.timeline.start) / 1000 for s in compared_sides(compared)]
+    assert steps == [(s.typical.timeline.end - s.typical.timeline.start) / 1000 for s in compared.comparison.sides]
     assert [mark["dur"] for mark in marks if mark["name"] == "gemm"] == [40, 60]
     assert {mark["name"] for mark in marks} >= {"</script><b>", "GPU compute"}
-
-
-def compared_sides(diff):
-    return diff.comparison.control, diff.comparison.test
 
 
 @needs_traces
 @pytest.mark.parametrize(("control", "test"), PAIRS)
 def test_no_mark_of_a_row_overlaps_another_and_none_is_lost(control, test):
-    diff = tracediff.compare(trace(control), trace(test))
-    marks = marks_of(timeline_trace(diff.comparison))
+    comparison = real_comparison(control, test)
+    marks = marks_of(timeline_trace(comparison))
     rows = {}
     for mark in marks:
         if mark["cat"] not in ("step", "state"):
             rows.setdefault((mark["pid"], mark["tid"]), []).append((mark["ts"], mark["ts"] + mark["dur"]))
     assert all(a[1] <= b[0] + 1e-6 for row in rows.values() for a, b in pairwise(row))
-    shown = sum(len(side.typical.timeline.marks.row) for side in compared_sides(diff))
+    shown = sum(len(side.typical.timeline.marks.row) for side in comparison.sides)
     assert len(marks) == shown + 2  # and the two steps
-    assert len(to_html(diff.comparison)) < 2_500_000
+    assert len(real_report(control, test)) < 2_500_000
 
 
 def test_a_snapshot_has_no_trace_and_no_button(tmp_path, sets):

@@ -5,7 +5,7 @@ is ever run.
 import dataclasses
 import json
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 
 import pytest
@@ -14,6 +14,7 @@ from build_trace import annotation, call, document, kernel, op, step, write
 from click.testing import CliRunner
 from msgspec.structs import replace
 from page_data import page_data
+from real_sets import COMMAND, real_comparison, real_report
 from tracediff_cli.group import cli
 from traces import FOLDER, needs_traces, trace
 
@@ -75,15 +76,34 @@ def compared(folder, control, test, **options):
 
 def written(folder, comparison):
     path = folder / "report.html"
-    path.write_text(to_html(comparison, "tracediff compare control/ test/ --html report.html"), encoding="utf-8")
+    path.write_text(to_html(comparison, COMMAND), encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def resnet(tmp_path_factory):
+def report_of(tmp_path_factory):
+    """The file with the report of a pair of real traces."""
+
+    @cache
+    def report(control, test):
+        path = tmp_path_factory.mktemp(control) / "report.html"
+        path.write_text(real_report(control, test), encoding="utf-8")
+        return path
+
+    return report
+
+
+@pytest.fixture(scope="module")
+def resnet(report_of):
     """The report of the pair whose story is the DataLoader."""
-    comparison = tracediff.compare(trace("resnet50_workers0"), trace("resnet50_workers4")).comparison
-    return written(tmp_path_factory.mktemp("resnet"), comparison)
+    return report_of("resnet50_workers0", "resnet50_workers4")
+
+
+@pytest.fixture(scope="module")
+def doubled(tmp_path_factory):
+    """The report of two small sets, of which test's kernels take twice as long."""
+    folder = tmp_path_factory.mktemp("doubled")
+    return written(folder, compared(folder, events(), events(2)))
 
 
 def rows(page, table):
@@ -114,20 +134,20 @@ def test_every_section_and_chart_is_drawn_without_a_complaint(visit, resnet, wid
     assert width < 1280 or dark or faults(page) == []
 
 
-def test_where_the_gpu_is_the_cause_its_work_stands_first(visit, tmp_path):
-    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+def test_where_the_gpu_is_the_cause_its_work_stands_first(visit, doubled):
+    page = visit(doubled).page
     ids = page.eval_on_selector_all("main > section", "all => all.map(s => s.id)")
     assert ids == [*SECTIONS[:2], *WORK, *STEP, *SECTIONS[6:]]
 
 
-def test_sections_have_the_names_of_their_links(visit, tmp_path):
-    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+def test_sections_have_the_names_of_their_links(visit, doubled):
+    page = visit(doubled).page
     links = page.eval_on_selector_all("header nav a", "all => all.map(a => [a.hash, a.textContent])")
     assert [page.inner_text(f"{section} h2") for section, _ in links] == [text for _, text in links]
 
 
-def test_tables_say_what_their_times_are(visit, tmp_path):
-    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+def test_tables_say_what_their_times_are(visit, doubled):
+    page = visit(doubled).page
     assert page.inner_text(".changes caption") == "GPU work by operator: GPU time in µs per step"
     for tab, time in (("Operators and calls", "self time"), ("Kernels and copies", "GPU time")):
         page.click(f"text={tab}")
@@ -136,11 +156,14 @@ def test_tables_say_what_their_times_are(visit, tmp_path):
 
 def test_the_time_of_files_without_steps_is_of_the_whole_file(visit, tmp_path):
     control, test = ([e for e in events(scale) if e["name"][:12] != "ProfilerStep"] for scale in (1, 2))
-    page = visit(written(tmp_path, compared(tmp_path, control, test))).page
+    path = written(tmp_path, compared(tmp_path, control, test))
+    visited = visit(path)
+    page = visited.page
     assert page.inner_text(".changes caption").endswith("µs over the whole file")
     assert page.inner_text(".states tfoot th") == "whole file"
     assert "add up to the whole file: 0 ns unexplained" in page.inner_text("#step")
-    page = visit(written(tmp_path, compared(tmp_path, control, test)), 390).page
+    page.set_viewport_size({"width": 390, "height": 900})
+    visited.turn(path)
     heads = ".rows:visible th >> nth={}"
     assert all(page.locator(heads.format(k)).evaluate("h => h.scrollWidth <= h.clientWidth") for k in range(3))
     assert "per step" not in page.inner_text("main")
@@ -157,9 +180,8 @@ def test_the_bar_of_the_step_is_the_sum_of_those_above(visit, resnet):
 
 
 @needs_traces
-def test_a_page_has_at_most_eight_screens(visit, tmp_path):
-    pair = tracediff.compare(trace("hta_control"), trace("hta_test"))
-    page = visit(written(tmp_path, pair.comparison)).page
+def test_a_page_has_at_most_eight_screens(visit, report_of):
+    page = visit(report_of("hta_control", "hta_test")).page
     page.set_viewport_size({"width": 1280, "height": 800})
     assert page.evaluate("document.documentElement.scrollHeight") <= 8 * 800
 
@@ -169,9 +191,9 @@ def test_a_page_has_at_most_eight_screens(visit, tmp_path):
     ("control", "test"),
     [("hta_control", "hta_test"), ("resnet50_workers0", "resnet50_workers4"), ("tinylm_compile", "tinylm_cudagraph")],
 )
-def test_the_first_screen_has_the_verdict_its_causes_and_all_lines_of_why(visit, tmp_path, control, test):
-    comparison = tracediff.compare(trace(control), trace(test)).comparison
-    page = visit(written(tmp_path, comparison)).page
+def test_the_first_screen_has_the_verdict_its_causes_and_all_lines_of_why(visit, report_of, control, test):
+    comparison = real_comparison(control, test)
+    page = visit(report_of(control, test)).page
     page.set_viewport_size({"width": 1280, "height": 800})
     assert page.locator("#why tbody tr").count() == len(explanation(comparison).lines)
     ends = "all => all.map(e => e.getBoundingClientRect().bottom)"
@@ -193,10 +215,10 @@ def test_several_ranks_are_drawn(visit, tmp_path):
     assert not visited.complaints
 
 
-def test_a_browser_that_cannot_unpack_the_data_says_so(browser, tmp_path):
+def test_a_browser_that_cannot_unpack_the_data_says_so(browser, doubled):
     page = browser.new_page()
     page.add_init_script("delete window.DecompressionStream")
-    page.goto(written(tmp_path, compared(tmp_path, events(), events(2))).as_uri())
+    page.goto(doubled.as_uri())
     assert "cannot show the charts and long tables: DecompressionStream" in page.inner_text("main .caution >> nth=0")
     assert "per step" in page.inner_text("#answer")
     page.close()
@@ -218,7 +240,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "steps 6–10 (left out to warm up: 5)",
     ):
         assert expected in body
-    assert "tracediff compare control/ test/ --html report.html" in body
+    assert COMMAND in body
     assert len(text.encode()) < USUAL
 
 
@@ -269,8 +291,9 @@ def test_tables_sort_and_search(visit, resnet):
     assert page.locator("#ops tr.chosen").count() == 1  # a link finds its row whatever was chosen
 
 
-def test_a_list_keeps_what_was_searched_in_another(visit, tmp_path):
-    page = visit(written(tmp_path, compared(tmp_path, events(), events(2)))).page
+def test_a_list_keeps_what_was_searched_in_another(visit, doubled, tmp_path):
+    visited = visit(doubled)
+    page = visited.page
     assert page.locator("[data-tab]:visible").all_inner_texts() == [*WORK_TITLES.values()]
     page.fill("#groups input[type=search]", "add")
     page.click("text=Kernels and copies")
@@ -280,8 +303,8 @@ def test_a_list_keeps_what_was_searched_in_another(visit, tmp_path):
     assert page.get_attribute("#ops table", "aria-rowcount") == "2"
     page.click("text=Operators and calls")
     assert rows(page, "ops") == ["aten::add"]
-    host = visit(written(tmp_path, compared(tmp_path, *[[e for e in events() if e["cat"] == "cpu_op"]] * 2))).page
-    assert host.locator("[data-tab]:visible").all_inner_texts() == ["Matched work", "Operators and calls"]
+    visited.turn(written(tmp_path, compared(tmp_path, *[[e for e in events() if e["cat"] == "cpu_op"]] * 2)))
+    assert page.locator("[data-tab]:visible").all_inner_texts() == ["Matched work", "Operators and calls"]
 
 
 def waited(us):
@@ -477,9 +500,12 @@ def test_nothing_recorded_is_run_or_lost(visit, tmp_path):
     hostile = replace(comparison, control=sides[0], test=sides[1])
     path = tmp_path / "report.html"
     path.write_text(to_html(hostile, f"tracediff compare '{HOSTILE[1]}'"), encoding="utf-8")
-    for dark in (False, True):
-        visited = visit(path, dark=dark)
-        page = visited.page
+    visited = visit(path)
+    page = visited.page
+    for scheme in ("light", "dark"):
+        if scheme == "dark":
+            page.emulate_media(color_scheme=scheme)
+            visited.turn(path)
         scrolled(page)
         page.click("text=Kernels and copies")
         for name in HOSTILE[:5]:
@@ -500,9 +526,13 @@ def test_hostile_names_are_text_in_fragments_too(visit, tmp_path):
         cli, ["export", str(tmp_path / "control"), str(tmp_path / "test"), "--charts", str(tmp_path / "charts")]
     )
     assert result.exit_code == 0
-    for name in ("duration_diff", "families", "timeline", "step_waterfall"):
-        visited = visit(tmp_path / "charts" / f"{name}.html", ready=".main-svg")
-        assert not visited.complaints
+    first, *others = (
+        tmp_path / "charts" / f"{name}.html" for name in ("duration_diff", "families", "timeline", "step_waterfall")
+    )
+    visited = visit(first, ready=".main-svg")
+    for path in others:
+        visited.turn(path, ready=".main-svg")
+    assert not visited.complaints
 
 
 def test_ten_thousand_rows_are_in_the_page_and_a_screen_of_them_in_the_document(visit, tmp_path):

@@ -14,7 +14,8 @@ from build_trace import PROCESS, annotation, call, document, kernel, memory, op,
 from hypothesis import given
 from properties import examples
 from random_traces import trace_events
-from traces import needs_traces, trace
+from real_sets import real_comparison
+from traces import needs_traces
 
 import tracediff
 from tracediff import bounds
@@ -44,7 +45,10 @@ METADATA = {"label", "file", "rank", "step", "gpu", "torch", "events", "python_f
 
 def merged(control, test, tmp_path):
     """(the comparison, the document, the file it was written to) of two sets."""
-    diff = tracediff.compare(control, test, force=True)
+    return written(tracediff.compare(control, test, force=True), tmp_path)
+
+
+def written(diff, tmp_path):
     path = tmp_path / "merged.json"
     assert diff.to_perfetto(path) == path.read_text()
     return diff.comparison, json.loads(path.read_bytes(), parse_float=ns_of, parse_constant=pytest.fail), path
@@ -188,7 +192,7 @@ def check_all(comparison, doc, path):
 @needs_traces
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0])
 def test_real_pairs(pair, tmp_path):
-    check_all(*merged(*(str(trace(name).parent) for name in pair), tmp_path))
+    check_all(*written(tracediff.Diff(real_comparison(*pair)), tmp_path))
 
 
 @pytest.mark.slow
