@@ -1,13 +1,15 @@
 """Asks `tracediff mcp` by the client of the protocol's own SDK, which each process imports when it asks first."""
 
-import os
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir
 from pathlib import Path
+from unittest.mock import patch
 
 import anyio
+from click.testing import CliRunner
+from tracediff_cli.group import cli
 from tracediff_cli.mcp import TOOLS
 from tracediff_cli.mcp_server import answers
 
@@ -59,6 +61,6 @@ def refused(folder, tool, /, **arguments):
 
 def printed(folder, *words):
     """What the command line prints in ``folder``."""
-    env = {**os.environ, "COLUMNS": str(answers.WIDTH), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-m", "tracediff", *words]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False).stdout.decode()
+    env = {"COLUMNS": str(answers.WIDTH), "NO_COLOR": "1"}
+    with chdir(folder), patch.object(sys, "argv", ["tracediff", *words]):
+        return CliRunner().invoke(cli, words, env=env).stdout

@@ -189,13 +189,13 @@ def test_a_question_that_takes_too_long_or_is_cancelled_leaves_no_process(slow):
 
 
 @pytest.mark.slow
-def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
+def test_other_questions_wait_and_too_many_are_refused(runs, monkeypatch):
     monkeypatch.setattr(bounds, "QUESTIONS_WAITING", 3)
     results = []
 
     async def ask(client):
         async def one(k):
-            result = await client.call_tool("compare", {"control": "a", "test": "b", "top": k})
+            result = await client.call_tool("compare", {**PAIR, "top": k})
             results.append((result.is_error, result.content[0].text))
 
         async with anyio.create_task_group() as tasks:
@@ -203,7 +203,7 @@ def test_other_questions_wait_and_too_many_are_refused(slow, monkeypatch):
                 tasks.start_soon(one, k)
             assert (await client.list_tools()).tools  # it answers meanwhile
 
-    asking(slow, ask)
+    asking(runs, ask)
     refusals = [text for is_error, text in results if is_error]
     assert refusals == ["tracediff mcp: 3 other questions are waiting; ask again later"] * 2
 
