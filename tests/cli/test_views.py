@@ -57,10 +57,11 @@ def test_explain():
 
 @pytest.mark.slow
 def test_each_line_of_why_is_explained_by_its_parts():
-    causes = tracediff.compare(EAGER, COMPILED).explanation.causes
+    diff = tracediff.compare(EAGER, COMPILED)
+    causes = diff.explanation.causes
     assert len(causes) > 3
     for cause in causes:
-        assert run("explain", EAGER, COMPILED, cause.label)
+        assert diff.explain(cause.label)
     (host,) = (cause for cause in causes if cause.label == "compiled code on the host")
     head, why, *parts = run("explain", EAGER, COMPILED, "compiled code on…", "--top", "1").splitlines()
     assert head.startswith("compiled code on the host: 0.0 → ")
