@@ -78,7 +78,7 @@ def analyze(
     (traces,) = loading.load([where], timelines=bool(documents.files["html"] or chart_folder))
     analysis = analyze_set(traces)
     hta_tables = _hta_tables(traces, hta_names.split(","), top) if hta_names else []
-    shows = documents.write(
+    console = documents.write(
         json=lambda: to_json(analysis),
         markdown=lambda: report.to_markdown(analysis, top=top, more=hta_tables),
         html=lambda: report.to_html(analysis, command=command_line(), more=hta_tables),
@@ -88,10 +88,8 @@ def analyze(
         from tracediff.report.charts_files import write_charts
 
         write_charts(analysis, chart_folder, names=OF_SET)
-    if shows:
-        from tracediff.report.table_terminal import screen_console
-
-        report.show(analysis, screen_console(), names, top, hta_tables)
+    if console:
+        report.show(analysis, console, names, top, hta_tables)
     return 0
 
 

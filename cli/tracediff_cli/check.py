@@ -108,18 +108,16 @@ def check(
 
     settings = _settings(config, max_regression, limits, allow)
     gate = judge(code.explain(pair.compared()), settings, date.today())
-    prints = documents.write(
+    console = documents.write(
         json=lambda: report.to_json(gate),
         markdown=lambda: report.to_markdown(gate),
         junit=lambda: report.to_junit(gate),
         html=lambda: page(gate.comparison),
     )
-    if prints:
-        from tracediff.report.table_terminal import screen_console
-
-        report.show(gate, screen_console())
+    if console:
+        report.show(gate, console)
     if github:  # nothing else beside a document on standard output
-        click.echo(report.to_github(gate), nl=False, err=not prints)
+        click.echo(report.to_github(gate), nl=False, err=console is None)
     return gate.exit_code
 
 

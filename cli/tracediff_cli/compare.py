@@ -134,9 +134,8 @@ def compare(
         images = _images(comparison, markdown_file or "", image_format) if image_format else None
         return to_markdown(comparison, device=device, sort=sort, top=10 if top is None else top, images=images)
 
-    if documents.write(json=json, markdown=markdown, html=lambda: page(comparison)):
+    if console := documents.write(json=json, markdown=markdown, html=lambda: page(comparison)):
         from tracediff.diff.views import Modules
-        from tracediff.report.table_terminal import screen_console
         from tracediff.report.to_terminal import Screen, show
 
         screen = Screen(
@@ -148,7 +147,7 @@ def compare(
             tables=bool(pair.loading.tables),
             verbose=verbose,
         )
-        show(comparison, screen_console(), screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))
+        show(comparison, console, screen, shlex.join(["tracediff", *_without_files(sys.argv[1:])]))
     return 3 if comparison.was_refused else 0
 
 
@@ -215,8 +214,6 @@ def matrix(
 
     sets = loading.load([control, *others])
     cells = every_pair(sets, judging, force) if pairwise else against_control(sets[0], sets[1:], judging, force)
-    if documents.write(json=lambda: report.to_json(cells), markdown=lambda: report.to_markdown(cells)):
-        from tracediff.report.table_terminal import screen_console
-
-        report.show(cells, screen_console())
+    if console := documents.write(json=lambda: report.to_json(cells), markdown=lambda: report.to_markdown(cells)):
+        report.show(cells, console)
     return 3 if any(cell.comparison.was_refused for cell in cells) else 0

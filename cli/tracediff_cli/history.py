@@ -147,14 +147,12 @@ def show(
     stored = read(place)
     every = selected(all_series(stored.entries, repository), machine, configuration)
     series, unread, most = [explained(one, repository) for one in every], stored.unread, last or None
-    if documents.write(
+    if console := documents.write(
         json=lambda: report.to_json(series, unread),
         markdown=lambda: report.to_markdown(series, unread, view=by, last=most),
         html=lambda: report.to_html(series, unread, command_line()),
     ):
-        from tracediff.report.table_terminal import screen_console
-
-        report.show(place, series, unread, screen_console(), view=by, last=most)
+        report.show(place, series, unread, console, view=by, last=most)
     return 0
 
 

@@ -50,7 +50,7 @@ def memory(
 
     accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]
     text = memory_text(accounts, top)
-    shows = documents.write(
+    console = documents.write(
         json=lambda: report.to_json(accounts),
         markdown=lambda: report.to_markdown(text),
         html=lambda: report.to_html(text, accounts, command_line()),
@@ -60,8 +60,6 @@ def memory(
         from tracediff.report.charts_files import write_figures
 
         write_figures({"memory_layers": memory_layers(accounts)}, chart_folder)
-    if shows:
-        from tracediff.report.table_terminal import screen_console
-
-        report.show(text, screen_console())
+    if console:
+        report.show(text, console)
     return 0

@@ -14,13 +14,16 @@ from fnmatch import fnmatchcase
 from functools import reduce, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import Struct
 
 from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, whole_number
 from tracediff.patterns import late
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Decorator = Callable[[Callable[..., Any]], Any]
 """Of the function that is a command."""
@@ -228,14 +231,18 @@ class Documents(Struct, frozen=True):
 
     files: dict[str, str | None]
 
-    def write(self, **texts: Callable[[], str]) -> bool:
-        """Write them, each the text of its kind; whether standard output is free for the screen."""
+    def write(self, **texts: Callable[[], str]) -> Console | None:
+        """Write them, each the text of its kind; the screen, unless one of them is on standard output."""
         for kind, text in texts.items():
             if file := self.files[kind]:
                 from tracediff.write import write_text
 
                 write_text(file, text())
-        return "-" not in self.files.values()
+        if "-" in self.files.values():
+            return None
+        from tracediff.report.table_terminal import screen_console
+
+        return screen_console()
 
 
 def documents(**texts: str) -> Decorator:
