@@ -90,6 +90,24 @@ def test_another_optimizer_is_in_the_verdict(tmp_path):
     assert ", with AdamW instead of SGD: " in answer_of(compared(tmp_path, sides)).verdict
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
+    """Of two norms one is another after; and where the first class is kept elsewhere, only the new one is named."""
+
+    def side(*classes):
+        events = [step(1, 0, 1_990), python("train.py(3): step", 10, 1_900, 1)]
+        for k, name in enumerate(classes):
+            module = python(f"nn.Module: {name}_{k}", 100 + 200 * k, 190, 2 + k, 1, module=k)
+            events += [module, op(f"aten::{name.lower()}", 110 + 200 * k, 150)]
+        return events
+
+    sides = {"a": side("Linear", "LayerNorm", "LayerNorm"), "b": side("Linear", "RMSNorm", *["LayerNorm"] * kept)}
+    comparison = compared(tmp_path, sides)
+    assert f"with RMSNorm{'' if kept else ' instead of LayerNorm'}: " in answer_of(comparison).verdict
+    text = "only b's code calls RMSNorm" if kept else "only a's code calls LayerNorm, only b's code calls RMSNorm"
+    assert text in [fact.text for fact in comparison.explanation.facts]
+
+
 def test_what_both_sides_call_or_an_unknown_function_calls_is_of_neither(tmp_path):
     assert calls_of_one_side(tmp_path, calling("SGD", LOSS, CLIP), calling("SGD", CLIP, LOSS)) is None
     elsewhere = calling("SGD", LOSS, CLIP, caller="other.py(3): run")

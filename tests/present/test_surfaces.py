@@ -12,6 +12,7 @@ from pair_stories import STORIES, Story, compared
 from rich.console import Console
 
 from tracediff.diff.comparison import Comparison
+from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.sections import changed_work
 from tracediff.report.page.html import to_summary
 from tracediff.report.to_json import to_json
@@ -160,7 +161,19 @@ def the_screen_is_short(comparison: Comparison) -> None:
     assert max(map(len, lines[:-1])) <= 100
 
 
+def the_effect_of_a_row_follows_from_its_figures(comparison: Comparison) -> None:
+    """The change of its times, times the part on the path, as far as these are shown."""
+    for line in explanation_table(comparison.explanation).lines:
+        if line.share:
+            control, test = map(value, line.times.split(" → "))
+            share, digit = value(line.share.removesuffix(" %")) / 100, 10.0 ** -places(line.step)
+            assert value(line.step) == pytest.approx(
+                share * (test - control), abs=2 * digit + abs(test - control) / 100
+            )
+
+
 CHECKS = (
+    the_effect_of_a_row_follows_from_its_figures,
     sums_close_in_one_unit,
     a_row_reads_the_same_however_many_are_shown,
     directions_agree_with_signs,

@@ -107,10 +107,12 @@ def one_sided_calls(
     """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
     by torch's annotations, classes of modules, and Python functions that are called by code which both sides run.
     """
+    sources = _annotated_calls(ops), _module_calls(trees), _python_calls(leaves)
+    every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
     own: list[list[str]] = [[], []]
-    for every, candidates in (_annotated_calls(ops), _module_calls(trees), _python_calls(leaves)):
+    for _, candidates in sources:
         for side, mine in enumerate(candidates):
-            names = mine.keys() - every[1 - side].keys() - set(own[side])
+            names = mine.keys() - every[1 - side] - set(own[side])
             own[side] += sorted(names, key=lambda name: (-mine[name], name))
     both = zip(sides, own, strict=True)
     parts = [f"only {side.label}'s code calls {listed(names)}" for side, names in both if names]
