@@ -48,26 +48,13 @@ class Dictionary(dict[Any, int]):
         return np.fromiter(map(self.__getitem__, values), np.int32, len(values))
 
 
-class ChunkPart(Struct):
-    """Columns of one chunk: base columns by name, and by category code the arguments, whose rows are of the part."""
-
-    base: Columns
-    arguments: dict[int, Arguments]
-
-
-class Fields(Struct):
-    """What a reader has found of a chunk.
-
-    Attributes:
-        base: base columns by name. has_arguments: bool[n].
-        ids: gives the ids of the events at rows, int64[m], MISSING where one has none.
-        arguments: gives the columns of each category's arguments, for its rows.
-    """
-
-    base: Columns
-    has_arguments: Bools
-    ids: Callable[[Int64], Int64]
-    arguments: Callable[[dict[int, Int64]], dict[int, Columns]]
+ChunkPart = tuple[Columns, dict[int, Arguments]]
+"""Columns of one chunk: base columns by name, and by category code the arguments, whose rows are of the part."""
+Fields = tuple[Columns, Bools, Callable[[Int64], Int64], Callable[[dict[int, Int64]], dict[int, Columns]]]
+"""What a reader has found of a chunk: base columns by name; bool[n] which events have arguments; what gives the ids of
+the events at rows, int64[m], MISSING where one has none; what gives the columns of each category's arguments, for its
+rows.
+"""
 
 
 class Dictionaries(Struct):
@@ -129,20 +116,22 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
 
     def part(self, batch: Batch | Plain) -> ChunkPart:
         """The columns of what `events` found; unusable events are counted in the notes and left out."""
-        fields = self._of_batch(batch) if isinstance(batch, Batch) else self._of_plain(batch)
-        base, keep = fields.base, self._timed(fields.base)
+        base, has_arguments, ids_at, columns_of = (
+            self._of_batch(batch) if isinstance(batch, Batch) else self._of_plain(batch)
+        )
+        keep = self._timed(base)
         category, kept_row = base["category"], np.cumsum(keep) - 1
         rows: dict[int, Int64] = {}
         ids: dict[int, Columns] = {}
         for code in np.flatnonzero(np.bincount(category[keep])).tolist():
             members = np.flatnonzero(keep & (category == code))
-            rows[code] = members[fields.has_arguments[members]]
-            if self._keeps_ids(code) and ((flow_ids := fields.ids(members)) != MISSING).any():
+            rows[code] = members[has_arguments[members]]
+            if self._keeps_ids(code) and ((flow_ids := ids_at(members)) != MISSING).any():
                 rows[code], ids[code] = members, {FLOW_ID: flow_ids}
         rows = {code: mine for code, mine in rows.items() if len(mine)}
-        columns = fields.arguments(rows)
+        columns = columns_of(rows)
         arguments = {code: Arguments(kept_row[mine], columns[code] | ids.get(code, {})) for code, mine in rows.items()}
-        return ChunkPart(base if keep.all() else {name: values[keep] for name, values in base.items()}, arguments)
+        return base if keep.all() else {name: values[keep] for name, values in base.items()}, arguments
 
     def _of_plain(self, plain: Plain) -> Fields:
         assert self._plain is not None  # who else found it?
@@ -156,7 +145,7 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
             "phase": codes(PHASES, plain.phase, self.phases.__getitem__, ""),
         }
         base["category"] = self._categories(codes(CATEGORIES, plain.category, self._stated.__getitem__), base)
-        return Fields(base, plain.has, plain.id.__getitem__, partial(self._plain_columns, plain, base["category"]))
+        return base, plain.has, plain.id.__getitem__, partial(self._plain_columns, plain, base["category"])
 
     def _plain_columns(self, plain: Plain, category: Any, rows: dict[int, Int64]) -> dict[int, Columns]:
         assert self._plain is not None
@@ -186,7 +175,7 @@ class EventDecoder(Dictionaries, kw_only=True, dict=True):
         }
         base["category"] = self._categories(self._stated.encode([e.cat for e in events]), base)
         has_arguments = np.fromiter((len(cast(Any, e.args)) > 0 for e in events), bool, len(events))
-        return Fields(
+        return (
             base,
             has_arguments,
             lambda rows: _flow_ids([events[i].id for i in rows.tolist()]),
@@ -324,11 +313,11 @@ class Whole(Struct):
     _rows: dict[int, GrowingColumn] = field(default_factory=dict)
     _arguments: dict[int, dict[str, GrowingColumn]] = field(default_factory=dict)
 
-    def add(self, part: ChunkPart) -> None:
+    def add(self, base: Columns, arguments_of: dict[int, Arguments]) -> None:
         """Append one part."""
         start = self.length
-        _append(self._base, part.base, start + len(part.base["ts"]))
-        for code, arguments in part.arguments.items():
+        _append(self._base, base, start + len(base["ts"]))
+        for code, arguments in arguments_of.items():
             rows = self._rows.setdefault(code, GrowingColumn(np.int64))
             rows.add(arguments.rows + start, len(rows) + len(arguments.rows))
             _append(self._arguments.setdefault(code, {}), arguments.columns, len(rows))

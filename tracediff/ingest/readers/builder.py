@@ -12,7 +12,7 @@ from tracediff.arrays import MISSING, Int64
 from tracediff.errors import NotATrace
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import json_text
-from tracediff.ingest.json.decode import ChunkPart, Dictionaries, Whole
+from tracediff.ingest.json.decode import Dictionaries, Whole
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.times import LONGEST_US
 from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta
@@ -83,7 +83,7 @@ class TraceBuilder(Dictionaries):
             "phase": np.zeros(len(keep), np.int32),
         }
         columns = {name: self._column(values)[keep] for name, values in arguments.items()}
-        self._whole.add(ChunkPart(base, {category: Arguments(np.arange(len(keep)), columns)}))
+        self._whole.add(base, {category: Arguments(np.arange(len(keep)), columns)})
 
     def trace(self, file: TraceFile, meta: TraceMeta, notes: Notes, remedy: str) -> Trace:
         """All events that were added.

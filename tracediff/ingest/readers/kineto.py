@@ -50,7 +50,7 @@ def read(file: TraceFile, unpacked: Unpacked, chunk: int | None, only: frozenset
         stream = EventStream(file, unpacked, decoder.events, notes, size, decoder.plain_events)
         for batch in stream.batches():
             while batch:
-                whole.add(decoder.part(batch.pop(0)))
+                whole.add(*decoder.part(batch.pop(0)))
     if not whole.length:
         raise _nothing(file, notes)
     trace = _assembled(file, _meta(stream, notes), notes, decoder, whole)
