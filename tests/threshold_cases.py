@@ -415,7 +415,7 @@ def stragglers() -> list[object]:
 def outlying() -> list[int]:
     """Steps of 3, of steady and of unsteady runs."""
     runs = (100, 100, 100, 107), (100, 100, 100, 100, 113), (100, 102, 98, 120, 104, 100), (100, 100, 130)
-    return [len(outliers({"a": [UsedStep(1, 0, ns, {}, {}) for ns in periods]})) for periods in runs]
+    return [len(outliers({"a": [UsedStep(1, 0, {"op": ns}) for ns in periods]})) for periods in runs]
 
 
 def findings() -> list[str]:

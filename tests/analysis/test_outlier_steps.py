@@ -7,7 +7,7 @@ from tracediff.analysis import outliers
 
 
 def runs(*periods_us, name="run1"):
-    steps = [UsedStep(n, 0, 1000 * p, {"op": 400 * p, "python": 600 * p}, {}) for n, p in enumerate(periods_us, 1)]
+    steps = [UsedStep(n, 0, {"op": 400 * p, "python": 600 * p}) for n, p in enumerate(periods_us, 1)]
     return {name: steps}
 
 

@@ -18,10 +18,10 @@ from msgspec import Struct, field
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Averaged, CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps
-from tracediff.arrays import Int64, distinct, grouped, marked, tuples
+from tracediff.arrays import Int64, distinct, grouped, marked, sums, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.pair import Pair
-from tracediff.profile.events.step_states import GPU_STATES, STATES
+from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.model.profile import OpTable, PackedTimeline, Profile, Timeline, WorkTable
 from tracediff.profile.tables import table_schema
@@ -45,22 +45,25 @@ class UsedStep(Struct, frozen=True):
     Attributes:
         number: N of ProfilerStep#N.
         rank: whose it is.
-        period_ns: completion to completion.
         states: state → ns, sums to the period.
-        foreign: GPU state → ns held only by GPU events that were launched in no used step.
+        foreign_ns: of the GPU's states, held only by GPU events that were launched in no used step.
         draining_ns: of a file's first step, see `Profile`. host_ns: how long it takes on the host.
         file, position: which of the rank's files, and where in it.
     """
 
     number: int
     rank: int
-    period_ns: int
     states: dict[str, int]
-    foreign: dict[str, int]
+    foreign_ns: int = 0
     draining_ns: int = 0
     host_ns: int = 0
     file: int = 0
     position: int = 0
+
+    @property
+    def period_ns(self) -> int:
+        """Completion to completion."""
+        return sum(self.states.values())
 
 
 class StepAverage(Averaged, frozen=True):
@@ -88,8 +91,8 @@ class KernelAverage(Averaged, frozen=True):
     """
 
     busy: int
-    spilled: list[int] = field(default_factory=lambda: [0, 0])
-    outside: list[int] = field(default_factory=lambda: [0, 0])
+    spilled: list[int]
+    outside: list[int]
 
 
 class Average(Averaged, frozen=True):
@@ -137,11 +140,7 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
     communication = dict.fromkeys(run.ranks, 0)  # of one rank it is not asked for
     for number in sorted(run.ranks):
         files = _with_used(traces, run.ranks[number])
-        steps = [
-            step
-            for file, (profile, used) in enumerate(files)
-            for step in _steps_of(profile, used.tolist(), number, file)
-        ]
+        steps = [step for file, (profile, used) in enumerate(files) for step in _steps_of(profile, used, number, file)]
         means[number] = sum(step.period_ns for step in steps) / max(len(steps), 1)
         if len(run.ranks) > 1:
             communication[number] = sum(_communication_ns(profile, used) for profile, used in files)
@@ -173,21 +172,15 @@ def usual_rank(runs: Mapping[str, Sequence[UsedStep]]) -> int | None:
     return rank if steps >= thresholds.USUALLY_SLOWEST * number.total() else None
 
 
-def _steps_of(profile: Profile, used: list[int], rank: int, file: int) -> Iterator[UsedStep]:
-    foreign: dict[int, dict[str, int]] = defaultdict(lambda: dict.fromkeys(GPU_STATES, 0))
-    own = set(used)
+def _steps_of(profile: Profile, used: Int64, rank: int, file: int) -> Iterator[UsedStep]:
     owned = profile.owned
-    for step, state, owner, ns in tuples(owned.step, owned.state, owned.owner, owned.ns):
-        if owner not in own:
-            foreign[step][STATES[state]] += ns
-    periods = profile.periods
-    for s in used:
+    foreign = sums(owned.step, owned.ns * ~in_steps(profile, owned.owner, used), len(profile.step_numbers))
+    for s in used.tolist():
         yield UsedStep(
             number=int(profile.step_numbers[s]),
             rank=rank,
-            period_ns=int(periods[s]),
             states=dict(zip(profile.state_names, profile.state_ns[s].tolist(), strict=True)),
-            foreign=foreign[s],
+            foreign_ns=int(foreign[s]),
             draining_ns=profile.draining_ns if s == 0 else 0,
             host_ns=int(profile.host_ns[s]),
             file=file,
@@ -207,7 +200,7 @@ def step_average(traces: TraceSet, rank: int | None = None) -> StepAverage:
         weight = denominator // (len(runs) * len(steps))
         for step in steps:
             period += weight * step.period_ns
-            foreign += weight * sum(step.foreign.values())
+            foreign += weight * step.foreign_ns
             draining += weight * len(steps) * step.draining_ns
             for state, ns in step.states.items():
                 states[state] = states.get(state, 0) + weight * ns
@@ -266,14 +259,15 @@ def kernel_average(traces: TraceSet) -> KernelAverage:
     """Busy time per step, and the GPU events that belong to no step."""
     denominator, weighted = weighted_files(traces)
     busy = sum(weight * int(profile.busy_ns[used].sum()) for profile, used, weight in weighted)
-    average = KernelAverage(denominator, busy)
-    for group in alike(weighted, [profile.kernels for profile, _, _ in weighted], [()] * len(weighted)):
-        table = group.table
-        for total, step in ((average.outside, -1), (average.spilled, -2)):
-            rows = table.step == step
-            total[0] += int(table.total_ns[rows].sum())
-            total[1] += int(table.count[rows].sum())
-    return average
+    kernels = [profile.kernels for profile, _, _ in weighted]
+    spilled, outside = (
+        [
+            sum(int(getattr(table, name)[table.step == step].sum()) for table in kernels)
+            for name in ("total_ns", "count")
+        ]
+        for step in (-2, -1)
+    )
+    return KernelAverage(denominator, busy, spilled, outside)
 
 
 def op_average(traces: TraceSet) -> Average:

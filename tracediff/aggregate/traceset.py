@@ -143,9 +143,12 @@ class Alike(Struct, Generic[T]):
 
     def add(self, file: int, table: T) -> None:
         """Add the table of another file."""
-        added = {name: getattr(self.table, name) + getattr(table, name) for name in _merged(table, "sum")}
-        least = {name: np.minimum(getattr(self.table, name), getattr(table, name)) for name in _merged(table, "least")}
-        self.table = replace(self.table, **added, **least)
+        merged = {
+            name: merge(getattr(self.table, name), getattr(table, name))
+            for how, merge in (("sum", np.add), ("least", np.minimum))
+            for name in _merged(table, how)
+        }
+        self.table = replace(self.table, **merged)
         self.files.append(file)
 
 
