@@ -20,7 +20,6 @@ from tracediff.engine import LoadOptions, SetOptions, read_captures
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.files.source import TraceFile
-from tracediff.profile.placement.captures import Capture
 from tracediff.profile.placement.replays import ALIGNED, BY_NUMBER, EQUAL, align
 
 CAPTURE = FOLDER / "graph_capture" / "vllm_mi300_capture_bs32.json.gz"
@@ -192,11 +191,11 @@ def test_a_trace_without_a_captured_launch_is_refused(tmp_path):
 
 def test_what_ran_before_the_capture_is_no_part_of_it(tmp_path):
     (graph,) = read_captures(TraceFile(str(write(tmp_path / "c.json", document(captured(NAMES))))))
-    assert graph.names == tuple(NAMES)
+    assert [name for (name, _), _ in graph] == list(NAMES)
 
 
 def graph_of(names):
-    return Capture(tuple(names), ("",) * len(names), tuple(((3, f"op{i}", "", "", "", 0),) for i in range(len(names))))
+    return tuple(((name, ""), ((3, f"op{i}", "", "", "", 0),)) for i, name in enumerate(names))
 
 
 KERNELS = st.lists(st.sampled_from("abc"), max_size=12)

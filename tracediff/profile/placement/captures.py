@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.arrays import MISSING, Int64, combined, group_rows, sorted_by, tuples
@@ -37,17 +36,10 @@ CallPath = tuple[PathNode, ...]
 """Where a launch is in the call tree of its capture: nodes from the outermost on."""
 
 
-class Capture(Struct, frozen=True):
-    """One captured graph: its launches in order.
-
-    Attributes:
-        names: of the launched kernels, empty where not recorded, `COPY` for copies. shapes: grid and block of each.
-        paths: of each.
-    """
-
-    names: tuple[str, ...]
-    shapes: tuple[str, ...]
-    paths: tuple[CallPath, ...]
+Key = tuple[str, str]
+"""Name of a kernel, empty where not recorded, `COPY` for copies; grid and block, empty where not recorded."""
+Capture = tuple[tuple[Key, CallPath], ...]
+"""One captured graph: its launches in order."""
 
 
 def captures_of(trace: Trace) -> list[Capture]:
@@ -61,13 +53,9 @@ def captures_of(trace: Trace) -> list[Capture]:
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
     kernels = zip(trace.names_of(launches), texts(trace, KERNEL_ARGUMENT, launches), strict=True)
     names = [COPY if is_captured_copy(call) else kernel for call, kernel in kernels]
-    shapes = launch_shapes(trace, launches)
-    paths = _paths(trace, calls.table, calls.node[calls.position[launches]])
-    captures = []
-    for group in group_rows(graph, np.arange(len(graph))):
-        mine = slice(group[0], group[-1] + 1)
-        captures.append(Capture(tuple(names[mine]), tuple(shapes[mine]), tuple(paths[mine])))
-    return captures
+    keys = zip(names, launch_shapes(trace, launches), strict=True)
+    captured = list(zip(keys, _paths(trace, calls.table, calls.node[calls.position[launches]]), strict=True))
+    return [tuple(captured[group[0] : group[-1] + 1]) for group in group_rows(graph, np.arange(len(graph)))]
 
 
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:

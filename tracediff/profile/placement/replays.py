@@ -20,7 +20,7 @@ from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.model.profile import CallTable
 from tracediff.profile.placement.calls import Calls
-from tracediff.profile.placement.captures import COPY, CallPath, Capture, PathNode, annotated_paths, launch_shapes
+from tracediff.profile.placement.captures import COPY, CallPath, Capture, Key, PathNode, annotated_paths, launch_shapes
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.runtimes import is_graph_launch
 
@@ -32,8 +32,6 @@ BY_NUMBER = "were matched to the capture by number alone, because it does not na
 ALIGNED = "were matched to the capture by name, grid and block, because it has other launches"
 UNMATCHED = "are not in the capture, so they have no operator"
 """How kernels were matched."""
-Key = tuple[str, str]
-"""Name of a kernel, grid and block; the latter empty where one side does not record them."""
 OCCURRENCES = ("step", "node", "count", "total_ns", "self_ns")
 """The columns of a `CallTable` that have a row for each step and node."""
 
@@ -81,7 +79,7 @@ def _captured_paths(
         capture, places, how = matches[keys]
         matched = int((places >= 0).sum())
         counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
-        paths |= {event: capture.paths[place] for event, place in tuples(events, places) if place >= 0}
+        paths |= {event: capture[place][1] for event, place in tuples(events, places) if place >= 0}
     for message, count in counts_of_methods.items():
         notes.add(CODE, f"{KERNELS} {message}", count)
     return paths
@@ -104,14 +102,14 @@ def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
 def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
     """(the capture that explains most of a replay, and as `align`)."""
     alignments = [(capture, *align(replayed, capture)) for capture in captures]
-    return max(alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0].names)))
+    return max(alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0])))
 
 
 def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
     """(int64[n] launch of ``capture`` behind each replayed kernel, −1 for none; how they were matched)."""
-    everywhere = all(shape for _, shape in replayed) and all(capture.shapes)
-    theirs = list(zip(capture.names, capture.shapes if everywhere else [""] * len(capture.names), strict=True))
-    ours = list(replayed) if everywhere else [(name, "") for name, _ in replayed]
+    ours, theirs = list(replayed), [key for key, _ in capture]
+    if not all(shape for _, shape in (*ours, *theirs)):  # one side does not record them
+        ours, theirs = ([(name, "") for name, _ in side] for side in (ours, theirs))
     if ours == theirs:
         return np.arange(len(ours)), EQUAL
     if len(ours) == len(theirs) and all(
