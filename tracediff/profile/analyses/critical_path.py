@@ -182,18 +182,8 @@ def _layered(layers: list[Painting]) -> Painting:
     return whole
 
 
-class _Path(Struct):
-    """The walk so far.
-
-    Attributes:
-        events: step, GPU event, time at which the walk came to it, the event that it waited for or −1; one after the
-            other, since there may be as many as GPU events.
-        host: (step, thread or WHOLE, start, end). unknown: (step, start, end).
-    """
-
-    events: list[int] = field(default_factory=list)
-    host: list[tuple[int, int, int, int]] = field(default_factory=list)
-    unknown: list[tuple[int, int, int]] = field(default_factory=list)
+_Spans = list[tuple[int, int, int, int, int]]
+"""Spans beside GPU events: step, HOST or UNKNOWN, thread, WHOLE or −1, start, end."""
 
 
 def critical_path(context: Context) -> CriticalPath:
@@ -201,13 +191,14 @@ def critical_path(context: Context) -> CriticalPath:
     rank = thread_ranks(context.trace, context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
-    path = _Path()
+    events: list[int] = []
+    others: _Spans = []
     columns = [column.tolist() for column in (device.start, device.end, device.cause, device.crossed)]
     for step, (low, high) in enumerate(pairwise(context.completions.tolist())):
         k = _completing(context, device, step, high)
-        _walk(path, step=step, low=low, time=high, k=k, device=device, columns=columns, host=host)
+        _walk(events, others, step=step, low=low, time=high, k=k, device=device, columns=columns, host=host)
     del columns
-    return _spans(path, context.completions, device, host)
+    return _spans(events, others, context.completions, device, host)
 
 
 def _completing(context: Context, device: DeviceEvents, step: int, time: int) -> int:
@@ -219,15 +210,29 @@ def _completing(context: Context, device: DeviceEvents, step: int, time: int) ->
 
 
 def _walk(
-    path: _Path, *, step: int, low: int, time: int, k: int, device: DeviceEvents, columns: list[list[int]], host: Host
+    events: list[int],
+    others: _Spans,
+    *,
+    step: int,
+    low: int,
+    time: int,
+    k: int,
+    device: DeviceEvents,
+    columns: list[list[int]],
+    host: Host,
 ) -> None:
     """Walk back from ``time``, at the GPU event ``k`` or where that is −1 on the host, to the start ``low`` of the
-    period; ``columns`` are start, end, cause and crossed of the device.
+    period.
+
+    Args:
+        events: gets step, GPU event, time at which the walk came to it, the event that it waited for or −1, one after
+            the other, since there may be as many as GPU events. others: gets the other spans.
+        columns: start, end, cause and crossed of the device.
     """
     launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
     jumped = -1  # when the walk came from the host to a GPU event
     start, end, cause, crossed = columns
-    threads, extend = host.context.lanes.ops.thread, path.events.extend
+    threads, extend = host.context.lanes.ops.thread, events.extend
     while time > low:
         if k < 0:
             thread, until = WHOLE, low
@@ -236,7 +241,7 @@ def _walk(
             when, which = host.awaited(thread, time, jumped)
             if which >= 0 and when > until:
                 until, k, jumped = when, which, when
-            path.host.append((step, thread, until, time))
+            others.append((step, HOST, thread, until, time))
             time, launch = until, WHOLE
             continue
         before = device.waited_for(k) if crossed[k] else cause[k]
@@ -248,26 +253,23 @@ def _walk(
             if launch >= 0:
                 time = int(device.returned[k])
             else:
-                path.unknown.append((step, low, time))
+                others.append((step, UNKNOWN, -1, low, time))
                 time = low
         k = before
 
 
-def _spans(path: _Path, completions: Int64, device: DeviceEvents, host: Host) -> CriticalPath:
+def _spans(events: list[int], others: _Spans, completions: Int64, device: DeviceEvents, host: Host) -> CriticalPath:
     """The spans of a walk, clipped to their periods."""
     start, end, returned = device.start, device.end, device.returned
-    step, k, departure, before = np.array(path.events, np.int64).reshape(-1, 4).T
+    step, k, departure, before = np.array(events, np.int64).reshape(-1, 4).T
     ready = np.where(before >= 0, end[before], np.where(returned[k] == ALWAYS, start[k], returned[k])) if len(k) else k
     event = device.event[k]
-    host_step, thread, since, until = np.array(path.host, np.int64).reshape(-1, 4).T
-    unknown_step, unknown, awaited_until = np.array(path.unknown, np.int64).reshape(-1, 3).T
     which, running, begin, stop = device.while_waiting(k, ready)
     waits = np.where(running >= 0, EVENT, np.where(before >= 0, BETWEEN, QUEUED)[which])
     parts = [
         (step, np.full(len(step), EVENT), event, start[k], departure),
         (step[which], waits, np.where(running >= 0, running, event[which]), begin, stop),
-        (host_step, np.full(len(host_step), HOST), thread, since, until),
-        (unknown_step, np.full(len(unknown_step), UNKNOWN), all_none(len(unknown_step)), unknown, awaited_until),
+        tuple(np.array(others, np.int64).reshape(-1, 5).T),
     ]
     steps, what, owner, begin, stop = concatenated(parts)
     begin = np.maximum(begin, completions[steps])

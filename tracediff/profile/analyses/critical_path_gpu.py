@@ -67,7 +67,7 @@ class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
     launch.
 
     Attributes:
-        event: int64[g] positions in `GpuEvents`. rows: of the trace. start, end: ns. stream: code of (device, stream).
+        event: int64[g] positions in `GpuEvents`. start, end: ns. stream: code of (device, stream).
         engine: code of (device, whether it is a kernel): events of one take the GPU from each other.
         launch: position in the ops lane, −1 where spilled. launched: start of the launch, ALWAYS where spilled.
         returned: when the launch returned or, if sooner, the event began; ALWAYS where spilled. A launch that waits for
@@ -85,7 +85,6 @@ class DeviceEvents(Spans, frozen=True, kw_only=True, dict=True):
     """
 
     event: Int64
-    rows: Int64
     stream: Int64
     engine: Int64
     launch: Int64
@@ -210,7 +209,6 @@ def device_of(context: Context, rank: dict[int, int]) -> DeviceEvents:
     waits = _recorded_waits(trace, streams)
     return DeviceEvents(
         event=order,
-        rows=gpu.rows[order],
         start=start,
         end=end,
         stream=stream,
@@ -265,7 +263,7 @@ def copying_operators(context: Context, device: DeviceEvents) -> list[tuple[int,
     long = _long_operators(trace, ops)
     is_copying = np.zeros(len(ops.rows), bool)
     is_copying[long[trace.name_matches(copies_tensor, ops.rows[long])]] = True
-    copies = np.flatnonzero(trace.category[device.rows] == cat.MEMCPY)
+    copies = np.flatnonzero(trace.category[context.gpu.rows[device.event]] == cat.MEMCPY)
     operators = values_at(nearest(ops, is_copying), device.launch[copies])
     return [(k, around) for k, around in tuples(copies, operators) if around >= 0]
 
