@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, changes, group_rows, tuples
+from tracediff.arrays import Bools, Int64, changes, group_rows, stacked, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_records, thread_title
 from tracediff.profile.analyses.allocations import allocations
@@ -34,6 +34,8 @@ UnmergedMarks = Int64
 """int64[7, n]: row, start, end, kind, code of the name, event and code of the operator's name (−1 for none), as in
 `Marks`, of events before they are merged.
 """
+Part = tuple[Int64 | Codes | int, ...]
+"""The columns of some of them, a number where all have the same."""
 NO_EVENTS = np.zeros(0, np.int64)
 
 
@@ -49,7 +51,7 @@ def build_timeline(
     trace, gpu = context.trace, context.gpu
     window = window or (int(context.completions[position]), int(context.completions[position + 1]))
     rows = ["state"]
-    parts = [_states(context, window)]
+    parts: list[Part] = [_states(context, window)]
     streams = _streams(gpu, window)
     for place, which in streams[: bounds.TIMELINE_STREAMS]:
         parts.append(_gpu(context, which, len(rows)))
@@ -71,7 +73,7 @@ def build_timeline(
                     parts.append(_host(trace, lane, some, launching, len(rows)))
                     rows.append(f"{thread} {what}" + (f" {depth + 1}" if depth else ""))
     left_out = max(len(streams) - bounds.TIMELINE_STREAMS, 0) + max(len(threads) - bounds.TIMELINE_THREADS, 0)
-    spans = np.concatenate(parts, axis=1)
+    spans = np.array(stacked(*parts))
     spans[1:3] = np.clip(spans[1:3], *window) - window[0]
     names = [*trace.names, *context.account.names]
     marks = _bounded(spans, names, window[1] - window[0], np.isin(spans[5], apart))
@@ -111,24 +113,23 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
     return sorted(busy, key=lambda code: (-busy[code], code))
 
 
-def _states(context: Context, window: tuple[int, int]) -> UnmergedMarks:
+def _states(context: Context, window: tuple[int, int]) -> Part:
     """The state of each instant; times outside every step have none."""
-    edges, painted = context.account.edges, context.account.painted
-    low = max(int(np.searchsorted(edges, window[0], side="right")) - 1, 0)
-    high = max(min(int(np.searchsorted(edges, window[1])), len(painted)), low)
-    states = painted[low:high]
+    start, end = np.array(window).reshape(2, 1)
+    _, *columns = context.account.painting.cut(start, end)
+    states, start, end = (column[columns[0] >= 0] for column in columns)
     kind = np.where(states < len(STATES), states, STATES.index("op"))
-    return _spans(0, edges[low:high], edges[low + 1 : high + 1], kind, states + len(context.trace.names), -1)
+    return 0, start, end, kind, states + len(context.trace.names), -1, -1
 
 
-def _gpu(context: Context, which: Int64, row: int) -> UnmergedMarks:
+def _gpu(context: Context, which: Int64, row: int) -> Part:
     trace, gpu, calls = context.trace, context.gpu, context.calls.table
     rows, node = gpu.rows[which], launching_nodes(context)[which]
     operator = np.where((node >= 0) & (calls.kind[node] == OP), calls.name[node], -1)
-    return _spans(row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows, operator)
+    return row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows, operator
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> UnmergedMarks:
+def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Part:
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]
@@ -139,19 +140,7 @@ def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) ->
     kind = np.select(
         cases, [KINDS.index(k) for k in ("launching", "synchronising", "data_loading", ANNOTATION)], KINDS.index("op")
     )
-    return _spans(row, lane.start[which], lane.end[which], kind, trace.name[rows], rows)
-
-
-def _spans(
-    row: int,
-    start: Int64,
-    end: Int64,
-    kind: Int64,
-    name: Int64 | Codes,
-    event: Int64 | int,
-    operator: Int64 | int = -1,
-) -> UnmergedMarks:
-    return np.stack(np.broadcast_arrays(row, start, end, kind, name, event, operator)).astype(np.int64, copy=False)
+    return row, lane.start[which], lane.end[which], kind, trace.name[rows], rows, -1
 
 
 def _bounded(spans: UnmergedMarks, names: list[str], length: int, is_apart: Bools) -> Marks:

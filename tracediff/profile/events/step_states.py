@@ -28,7 +28,7 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.kernels.families import DEFAULT, Families
 from tracediff.profile.model.profile import Grid, Owned
 from tracediff.profile.placement.gpu_events import GpuEvents
-from tracediff.profile.placement.nesting import Lane, Lanes, Painting, pieces, thread_ranks
+from tracediff.profile.placement.nesting import ALWAYS, Lane, Lanes, Painting, pieces, thread_ranks
 from tracediff.profile.placement.scopes import is_loading
 from tracediff.profile.placement.steps import Steps
 from tracediff.runtimes import is_synchronising
@@ -60,15 +60,13 @@ class StepAccount(Struct, frozen=True):
         names: the states, STATES first, then ``op:<family>`` where the trace has no GPU event.
         ns: int64[steps, states]; each row sums to the step's period.
         owned: whose the time of the GPU states is.
-        edges: int64[k + 1] ns at which the state or the step changes. painted: int64[k] the state from each edge to the
-            next.
+        painting: the state of each instant of a step, cut where the step changes.
     """
 
     names: tuple[str, ...]
     ns: Grid
     owned: Owned
-    edges: Int64
-    painted: Int64
+    painting: Painting
 
 
 class Layer(Spans, frozen=True):
@@ -134,7 +132,8 @@ def _summed(names: list[str], completions: Int64, edges: Int64, state: Int64, ow
     (of_step, of_state, of_owner), (owned_ns,) = grouped([step[on_gpu], state[on_gpu], owner[on_gpu]], [length[on_gpu]])
     owned = Owned(step=of_step, state=of_state, owner=of_owner, ns=owned_ns)
     new = np.flatnonzero(changes(state, step))
-    return StepAccount(tuple(names), ns, owned, np.append(edges[new], edges[-1:]), state[new])
+    times, rows = np.concatenate(([ALWAYS], edges[new], edges[-1:])), np.concatenate(([-1], state[new], [-1]))
+    return StepAccount(tuple(names), ns, owned, Painting(times, rows))
 
 
 def _gpu_layers(trace: Trace, gpu: GpuEvents) -> Iterator[Layer]:

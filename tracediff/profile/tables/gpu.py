@@ -175,9 +175,9 @@ def _of_gpu(context: Context, gpu: GpuEvents) -> tuple[Int64, Int64, Int64, Int6
     collective = union(*context.trace.spans(host_collectives(context.trace, context.lanes)))
     low, high = int(context.completions[0]), int(context.completions[-1])
     borders = np.concatenate((queued.start, queued.end, collective.start, collective.end))
-    edges = edges_of(account.edges, borders.clip(low, high))
+    edges = edges_of(account.painting.times[1:], borders.clip(low, high))
     start, length = edges[:-1], np.diff(edges)
-    state = account.painted[last_up_to(account.edges, start)]
+    state = account.painting.rows_at(start)
     waits = np.array([WAITS_IN[s] for s in STATES], np.int64)[state]
     waits[(state == STATES.index("gpu_queued")) & queued.covers(start)] = PEER
     waits[np.isin(state, BY_PEER) & collective.covers(start)] = PEER

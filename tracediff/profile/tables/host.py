@@ -41,11 +41,10 @@ IDLE = TableSchema(
 def idle_rows(context: Context) -> TableRows:
     """Rows by state and what the host does. Time counts in the period in which it lies."""
     account = context.account
-    on_gpu = np.isin(account.painted, [account.names.index(state) for state in GPU_STATES])
-    start, length = account.edges[:-1][~on_gpu], np.diff(account.edges)[~on_gpu]
-    state = account.painted[~on_gpu]
+    idle = np.flatnonzero(account.painting.rows >= len(GPU_STATES))
+    start, end, state = account.painting.times[idle], account.painting.times[idle + 1], account.painting.rows[idle]
     host, python, own = _host(context)
-    interval, row, low, high = host.cut(start, start + length)
+    interval, row, low, high = host.cut(start, end)
     step = np.searchsorted(context.completions, start, side="right")[interval] - 1
     caller = np.where(
         _on_thread(context, own)[row],
@@ -118,8 +117,8 @@ def loading_rows(context: Context) -> TableRows:
     rows = lane.rows[sorted_by(loaders, lane.start)]
     start, end = trace.spans(rows)
     previous_end = np.concatenate((start[:1], np.maximum.accumulate(end)))[: len(rows)]
-    loading = np.flatnonzero(account.painted == STATES.index("data_loading"))
-    waiting = Intervals(account.edges[loading], account.edges[loading + 1])
+    loading = np.flatnonzero(account.painting.rows == STATES.index("data_loading"))
+    waiting = Intervals(account.painting.times[loading], account.painting.times[loading + 1])
     which, period, low, high = cut(np.maximum(start, previous_end), end, context.completions)
     step, row, *columns = stacked(
         (context.steps.positions_at(start), rows, 0, trace.dur[rows], 1),
