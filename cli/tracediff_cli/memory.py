@@ -44,11 +44,10 @@ def memory(
       tracediff memory before.pickle.gz after.pickle.gz --html memory.html --json memory.json
     """
     from tracediff.memory.account import account_of
-    from tracediff.memory.snapshot import read_snapshot
     from tracediff.present.memory import memory_text
     from tracediff.report import memory as report
 
-    accounts = [account_of(read_snapshot(path)) for path in (control, test) if path is not None]
+    accounts = [account_of(path) for path in (control, test) if path is not None]
     text = memory_text(accounts, top)
     console = documents.write(
         json=lambda: report.to_json(accounts),

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from properties import examples
 
 from tracediff.memory.account import CALL_SITE, MODULE, SIZE_CLASS, VIEWS, account_of, devices_of, grouped, timeline
-from tracediff.memory.snapshot import read_snapshot
 
 MIB = 1 << 20
 REAL = {
@@ -19,7 +18,7 @@ REAL = {
 
 
 def accounts(tmp_path, document, name="a.pickle"):
-    found = account_of(read_snapshot(str(write(tmp_path / name, document))))
+    found = account_of(str(write(tmp_path / name, document)))
     for account in found.devices:
         closes(account)
     return found
@@ -45,7 +44,7 @@ def one(tmp_path, document):
 @pytest.mark.parametrize("name", REAL)
 def test_real_totals(name):
     blocks, above, segments, reserved, allocated = REAL[name]
-    (account,) = account_of(read_snapshot(str(FOLDER / "memory" / name))).devices
+    (account,) = account_of(str(FOLDER / "memory" / name)).devices
     assert account.actions == dict.fromkeys(("alloc", "free_completed", "free_requested"), blocks)
     assert account.peak - account.start == above
     assert account.start == allocated  # what the events add is 0
@@ -58,7 +57,7 @@ def test_real_totals(name):
 
 @needs_formats
 def test_autocast_keeps_copies_of_the_weights():
-    sides = [account_of(read_snapshot(str(FOLDER / "memory" / name))) for name in REAL]
+    sides = [account_of(str(FOLDER / "memory" / name)) for name in REAL]
     (device,) = devices_of(sides)
     first = device.changes(CALL_SITE)[0]
     assert (first.name, first.change, first.status) == ("_backends.py:288 einsum", 6_502_809_600, "grew")

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from properties import examples
 
 from tracediff.errors import TracediffError
+from tracediff.ingest.files.source import TraceFile
 from tracediff.memory.account import account_of
 from tracediff.memory.plain_pickle import load_plain
 from tracediff.memory.snapshot import read_snapshot
@@ -36,7 +37,7 @@ class Command:
 def refused(path):
     """The line that refuses the file at ``path``."""
     with pytest.raises(TracediffError) as caught:
-        read_snapshot(str(path))
+        read_snapshot(TraceFile(str(path)))
     line = str(caught.value)
     assert line.startswith(str(path))
     assert "\n" not in line
@@ -49,8 +50,8 @@ def raw(body, protocol=4):
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_protocols(tmp_path, protocol):
-    found = read_snapshot(str(write(tmp_path / "a", GOOD, protocol)))
-    assert found.recordings == read_snapshot(str(write(tmp_path / "b", GOOD))).recordings
+    found = read_snapshot(TraceFile(str(write(tmp_path / "a", GOOD, protocol))))
+    assert found == read_snapshot(TraceFile(str(write(tmp_path / "b", GOOD))))
 
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])
@@ -123,7 +124,7 @@ def test_a_stack_of_many_frames_that_many_events_share(tmp_path):
     stack = [frames()[0]] * 20_000
     trace = [{"action": "alloc", "addr": k, "size": 1, "frames": stack} for k in range(20_000)]
     start = time.process_time()
-    account_of(read_snapshot(str(write(tmp_path / "a", snapshot([], trace)))))
+    account_of(str(write(tmp_path / "a", snapshot([], trace))))
     assert time.process_time() - start < 5
 
 
@@ -131,7 +132,7 @@ def test_a_list_in_itself(tmp_path):
     stack = []
     stack.append(stack)
     trace = [{"action": "alloc", "addr": 0, "size": 5, "frames": stack}]
-    (account,) = account_of(read_snapshot(str(write(tmp_path / "a", snapshot([], trace))))).devices
+    (account,) = account_of(str(write(tmp_path / "a", snapshot([], trace)))).devices
     assert account.unknown == 5
 
 
@@ -195,7 +196,7 @@ def test_a_changed_byte_gives_an_answer_or_one_line(tmp_path, position, value, p
     content[position % len(content)] = value
     (tmp_path / "a").write_bytes(content)
     try:
-        found = account_of(read_snapshot(str(tmp_path / "a")))
+        found = account_of(str(tmp_path / "a"))
     except TracediffError:
         return
     memory_text([found], 10)
@@ -208,9 +209,9 @@ def test_memory_stays_in_proportion(tmp_path):
     (tmp_path / "a").write_bytes(body)
     script = (
         "import resource, sys\n"
-        "from tracediff.memory.snapshot import read_snapshot\n"
+        "from tracediff.memory.account import account_of\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "try:\n    read_snapshot(sys.argv[1])\nexcept Exception as error:\n    print(error, file=sys.stderr)\n"
+        "try:\n    account_of(sys.argv[1])\nexcept Exception as error:\n    print(error, file=sys.stderr)\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
     )
     done = subprocess.run([sys.executable, "-c", script, tmp_path / "a"], capture_output=True, text=True, check=True)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tracediff import bounds
+from tracediff.ingest.files.source import TraceFile
 from tracediff.memory.lifetimes import (
     BEFORE,
     FREED,
@@ -29,7 +30,7 @@ from tracediff.memory.lifetimes import (
     segment_uses,
     summed,
 )
-from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, MemorySnapshot, Recording
+from tracediff.memory.snapshot import ALLOC, FREE, NO_SITE, OUT_OF_MEMORY, CallSite, Recording, read_snapshot
 from tracediff.pair import Pair
 
 ROUNDING = "rounding"
@@ -153,12 +154,17 @@ class SnapshotAccount(Struct, frozen=True):
     devices: tuple[Account, ...]
 
 
-def account_of(snapshot: MemorySnapshot) -> SnapshotAccount:
-    """The accounts of all devices of ``snapshot``."""
-    return SnapshotAccount(snapshot.name, tuple(device_account(recording) for recording in snapshot.recordings))
+def account_of(path: str) -> SnapshotAccount:
+    """The accounts of all devices of the memory snapshot at ``path``, a file or a URL.
+
+    Raises:
+        TracediffError: as for `read_snapshot`.
+    """
+    file = TraceFile(path)
+    return SnapshotAccount(file.name, tuple(map(_device_account, read_snapshot(file))))
 
 
-def device_account(recording: Recording) -> Account:
+def _device_account(recording: Recording) -> Account:
     """The account of one device."""
     events = recording.events
     at_dump = {block.address: (block.requested, block.site) for block in recording.blocks}

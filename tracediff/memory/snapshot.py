@@ -132,20 +132,13 @@ class Recording(Struct):
     blocks: list[MemoryBlock] = field(default_factory=list)
 
 
-class MemorySnapshot(Struct, frozen=True):
-    """One file: its name and the recording of each device that has any, by number."""
-
-    name: str
-    recordings: tuple[Recording, ...]
-
-
-def read_snapshot(path: str) -> MemorySnapshot:
-    """The memory snapshot at ``path``, plain or compressed (gzip, zstd), or at a URL.
+def read_snapshot(file: TraceFile) -> tuple[Recording, ...]:
+    """The recording of each device that has any, by number, in a memory snapshot: plain or compressed (gzip, zstd), or
+    at a URL.
 
     Raises:
         TracediffError: it cannot be read, is not a memory snapshot, or is larger than the limits.
     """
-    file = TraceFile(path)
     subject = str(file)
     parts, size = [], 0
     with open_trace(file) as unpacked:
@@ -156,7 +149,7 @@ def read_snapshot(path: str) -> MemorySnapshot:
                 reason = f"is larger than {MOST_BYTES >> 20} MiB"
                 raise TracediffError(subject, reason, "record fewer events: _record_memory_history(max_entries=100000)")
     with no_garbage_collection():  # every object lives until the recordings are made, so collecting finds nothing
-        return MemorySnapshot(file.name, _Reader(subject).recordings(load_plain(b"".join(parts), subject)))
+        return _Reader(subject).recordings(load_plain(b"".join(parts), subject))
 
 
 Item = TypeVar("Item")
