@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -41,9 +41,7 @@ from tracediff.profile.model.profile import Profile
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.placement.captures import Capture, captures_of
 from tracediff.profile.tables import ALL, arguments_of, file_tables, table_names
-
-if TYPE_CHECKING:
-    from tracediff.progress import OnProgress
+from tracediff.progress import Meter, OnProgress
 
 
 class SetOptions(Struct, frozen=True):
@@ -369,15 +367,11 @@ def _as_they_come(
         from tracediff.process.workers import Processes
 
         yield from Processes(files, sizes, attempt, progress).run(jobs)
-    elif progress:
-        from tracediff.progress import Meter
-
+    else:
         meter = Meter(sizes, [0] * len(files), progress)
         for k, task in enumerate(files):
             yield k, attempt(task, partial(meter.read, k))
             meter.finish(k)
-    else:
-        yield from ((k, attempt(task, None)) for k, task in enumerate(files))
 
 
 def _attempt(

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, all_none, busy_ns, concatenated, distinct, grouped, return_freed
+from tracediff.arrays import Int64, all_none, busy_ns, concatenated, distinct, grouped, marked, return_freed
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -173,10 +173,7 @@ def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:
     """The call table with codes of only the texts it uses, and those texts."""
     table, texts = context.calls.table, context.trace.texts
     columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
-    is_used = np.zeros(len(texts) + 1, bool)  # the last is of no code
-    for column in columns.values():
-        is_used[column] = True
-    codes = np.flatnonzero(is_used[:-1])
+    codes = np.flatnonzero(marked(np.concatenate([*columns.values()]), len(texts) + 1)[:-1])  # the last is of no code
     moved = all_none(len(texts) + 1)
     moved[codes] = np.arange(len(codes))
     code_columns = {name: moved[column] for name, column in columns.items()}
