@@ -145,7 +145,9 @@ def test_every_call_that_launched_work_in_real_traces_is_in_a_record(name: str) 
     launches = gpu_events(events, find_steps(events, None, Notes()), Notes()).launch
     called = {events.names[code] for code in np.unique(events.name[launches[launches >= 0]]).tolist()}
     known = "|".join(
-        f"(?:{p})" for r in (CUDA, HIP) for p in (r.launches, r.graph_launches, r.copy_calls, r"\w*Memset")
+        f"(?:{p})"
+        for r in (CUDA, HIP)
+        for p in (r.names["launches"], r.names["graph_launches"], r.names["copy_calls"], r"\w*Memset")
     )
     assert called
     assert [call for call in called if not re.match(known, call)] == []
@@ -155,9 +157,9 @@ def test_records_have_names_of_their_own_and_patterns_that_compile() -> None:
     assert len({r.name for r in RUNTIMES}) == len(RUNTIMES)
     assert {r.name for r in RUNTIMES} == {"CUDA", "HIP", "XPU", "MTIA", "Ascend", "TPU", "MPS", "CPU"}
     for record in RUNTIMES:
-        for pattern in (record.launches, record.synchronising, *record.communication):
+        for pattern in (*record.names.values(), *record.communication):
             re.compile(pattern)
-        assert not record.copy_events or record is runtimes.ASCEND or "(?P<source>" in record.copy_events
+        assert "(?P<source>" in record.names.get("copy_events", "(?P<source>") or record is runtimes.ASCEND
     assert tuple(cat.KNOWN.index(c) for c in ("kernel", "gpu_memcpy", "gpu_memset")) == cat.GPU
     assert CPU.device == runtimes.DEVICE_NAMES[0]
 
@@ -193,13 +195,15 @@ ACME = Runtime(
     device_types=(77,),
     calls=("acme_api",),
     device_work={"acme_task": KERNEL, "acme_dma": MEMCPY},
-    launches=r"acmeEnqueue",
-    synchronising=r"acmeWait",
-    copy_events=r"acme (?P<source>host|device) to (?P<target>host|device)",
+    names={
+        "launches": r"acmeEnqueue",
+        "synchronising": r"acmeWait",
+        "copy_events": r"acme (?P<source>host|device) to (?P<target>host|device)",
+    },
     communication=("acmelink",),
     scopes=("acl",),
     driver_version="acme_driver",
-    arguments=ArgumentNames(correlation="ticket", stream="queue", device="card"),
+    arguments={"ticket": ARGUMENT.correlation, "queue": ARGUMENT.stream, "card": ARGUMENT.device},
 )
 """
 PROGRAM = """

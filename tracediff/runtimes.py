@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import chain
+from typing import Literal
 
 from msgspec import Struct
 
@@ -20,8 +21,8 @@ KERNEL, MEMCPY, MEMSET = DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memse
 """Categories of the work on a device, whatever a vendor calls them."""
 
 
-class ArgumentNames(Struct, frozen=True):
-    """A runtime's names for the arguments of its calls and device events.
+class ArgumentNames:
+    """The names under which a `Trace` keeps the arguments of calls and device events, whatever a vendor calls them.
 
     Attributes:
         correlation: joins a call to the device events that it launched.
@@ -33,20 +34,48 @@ class ArgumentNames(Struct, frozen=True):
         sync_kind: the kind of wait, as a number.
     """
 
-    correlation: str = "correlation"
-    device: str = "device"
-    stream: str = "stream"
-    grid: str = "grid"
-    block: str = "block"
-    size: str = "bytes"
-    awaited_stream: str = "wait_on_stream"
-    awaited_event: str = "wait_on_cuda_event_id"
-    awaited_record: str = "wait_on_cuda_event_record_corr_id"
-    sync_kind: str = "cuda_sync_kind_id"
+    correlation = "correlation"
+    device = "device"
+    stream = "stream"
+    grid = "grid"
+    block = "block"
+    size = "bytes"
+    awaited_stream = "wait_on_stream"
+    awaited_event = "wait_on_cuda_event_id"
+    awaited_record = "wait_on_cuda_event_record_corr_id"
+    sync_kind = "cuda_sync_kind_id"
 
 
 ARGUMENT = ArgumentNames()
-"""The names under which a `Trace` keeps these arguments, whatever a vendor calls them."""
+
+
+Role = Literal[
+    "launches",
+    "graph_launches",
+    "allocations",
+    "releases",
+    "capture_begins",
+    "captured_copies",
+    "synchronising",
+    "waiting_copies",
+    "copy_calls",
+    "stream_waits",
+    "copy_events",
+    "memset_events",
+    "awaited_copies",
+]
+"""What calls and device events of some names do.
+
+- launches: calls that launch a kernel. graph_launches: calls that replay a graph.
+- allocations, releases: calls that get memory from the driver, and give it back.
+- capture_begins: calls that begin to capture a graph.
+- captured_copies: calls that copy or set memory, in a graph, too.
+- synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
+- copy_calls: copy calls that may wait, since copies of pageable memory do.
+- stream_waits: calls by which a stream waits for an event.
+- copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: device events that set
+  memory. awaited_copies: those copies whose call waits for them.
+"""
 
 
 class Runtime(Struct, frozen=True):
@@ -60,23 +89,14 @@ class Runtime(Struct, frozen=True):
         calls: categories of its API calls on the host. call_prefix: what the names of its calls begin with.
         device_work: its categories of device work that have names of their own → the one of `DEVICE_CATEGORIES`.
         syncs: category of records of waits of calls and streams. counters: category of hardware counters.
-        launches: calls that launch a kernel. graph_launches: calls that replay a graph.
-        allocations, releases: calls that get memory from the driver, and give it back.
-        capture_begins: calls that begin to capture a graph.
-        captured_copies: calls that copy or set memory, in a graph, too.
-        synchronising: calls in which the host waits for the device. waiting_copies: copy calls that always wait.
-        copy_calls: copy calls that may wait, since copies of pageable memory do.
-        stream_waits: calls by which a stream waits for an event.
-        copy_events: device events that copy, with groups ``source`` and ``target``. memset_events: device events that
-        set memory. awaited_copies: those copies whose call waits for them.
-        stream_wait, stream_sync, event_sync, context_sync: names of the records in ``syncs``.
+        names: of its calls and device events, by what they do.
         communication: kernels that move data between ranks; searched in the whole name, ignoring case.
         scopes: prefixes of collective annotations, before the colon.
         driver_version, runtime_version: keys in the trace's metadata.
         device_events: category of all its device events, whatever they do.
         flows: categories of arrows to device events from calls, and from operators.
         translated: arguments from which its events get Kineto's categories (`tracediff.ingest.vendors`).
-        arguments: names of its arguments. text_arguments: call arguments that may contain text.
+        arguments: its names of arguments → those of `ARGUMENT`. text_arguments: call arguments that may contain text.
     """
 
     name: str
@@ -89,28 +109,12 @@ class Runtime(Struct, frozen=True):
     device_work: dict[str, str] = {}
     syncs: str = ""
     counters: str = ""
-    launches: str = ""
-    graph_launches: str = ""
-    allocations: str = ""
-    releases: str = ""
-    capture_begins: str = ""
-    captured_copies: str = ""
-    synchronising: str = ""
-    waiting_copies: str = ""
-    copy_calls: str = ""
-    stream_waits: str = ""
-    copy_events: str = ""
-    memset_events: str = ""
-    awaited_copies: str = ""
-    stream_wait: str = ""
-    stream_sync: str = ""
-    event_sync: str = ""
-    context_sync: str = ""
+    names: dict[Role, str] = {}
     communication: tuple[str, ...] = ()
     scopes: tuple[str, ...] = ()
     driver_version: str = ""
     runtime_version: str = ""
-    arguments: ArgumentNames = ARGUMENT
+    arguments: dict[str, str] = {}
     text_arguments: tuple[str, ...] = ()
     device_events: str = ""
     flows: tuple[str, ...] = ()
@@ -135,23 +139,21 @@ CUDA = Runtime(
     call_prefix=r"cu(?:da)?(?=[A-Z])",
     syncs="cuda_sync",
     counters="cuda_profiler_range",
-    launches=r"cu(?:da)?Launch",
-    graph_launches=r"cu(?:da)?GraphLaunch",
-    allocations=r"cudaMalloc(?:Managed)?$|cuMem(?:Alloc|Create)",
-    releases=r"cudaFree$|cuMem(?:Free|Unmap)",
-    capture_begins=r"cu(?:da)?StreamBeginCapture",
-    captured_copies=r"cu(?:da)?Mem(?:cpy|set)",
-    synchronising=r"cu\w*Synchronize",
-    waiting_copies=r"cudaMemcpy$",
-    copy_calls=r"cu(?:da)?Memcpy(?!.*Peer)",
-    stream_waits=r"cu(?:da)?StreamWaitEvent",
-    copy_events=r"(?:Memcpy|Copy)\s*(?P<source>[HDPA])to(?P<target>[HDPA])",
-    memset_events=r"Memset \([\w ]*\)$",
-    awaited_copies=r".*Pageable",
-    stream_wait="Stream Wait Event",
-    stream_sync="Stream Sync",
-    event_sync="Event Sync",
-    context_sync="Context Sync",
+    names={
+        "launches": r"cu(?:da)?Launch",
+        "graph_launches": r"cu(?:da)?GraphLaunch",
+        "allocations": r"cudaMalloc(?:Managed)?$|cuMem(?:Alloc|Create)",
+        "releases": r"cudaFree$|cuMem(?:Free|Unmap)",
+        "capture_begins": r"cu(?:da)?StreamBeginCapture",
+        "captured_copies": r"cu(?:da)?Mem(?:cpy|set)",
+        "synchronising": r"cu\w*Synchronize",
+        "waiting_copies": r"cudaMemcpy$",
+        "copy_calls": r"cu(?:da)?Memcpy(?!.*Peer)",
+        "stream_waits": r"cu(?:da)?StreamWaitEvent",
+        "copy_events": r"(?:Memcpy|Copy)\s*(?P<source>[HDPA])to(?P<target>[HDPA])",
+        "memset_events": r"Memset \([\w ]*\)$",
+        "awaited_copies": r".*Pageable",
+    },
     communication=("nccl", "msccl", "nvshmem", *OWN_COLLECTIVES),
     scopes=("nccl",),
     driver_version="cuda_driver_version",
@@ -163,17 +165,19 @@ HIP = Runtime(
     device_types=(6,),
     calls=CUDA.calls,  # Kineto files HIP's events under CUDA's categories
     call_prefix=r"hip(?=[A-Z])",
-    launches=r"hip\w*Launch",
-    graph_launches=r"hipGraphLaunch",
-    allocations=r"hipMalloc(?:Managed)?$|hipMemCreate",
-    releases=r"hipFree$|hipMemUnmap",
-    capture_begins=r"hipStreamBeginCapture",
-    captured_copies=r"hipMem(?:cpy|set)",
-    synchronising=r"hip\w*Synchronize",
-    waiting_copies=r"hipMemcpy(?:WithStream)?$",
-    copy_calls=r"hipMemcpy(?!.*Peer)",
-    stream_waits=r"hipStreamWaitEvent",
-    copy_events=r"(?:Copy|hipMemcpy)?(?P<source>Host|Device)To(?P<target>Host|Device)",
+    names={
+        "launches": r"hip\w*Launch",
+        "graph_launches": r"hipGraphLaunch",
+        "allocations": r"hipMalloc(?:Managed)?$|hipMemCreate",
+        "releases": r"hipFree$|hipMemUnmap",
+        "capture_begins": r"hipStreamBeginCapture",
+        "captured_copies": r"hipMem(?:cpy|set)",
+        "synchronising": r"hip\w*Synchronize",
+        "waiting_copies": r"hipMemcpy(?:WithStream)?$",
+        "copy_calls": r"hipMemcpy(?!.*Peer)",
+        "stream_waits": r"hipStreamWaitEvent",
+        "copy_events": r"(?:Copy|hipMemcpy)?(?P<source>Host|Device)To(?P<target>Host|Device)",
+    },
     communication=("rccl", "msccl", "rocshmem", *OWN_COLLECTIVES),
     scopes=("rccl",),
     driver_version="hip_driver_version",
@@ -187,9 +191,11 @@ XPU = Runtime(  # by the specification of Kineto's XPU plugin: no published trac
     device_types=(12,),
     prefix="xpu_",
     calls=("xpu_runtime", "xpu_driver"),
-    launches=r"(?:ur|pi)EnqueueKernelLaunch|zeCommandListAppendLaunch",
-    synchronising=r"ze\w*Synchronize|(?:ur|pi)(?:QueueFinish|EventWait|EventsWait)",
-    copy_calls=r"(?:ur|pi)Enqueue(?:USM|Mem)\w*Copy|(?:ur|pi)EnqueueUSMMemcpy|zeCommandListAppendMemoryCopy",
+    names={
+        "launches": r"(?:ur|pi)EnqueueKernelLaunch|zeCommandListAppendLaunch",
+        "synchronising": r"ze\w*Synchronize|(?:ur|pi)(?:QueueFinish|EventWait|EventsWait)",
+        "copy_calls": r"(?:ur|pi)Enqueue(?:USM|Mem)\w*Copy|(?:ur|pi)EnqueueUSMMemcpy|zeCommandListAppendMemoryCopy",
+    },
     communication=("oneccl",),
     scopes=("xccl",),
 )
@@ -200,12 +206,14 @@ MTIA = Runtime(
     device_types=(19,),
     prefix="mtia_",
     calls=("mtia_runtime",),
-    launches=r"runFunction",
-    synchronising=r"synchronize",
-    copy_calls=r"enqueueCommand memcpy",
-    stream_waits=r"enqueueCommand waitOnEvent",
-    copy_events=r"dma_request \((?P<source>HOST|DEVICE)_TO_(?P<target>HOST|DEVICE)",
-    arguments=ArgumentNames(stream="stream_id"),
+    names={
+        "launches": r"runFunction",
+        "synchronising": r"synchronize",
+        "copy_calls": r"enqueueCommand memcpy",
+        "stream_waits": r"enqueueCommand waitOnEvent",
+        "copy_events": r"dma_request \((?P<source>HOST|DEVICE)_TO_(?P<target>HOST|DEVICE)",
+    },
+    arguments={"stream_id": ARGUMENT.stream},
     device_events="mtia_ccp_events",
     translated=("direction", "size"),
 )
@@ -216,14 +224,20 @@ ASCEND = Runtime(
     prefix="privateuse1_",  # torch_npu is a PrivateUse1 backend; its own files give events no category
     processes=("Ascend Hardware", "HCCL", "Overlap Analysis", "CANN"),
     calls=("privateuse1_runtime", "privateuse1_driver"),
-    launches=r"Node@launch|Enqueue$",
-    synchronising=r"AscendCL@aclrtSynchronize",
-    waiting_copies=r"AscendCL@aclrtMemcpy$",
-    copy_calls=r"AscendCL@aclrtMemcpy",
-    stream_waits=r"AscendCL@aclrtStreamWaitEvent",
+    names={
+        "launches": r"Node@launch|Enqueue$",
+        "synchronising": r"AscendCL@aclrtSynchronize",
+        "waiting_copies": r"AscendCL@aclrtMemcpy$",
+        "copy_calls": r"AscendCL@aclrtMemcpy",
+        "stream_waits": r"AscendCL@aclrtStreamWaitEvent",
+    },
     communication=("hccl", "hcom_"),
     scopes=("hccl",),
-    arguments=ArgumentNames(correlation="connection_id", stream="Physic Stream Id", size="size(Byte)"),
+    arguments={
+        "connection_id": ARGUMENT.correlation,
+        "Physic Stream Id": ARGUMENT.stream,
+        "size(Byte)": ARGUMENT.size,
+    },
     flows=("HostToDevice", "async_npu"),
     translated=("Task Type", "correlation_id"),
 )
@@ -233,8 +247,10 @@ TPU = Runtime(  # as XProf's Chrome traces have it: JAX, or PyTorch through torc
     device="TPU",
     prefix="xla_",
     calls=("xla_runtime",),
-    launches=r"DoEnqueue(?:Continuation)?Program",
-    synchronising=r"np\.asarray\(jax\.Array\)",
+    names={
+        "launches": r"DoEnqueue(?:Continuation)?Program",
+        "synchronising": r"np\.asarray\(jax\.Array\)",
+    },
     communication=(
         r"(?<![\w-])(?:all-reduce|all-gather|reduce-scatter|all-to-all|ragged-all-to-all|collective-permute"
         r"|collective-broadcast)",  # instructions of XLA, whose names have hyphens
@@ -262,19 +278,19 @@ def _distinct(*fields: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def _any_of(*fields: str) -> re.Pattern[str]:
-    """One pattern for all in ``fields``; matches nothing if there is none."""
-    return late("|".join(f"(?:{pattern})" for pattern in _distinct(*fields)) or NOTHING)
+def _any_of(patterns: Iterable[str]) -> re.Pattern[str]:
+    """One pattern for all of ``patterns``; matches nothing if there is none."""
+    return late("|".join(f"(?:{pattern})" for pattern in patterns) or NOTHING)
 
 
 def _beginning(pattern: str) -> re.Pattern[str]:
-    """``pattern`` of names that begin so; matches nothing if it is empty."""
-    return late(f"^(?:{pattern or NOTHING})")
+    """``pattern`` of names that begin so."""
+    return late(f"^(?:{pattern})")
 
 
-def _is_matched(*fields: str) -> Callable[[str], bool]:
-    """Whether a name matches a pattern in ``fields``."""
-    pattern = _any_of(*fields)
+def _is_matched(*roles: Role) -> Callable[[str], bool]:
+    """Whether a name is one of a runtime's in one of ``roles``."""
+    pattern = _any_of(r.names[role] for r in RUNTIMES for role in roles if role in r.names)
     return lru_cache(NAMES_KEPT)(lambda name: pattern.match(name) is not None)
 
 
@@ -284,10 +300,11 @@ SYNC_CATEGORIES = _distinct("syncs")
 COUNTER_CATEGORIES = _distinct("counters")
 READ_CATEGORIES = _distinct("prefix")
 """Category prefixes of the runtimes, whose further events, such as waits, are not work on a device."""
-PLACES = frozenset(name for r in RUNTIMES for name in (r.arguments.device, r.arguments.stream)) | {
-    "device id",
-    "device_id",
-    "stream id",
+RENAMED_ARGUMENTS = {theirs: ours for r in RUNTIMES for theirs, ours in r.arguments.items()}
+"""A vendor's name of an argument → the one of `ARGUMENT`."""
+PLACES = {
+    *(ARGUMENT.device, ARGUMENT.stream, "device id", "device_id", "stream id"),
+    *(theirs for theirs, ours in RENAMED_ARGUMENTS.items() if ours in (ARGUMENT.device, ARGUMENT.stream)),
 }
 """Arguments, whoever spells them, that only events on a device, and calls, have."""
 TRANSLATED_ARGUMENTS = frozenset(_distinct("translated"))
@@ -297,20 +314,13 @@ OF_OWN_CATEGORIES = PLACES | TRANSLATED_ARGUMENTS
 RENAMED_CATEGORIES = {theirs: ours for r in RUNTIMES for theirs, ours in r.device_work.items()}
 """A vendor's category of device work → the one of `DEVICE_CATEGORIES`."""
 
-STREAM_WAITS = _distinct("stream_wait")
-"""Records of a stream that waits for another."""
-CALL_WAITS = _distinct("stream_sync", "event_sync")
+STREAM_WAIT, STREAM_SYNC, EVENT_SYNC, CONTEXT_SYNC = "Stream Wait Event", "Stream Sync", "Event Sync", "Context Sync"
+"""Records of waits, in `SYNC_CATEGORIES`: of a stream for an event, of a call for a stream, an event, and a device."""
+CALL_WAITS = (STREAM_SYNC, EVENT_SYNC)
 """Records of a call that waits for one stream or event."""
-UNSTREAMED_WAITS = _distinct("event_sync", "context_sync")
+UNSTREAMED_WAITS = (EVENT_SYNC, CONTEXT_SYNC)
 """Records of waits on no stream."""
 
-RENAMED_ARGUMENTS = {
-    getattr(r.arguments, name): getattr(ARGUMENT, name)
-    for r in RUNTIMES
-    for name in ArgumentNames.__struct_fields__
-    if getattr(r.arguments, name) != getattr(ARGUMENT, name)
-}
-"""A vendor's name of an argument → the one of `ARGUMENT`."""
 TEXT_ARGUMENTS = frozenset(_distinct("text_arguments"))
 """Arguments of calls that are text under some vendor and numbers under another."""
 
@@ -320,18 +330,18 @@ VERSIONS = (*DRIVER_VERSIONS, *_distinct("runtime_version"))
 DEVICE_NAMES = {number: r.device for r in RUNTIMES for number in r.device_types}
 """torch's device type → name of such devices in tables."""
 
-_COPIES = tuple(late(r.copy_events, re.IGNORECASE) for r in RUNTIMES if r.copy_events)
+_COPIES = tuple(late(r.names["copy_events"], re.IGNORECASE) for r in RUNTIMES if "copy_events" in r.names)
 _PREFIXES = {r.name: _beginning(r.call_prefix) for r in RUNTIMES if r.call_prefix}
 _ROLES = {
     r.name: {
-        "GraphLaunch": _beginning(r.graph_launches),
-        "LaunchKernel": _beginning(r.launches),
-        "Memcpy": _beginning(r.copy_calls),
+        "GraphLaunch": _beginning(r.names["graph_launches"]),
+        "LaunchKernel": _beginning(r.names["launches"]),
+        "Memcpy": _beginning(r.names["copy_calls"]),
     }
     for r in RUNTIMES
     if r.call_prefix
 }
-_COMMUNICATION = _any_of("communication")
+_COMMUNICATION = _any_of(_distinct("communication"))
 """In names in lower case, in which Python searches faster than ignoring case."""
 _SCOPES = frozenset(_distinct("scopes"))
 _PROCESSES = frozenset(name for r in RUNTIMES for name in r.processes)

@@ -18,7 +18,7 @@ from tracediff.ingest.model.times import LONGEST_US
 from tracediff.ingest.model.trace import Arguments, Trace, TraceMeta
 
 THREAD_BITS = 24
-"""Bits of a thread's own number in its global one."""
+"""A thread's global number is that of its process, and below it in so many bits its own."""
 TIMES = (-(2**61), 2**61)
 """Limits of times in ns: their differences fit int64."""
 

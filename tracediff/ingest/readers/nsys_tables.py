@@ -24,10 +24,18 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Device, Trace, TraceMeta
 from tracediff.ingest.model.unread import note_overhead, shortened
-from tracediff.ingest.readers.builder import TIMES, Names, TraceBuilder, distinct
+from tracediff.ingest.readers.builder import THREAD_BITS, TIMES, Names, TraceBuilder, distinct
 from tracediff.ingest.readers.database import STRINGS, Database, open_database
 from tracediff.patterns import NAMES_KEPT
-from tracediff.runtimes import ARGUMENT, CUDA, collective_of_scope
+from tracediff.runtimes import (
+    ARGUMENT,
+    CONTEXT_SYNC,
+    CUDA,
+    EVENT_SYNC,
+    STREAM_SYNC,
+    STREAM_WAIT,
+    collective_of_scope,
+)
 
 RANGES = "NVTX_EVENTS"
 PUSH_POP, START_END = 59, 60
@@ -138,10 +146,8 @@ DIRECTIONS = (
 )
 """Of the kinds of copies, by CUPTI's number."""
 MEMORIES = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
-SYNC_NAMES = ("", CUDA.event_sync, CUDA.stream_wait, CUDA.stream_sync, CUDA.context_sync)
+SYNC_NAMES = ("", EVENT_SYNC, STREAM_WAIT, STREAM_SYNC, CONTEXT_SYNC)
 """Of the kinds of waits, by CUPTI's number."""
-PROCESS_BITS = 24
-"""A thread's global number is that of its process, and below it in so many bits its own."""
 
 
 def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
@@ -213,8 +219,8 @@ def _of_process(database: Database, table: str, process: int | None) -> Conditio
 def _of_thread(process: int | None) -> Condition:
     if process is None:
         return "", ()
-    first = process >> PROCESS_BITS << PROCESS_BITS
-    return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << PROCESS_BITS) - 1)
+    first = process >> THREAD_BITS << THREAD_BITS
+    return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << THREAD_BITS) - 1)
 
 
 def _columns(database: Database, table: str, process: int | None, names: str) -> dict[str, Int64]:

@@ -31,7 +31,7 @@ WHOLES = ("XLA Modules", "Steps")
 """Threads of programs and steps."""
 MARKS = f"{TPU.prefix}marks"
 """Category of events that are not work."""
-CALL = re.compile(f"{TPU.launches}|{TPU.synchronising}")
+CALL = re.compile("|".join(TPU.names.values()))
 NUMBER = re.compile(r"^/device:\w+:(\d{1,9})$")
 PYTHON_FUNCTION = re.compile(r"^\$(?P<file>[^:]*):(?P<line>\d+) (?P<function>.*)$", re.DOTALL)
 OPERATOR = re.compile(r"aten::[\w.]+")

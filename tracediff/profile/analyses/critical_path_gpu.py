@@ -36,7 +36,7 @@ from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import ALWAYS, Lane, Painting, name_order, nearest, painted, tied
 from tracediff.runtimes import (
     ARGUMENT,
-    STREAM_WAITS,
+    STREAM_WAIT,
     SYNC_CATEGORIES,
     copies_tensor,
     is_awaited_copy,
@@ -321,7 +321,7 @@ def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | No
 
 def _recorded_waits(trace: Trace, streams: dict[tuple[int, int], int]) -> dict[int, list[Sync]]:
     """stream → its waits for other streams in order of time, those recorded in full."""
-    syncs = sorted(recorded_syncs(trace, STREAM_WAITS, streams), key=lambda sync: sync.time)
+    syncs = sorted(recorded_syncs(trace, (STREAM_WAIT,), streams), key=lambda sync: sync.time)
     in_full = (sync for sync in syncs if sync.stream >= 0 and sync.awaited >= 0 and sync.recorded != -ALWAYS)
     return group_by(in_full, lambda sync: sync.stream)
 
