@@ -16,7 +16,6 @@ from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_record
 from tracediff.profile.analyses.allocations import allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
-from tracediff.profile.events.work import launching_nodes
 from tracediff.profile.kernels.match_names import numbered
 from tracediff.profile.model.profile import Marks, Memory, Timeline
 from tracediff.profile.placement.calls import OP
@@ -124,7 +123,7 @@ def _states(context: Context, window: tuple[int, int]) -> Part:
 
 def _gpu(context: Context, which: Int64, row: int) -> Part:
     trace, gpu, calls = context.trace, context.gpu, context.calls.table
-    rows, node = gpu.rows[which], launching_nodes(context)[which]
+    rows, node = gpu.rows[which], context.launching_node[which]
     operator = np.where((node >= 0) & (calls.kind[node] == OP), calls.name[node], -1)
     return row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows, operator
 

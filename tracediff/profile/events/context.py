@@ -25,8 +25,8 @@ class Context(Struct, frozen=True, kw_only=True):
 
     Attributes:
         completions: int64[s + 1] ns, see `Steps.completions`.
-        captured_node: int64[g] node of `calls` of each GPU event of a graph replay, from the graph's capture or
-            annotations; −1 for others.
+        launching_node: int64[g] node of the call that launched each GPU event, of a graph replay from the graph's
+            capture or annotations; −1 for none.
         collectives: where the host waits for its own.
     """
 
@@ -38,7 +38,7 @@ class Context(Struct, frozen=True, kw_only=True):
     account: StepAccount
     calls: Calls
     families: Families
-    captured_node: Int64
+    launching_node: Int64
     collectives: Painting
 
 
@@ -59,7 +59,7 @@ def build_context(
     collectives = collective_waits(trace, lanes)
     account = step_account(trace, steps, completions, gpu, lanes, collectives, families)
     calls = build_calls(trace, steps, lanes, notes)
-    calls, captured_node = with_replayed(trace, gpu, calls, captures, notes)
+    calls, launching_node = with_replayed(trace, gpu, calls, captures, notes)
     return Context(
         trace=trace,
         steps=steps,
@@ -69,6 +69,6 @@ def build_context(
         account=account,
         calls=calls,
         families=families,
-        captured_node=captured_node,
+        launching_node=launching_node,
         collectives=collectives,
     )

@@ -51,7 +51,7 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
     gpu, calls = context.gpu, context.calls
     shape = _launch_shapes(context.trace, gpu.rows, texts)
     in_step = gpu.step >= 0
-    node = np.where(in_step, launching_nodes(context), -1)
+    node = np.where(in_step, context.launching_node, -1)
     keys = _keys(context.trace, gpu.rows, node=node, launch_shape=shape, ordinal=np.zeros(len(node), np.int64))
     is_op = (node >= 0) & (calls.table.kind[node] == OP)
     bare = _in_order(context, np.flatnonzero(in_step & ~is_op))
@@ -65,13 +65,6 @@ def _kernel_keys(context: Context, notes: Notes, texts: list[str]) -> WorkKeys:
         long.sum(),
     )
     return keys
-
-
-def launching_nodes(context: Context) -> Int64:
-    """int64[g]: node of the call that launched each GPU event, −1 for none."""
-    calls = context.calls
-    launching = values_at(calls.node, calls.position[context.gpu.launch])
-    return np.where(context.captured_node >= 0, context.captured_node, launching)
 
 
 def _in_order(context: Context, events: Int64) -> Int64:

@@ -8,13 +8,13 @@ capture.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, all_none, group_rows, sorted_by, tuples
+from tracediff.arrays import Int64, all_none, group_rows, sorted_by, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -40,9 +40,9 @@ def with_replayed(
     trace: Trace, gpu: GpuEvents, calls: Calls, captures: Sequence[Capture], notes: Notes
 ) -> tuple[Calls, Int64]:
     """(``calls`` with what the captures, or else annotations of the graphs, say below the launches of graphs, int64[g]
-    node of each GPU event that one of them explains, −1 for others).
+    node of the call that launched each GPU event, of those that one of them explains the one that they name).
     """
-    node = all_none(len(gpu.rows))
+    node = values_at(calls.node, calls.position[gpu.launch])
     replays = _replays(trace, gpu)
     if captures and not replays:
         notes.add(CODE, "the trace replays no graph: the captures are not used")
@@ -51,18 +51,23 @@ def with_replayed(
     paths = annotated | (_captured_paths(trace, gpu, replays, captures, notes) if captures else {})
     if not paths:
         return calls, node
-    grafts = _Grafts(len(calls.table.parent))
+    grafts: Grafts = {}
+    counts = Counter[tuple[int, int]]()
     for events in replays:
-        launch = int(gpu.launch[events[0]])
-        root = int(calls.node[calls.position[launch]]) if calls.position[launch] >= 0 else -1
+        root, step = int(node[events[0]]), int(gpu.step[events[0]])
         if root < 0:
             continue
-        nodes = {event: grafts.node(root, paths[event]) for event in events.tolist() if event in paths}
-        node[list(nodes)] = list(nodes.values())
-        grafts.occur(int(gpu.step[events[0]]), nodes.values())
+        reached: set[int] = set()
+        for event in events.tolist():
+            if event in paths:
+                nodes = _graft(grafts, len(calls.table.parent), root, paths[event])
+                node[event] = nodes[-1] if nodes else root
+                reached.update(nodes)
+        if step >= 0:
+            counts.update((step, new) for new in reached)
     if annotated:
         notes.add(ANNOTATED, "kernels of graph replays have the annotations of their graph", len(annotated))
-    return replace(calls, table=grafts.table(trace, calls.table)), node
+    return replace(calls, table=_grafted(trace, calls.table, grafts, counts)), node
 
 
 def _captured_paths(
@@ -141,49 +146,35 @@ def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> N
             places[positions] = unmatched_theirs[key]
 
 
-class _Grafts:
-    """Adds the paths of captures to a call table; a path below one node is added once."""
+Grafts = dict[tuple[int, PathNode], int]
+"""Nodes that are added to a call table, by the node around them: what each is → its number, in order."""
 
-    def __init__(self, first: int) -> None:
-        self._first = first
-        self._numbers: dict[tuple[int, PathNode], int] = {}
-        self._parents: list[int] = []
-        self._counts = Counter[tuple[int, int]]()
 
-    def node(self, root: int, path: CallPath) -> int:
-        """The node of ``path`` below ``root``."""
-        here = root
-        for own in path:
-            if (here, own) not in self._numbers:
-                self._numbers[here, own] = self._first + len(self._parents)
-                self._parents.append(here)
-            here = self._numbers[here, own]
-        return here
+def _graft(grafts: Grafts, first: int, root: int, path: CallPath) -> list[int]:
+    """The nodes of ``path`` below ``root``; those that ``grafts`` lacks are added, the first of all as ``first``."""
+    nodes = []
+    for own in path:
+        root = grafts.setdefault((root, own), first + len(grafts))
+        nodes.append(root)
+    return nodes
 
-    def occur(self, step: int, nodes: Iterable[int]) -> None:
-        """Count ``nodes`` and the new ones around them once each in ``step``, without host time."""
-        reached = set()
-        for node in nodes:
-            while node >= self._first and node not in reached:
-                reached.add(node)
-                node = self._parents[node - self._first]
-        if step >= 0:
-            self._counts.update((step, node) for node in reached)
 
-    def table(self, trace: Trace, table: CallTable) -> CallTable:
-        """``table`` with the new nodes, whose names and texts the trace has from now on."""
-        names, texts = ({text: code for code, text in enumerate(recorded)} for recorded in (trace.names, trace.texts))
-        added = []
-        for parent, (kind, name, *own_texts, ordinal) in self._numbers:
-            codes = [texts.setdefault(str(text), len(texts)) if text else -1 for text in own_texts]
-            added.append((parent, kind, names.setdefault(name, len(names)), ordinal, *codes))
-        trace.names, trace.texts = list(names), list(texts)
-        if not added:
-            return table
-        columns = ("parent", "kind", "name", "ordinal", "shapes", "types", "strides", "line")
-        new = dict(zip(columns, np.array(added, np.int64).T, strict=True))
-        rows = np.array([(*key, count, 0, 0) for key, count in sorted(self._counts.items())], np.int64).reshape(-1, 5)
-        new |= dict(zip(OCCURRENCES, rows.T, strict=True))
-        whole = {c: np.concatenate((getattr(table, c), values)) for c, values in new.items()}
-        order = np.lexsort((whole["node"], whole["step"]))
-        return replace(table, **(whole | {c: whole[c][order] for c in OCCURRENCES}))
+def _grafted(trace: Trace, table: CallTable, grafts: Grafts, counts: Mapping[tuple[int, int], int]) -> CallTable:
+    """``table`` with the new nodes, whose names and texts the trace has from now on, and how often (step, node) is
+    reached, without host time.
+    """
+    names, texts = ({text: code for code, text in enumerate(recorded)} for recorded in (trace.names, trace.texts))
+    added = []
+    for parent, (kind, name, *own_texts, ordinal) in grafts:
+        codes = [texts.setdefault(str(text), len(texts)) if text else -1 for text in own_texts]
+        added.append((parent, kind, names.setdefault(name, len(names)), ordinal, *codes))
+    trace.names, trace.texts = list(names), list(texts)
+    if not added:
+        return table
+    columns = ("parent", "kind", "name", "ordinal", "shapes", "types", "strides", "line")
+    new = dict(zip(columns, np.array(added, np.int64).T, strict=True))
+    rows = np.array([(*key, count, 0, 0) for key, count in sorted(counts.items())], np.int64).reshape(-1, 5)
+    new |= dict(zip(OCCURRENCES, rows.T, strict=True))
+    whole = {c: np.concatenate((getattr(table, c), values)) for c, values in new.items()}
+    order = np.lexsort((whole["node"], whole["step"]))
+    return replace(table, **(whole | {c: whole[c][order] for c in OCCURRENCES}))
