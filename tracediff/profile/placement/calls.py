@@ -28,6 +28,7 @@ from tracediff.profile.placement.scopes import (
     BACKWARD,
     PHASES,
     Scopes,
+    chain,
     enclosing,
     of_forward,
     scopes_of,
@@ -173,17 +174,14 @@ def operators_around(ops: Lane, operator: Bools) -> tuple[Int64, Int64]:
 
 def _scope_nodes(ops: Lane, scopes: Scopes) -> tuple[Int64, Nodes]:
     """(node of the scope around each of the ops lane's scopes, the scopes' nodes)."""
-    code, first = combined(scopes.phase, scopes.annotation, scopes.module)
+    nested = (ANNOTATION, *scopes.annotations), (MODULE, *scopes.modules)
+    code, first = combined(scopes.phase, *(path_of for _, path_of, _ in nested))
     numbers = {(-1, PHASE, phase): phase for phase in range(len(PHASES))}
-    paths_of_kinds = (
-        (ANNOTATION, scopes.annotations, scopes.annotation),
-        (MODULE, scopes.modules, scopes.module),
-    )
     of_code = np.zeros(len(first), np.int64)
     for i in np.argsort(ops.start[first], kind="stable").tolist():
         here = int(scopes.phase[first[i]])
-        for kind, paths, innermost in paths_of_kinds:
-            for name in paths.chain(int(innermost[first[i]])):
+        for kind, path_of, paths in nested:
+            for name in chain(paths, int(path_of[first[i]])):
                 here = numbers.setdefault((here, kind, name), len(numbers))
         of_code[i] = here
     return of_code[code], np.array([(*node, -1, 0) for node in numbers], np.int64)

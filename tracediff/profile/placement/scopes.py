@@ -21,6 +21,7 @@ from tracediff.arrays import (
     last_up_to,
     mapped,
     sorted_by,
+    tuples,
     union,
     values_at,
 )
@@ -61,37 +62,27 @@ def is_loading(name: str) -> bool:
     return "DataLoader" in name
 
 
-class Paths(Struct, frozen=True):
-    """Paths of nested scopes, each a node under its parent.
+Paths = list[tuple[int, int]]
+"""Of each path of nested scopes the one around it, −1 for none, and the code of the innermost scope's name."""
+Nested = tuple[Int64, Paths]
+"""int64[n] the path of each scope, −1 for none, and the paths."""
 
-    Attributes:
-        parent: parent node of each, −1 for roots. name: code of its name in the trace.
-    """
 
-    parent: list[int]
-    name: list[int]
-
-    def chain(self, node: int) -> tuple[int, ...]:
-        """Name codes from the outermost scope to ``node``; empty for −1."""
-        out = []
-        while node >= 0:
-            out.append(self.name[node])
-            node = self.parent[node]
-        return tuple(reversed(out))
+def chain(paths: Paths, path: int) -> list[int]:
+    """Codes of the names from the outermost scope of a path to the innermost; empty for −1."""
+    names = []
+    while path >= 0:
+        path, name = paths[path]
+        names.append(name)
+    return names[::-1]
 
 
 class Scopes(Struct, frozen=True):
-    """The phase, annotation and module of each scope of the ops lane; int64[n] by its position in the lane.
-
-    Attributes:
-        phase: index into PHASES. annotation, module: nodes of `annotations` and `modules`, −1 for none.
-    """
+    """The phase (index into PHASES), annotations and modules of each scope of the ops lane, by its position there."""
 
     phase: NDArray[np.int8]
-    annotation: Int64
-    module: Int64
-    annotations: Paths
-    modules: Paths
+    annotations: Nested
+    modules: Nested
 
 
 def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
@@ -108,7 +99,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     if len(modules.rows):
         backward = np.flatnonzero((phase == BACKWARD) & (module < 0))
         module[backward] = of_forward(trace, ops, phase, module)[backward]
-    return Scopes(phase, annotation, module, user_paths, module_paths)
+    return Scopes(phase, (annotation, user_paths), (module, module_paths))
 
 
 def _is_users(annotation: str) -> bool:
@@ -161,19 +152,16 @@ def inherited(lane: Lane, values: AnyArray, missing: int) -> AnyArray:
     return np.append(values, values.dtype.type(missing))[nearest(lane, values != missing)]
 
 
-def paths_of(trace: Trace, lane: Lane) -> tuple[Int64, Paths]:
-    """(node of each scope of ``lane``, the nodes): scopes with the same chain of names share one."""
-    node = all_none(len(lane.rows))
-    parents: list[int] = []
-    names: list[int] = []
+def paths_of(trace: Trace, lane: Lane) -> Nested:
+    """The paths of the scopes of ``lane``, one for each chain of names."""
+    path_of, paths = all_none(len(lane.rows)), list[tuple[int, int]]()
     name = trace.name[lane.rows]
     for positions in by_depth(lane):
-        parent_node = values_at(node, lane.parent[positions])
-        code, first = combined(parent_node, name[positions])
-        node[positions] = len(parents) + code
-        parents += parent_node[first].tolist()
-        names += name[positions][first].tolist()
-    return node, Paths(parents, names)
+        around = values_at(path_of, lane.parent[positions])
+        code, first = combined(around, name[positions])
+        path_of[positions] = len(paths) + code
+        paths += tuples(around[first], name[positions][first])
+    return path_of, paths
 
 
 def _phases(trace: Trace, ops: Lane, annotations: Lane) -> NDArray[np.int8]:

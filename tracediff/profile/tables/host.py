@@ -253,7 +253,7 @@ def module_rows(context: Context) -> TableRows:
     """
     ops, calls, lane = context.lanes.ops, context.calls, module_lane(context.trace)
     of_call, recorded = paths_of(context.trace, lane)
-    paths = {path: number for number, path in enumerate(zip(recorded.parent, recorded.name, strict=True))}
+    paths = {path: number for number, path in enumerate(recorded)}
     of_node = _modules_of(calls.table, paths)
     step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))
     module = np.where(step >= 0, of_node[calls.node], -1)
