@@ -2,29 +2,18 @@
 numbers that do are in `thresholds`.
 """
 
-from typing import NamedTuple
+from tracediff.thresholds import Number, Threshold
 
-from tracediff.thresholds import Number
-
-
-class Bound(NamedTuple):
-    """One number: its unit, and what it bounds."""
-
-    value: float
-    unit: str
-    what: str
+_about: list[Threshold] = []
 
 
-_about: list[Bound] = []
-
-
-def bound(value: Number, unit: str, what: str) -> Number:
+def bound(value: Number, unit: str, why: str) -> Number:
     """``value``, which the table then holds."""
-    _about.append(Bound(value, unit, what))
+    _about.append(Threshold(value, unit, why, ""))
     return value
 
 
-def table() -> dict[str, Bound]:
+def table() -> dict[str, Threshold]:
     """Name → what is known of it, in the order of this module."""
     return dict(zip(filter(str.isupper, globals()), _about, strict=True))
 

@@ -17,7 +17,8 @@ class Threshold(NamedTuple):
 
     Attributes:
         unit: ``part`` (0 to 1), ``ratio``, ``log ratio``, ``score``, or what is counted.
-        why: what it decides. case: what changes if it is scaled, a name in tests/threshold_cases.py.
+        why: what it decides, or bounds. case: what changes if it is scaled, a name in tests/threshold_cases.py; empty
+            for a bound.
     """
 
     value: float

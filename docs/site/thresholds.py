@@ -16,5 +16,5 @@ def _rows() -> list[str]:
     rows = ["| name | value | unit | what it decides | case |", "|---|--:|---|---|---|"]
     rows += [f"| {name} | {t.value:g} | {t.unit} | {t.why} | {t.case} |" for name, t in thresholds.table().items()]
     rows += ["", "## Bounds", "", "| name | value | unit | of what |", "|---|--:|---|---|"]
-    rows += [f"| {name} | {b.value:,} | {b.unit} | {b.what} |" for name, b in bounds.table().items()]
+    rows += [f"| {name} | {b.value:,} | {b.unit} | {b.why} |" for name, b in bounds.table().items()]
     return rows
