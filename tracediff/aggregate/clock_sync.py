@@ -26,12 +26,8 @@ class Clocks(Struct, frozen=True):
     reference: Int64
 
 
-class Link(Struct, frozen=True):
-    """One rank's clock against another's; ns."""
-
-    offset: int
-    uncertainty: int
-    shared: int
+Link = tuple[int, int, int]
+"""One rank's clock against another's: offset and uncertainty in ns, collectives that it rests on."""
 
 
 def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks: int) -> Clocks:
@@ -57,8 +53,8 @@ def rank_clocks(collective: Int64, rank: Int64, start: Int64, end: Int64, ranks:
                 continue
             reached.add(current)
             clocks[:, current] = offset, uncertainty, shared, first
-            for neighbour, link in links.get(current, {}).items():
-                heappush(heap, (uncertainty + link.uncertainty, neighbour, offset + link.offset, link.shared))
+            for neighbour, (apart, unsure, number) in links.get(current, {}).items():
+                heappush(heap, (uncertainty + unsure, neighbour, offset + apart, number))
     return Clocks(*clocks)
 
 
@@ -79,7 +75,7 @@ def _links(collective: Int64, rank: Int64, start: Int64, end: Int64) -> dict[int
         link = _link(apart[mine], most[mine], least[mine], resolution)
         a, b = int(rank[base[row]]), int(rank[others[row]])
         links.setdefault(a, {})[b] = link
-        links.setdefault(b, {})[a] = Link(-link.offset, link.uncertainty, link.shared)
+        links.setdefault(b, {})[a] = (-link[0], *link[1:])
     return links
 
 
@@ -99,7 +95,7 @@ def _link(apart: Int64, most: Int64, least: Int64, resolution: int) -> Link:
     agreed = possible
     if len(spread) >= thresholds.CLOCK_COLLECTIVES:
         agreed = int(spread[int(np.ceil(thresholds.CLOCKS_AGREE * len(spread))) - 1])
-    return Link(offset, max(min(agreed, possible), lowest - offset, offset - highest, resolution), len(spread))
+    return offset, max(min(agreed, possible), lowest - offset, offset - highest, resolution), len(spread)
 
 
 def _median(values: Int64) -> int:
