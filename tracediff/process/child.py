@@ -8,6 +8,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # imported where a process is started
+    import subprocess
 
 PR_SET_PDEATHSIG = 1
 
@@ -47,6 +51,13 @@ def signals_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_process(process: subprocess.Popen[Any], parent: int) -> None:
+    """End a process that ``parent`` started, if that is this process and not a fork of it."""
+    if os.getpid() == parent:
+        process.kill()
+        process.communicate()
 
 
 def leave_interrupts_to_parent() -> None:

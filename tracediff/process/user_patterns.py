@@ -16,13 +16,10 @@ import warnings
 import weakref
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from tracediff import bounds
 from tracediff.errors import TracediffError, quoted
-
-if TYPE_CHECKING:  # imported where a user gives patterns
-    import subprocess
+from tracediff.process.child import end_process
 
 NONE, TOO_SLOW = -1, -2
 """Answers beside the number of the first pattern found. That of a pattern k that takes too long is ``TOO_SLOW - k``."""
@@ -95,7 +92,7 @@ class _Searcher:
             text=True,
         )
         self._send([(pattern, flags) for pattern in patterns])
-        weakref.finalize(self, _end, self._process)
+        weakref.finalize(self, end_process, self._process, os.getpid())
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None
@@ -111,11 +108,6 @@ class _Searcher:
                 return int(self._process.stdout.readline())
             except (OSError, ValueError):  # the process is gone
                 return TOO_SLOW
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.kill()
-    process.communicate()
 
 
 @lru_cache(maxsize=8)

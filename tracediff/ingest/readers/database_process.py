@@ -25,7 +25,7 @@ from tracediff.errors import TracediffError
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.trace import Trace
 from tracediff.ingest.readers.database import REMEDY
-from tracediff.process.child import child_command, leave_interrupts_to_parent
+from tracediff.process.child import child_command, end_process, leave_interrupts_to_parent
 
 MEMORY, MEMORY_PER_BYTE = 192 << 20, 24
 """Memory that it may take beyond that of the process, in bytes."""
@@ -77,7 +77,7 @@ class _ReadingProcess:
         self._questions: Any = self._process.stdin
         self._answers: Any = self._process.stdout
         self._parent = os.getpid()
-        self.end = weakref.finalize(self, _end, self._process, self._parent)
+        self.end = weakref.finalize(self, end_process, self._process, self._parent)
 
     def is_ready(self) -> bool:
         """Whether it runs, and for this process, not for the one that this was forked of."""
@@ -96,12 +96,6 @@ class _ReadingProcess:
         except (EOFError, pickle.UnpicklingError):
             self._process.wait()
             return _killed(file, self._process.returncode), False
-
-
-def _end(process: subprocess.Popen[bytes], parent: int) -> None:
-    if os.getpid() == parent:
-        process.kill()
-        process.communicate()
 
 
 def _killed(file: TraceFile, code: int) -> TracediffError:
