@@ -106,27 +106,12 @@ def devices(allocations_of_devices: Sequence[Allocations]) -> list[str]:
     ]
 
 
-class Blocks(Struct, frozen=True):
-    """The b blocks of one device whose allocation or free is in the file.
+def blocks(device: Allocations) -> tuple[Int64, Int64, Int64]:
+    """Of each block of a device (position of its allocation among the device's events, −1 if it was before the capture;
+    level up to which it is allocated; bytes), int64[b] each.
 
-    Attributes:
-        event: int64[b] position of its allocation among the device's events, −1 if it was before the capture.
-        last: int64[b] level up to which it is allocated. size: int64[b] bytes.
-    """
-
-    event: Int64
-    last: Int64
-    size: Int64
-
-    @property
-    def first(self) -> Int64:
-        """int64[b] level from which it is allocated."""
-        return self.event + 1
-
-
-def blocks(device: Allocations) -> Blocks:
-    """The blocks of a device. A block lasts until the next event of its address; a block freed without an allocation in
-    the file was allocated before the capture.
+    A block lasts until the next event of its address; a block freed without an allocation in the file was allocated
+    before the capture.
     """
     some = sorted_by(np.flatnonzero(device.change), device.address)
     address, born = device.address[some], device.change[some] > 0
@@ -136,4 +121,4 @@ def blocks(device: Allocations) -> Blocks:
     old = ~born & first_of_address
     event = np.concatenate((some[born], np.full(int(old.sum()), -1, np.int64)))
     last = np.concatenate((following[born], some[old]))
-    return Blocks(event, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]]))))
+    return event, last, np.abs(np.concatenate((device.change[some[born]], device.change[some[old]])))

@@ -6,10 +6,23 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Floats, Int64, combined, cut, last_up_to, mapped, stacked, tuples, values_at
+from tracediff.arrays import (
+    MISSING,
+    AnyArray,
+    Floats,
+    Int64,
+    combined,
+    cut,
+    last_up_to,
+    mapped,
+    stacked,
+    tuples,
+    values_at,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Arguments, Trace, is_present
 from tracediff.profile.analyses.allocations import Allocations, allocations, blocks, devices
@@ -18,7 +31,6 @@ from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import MODULE, module_labels
 from tracediff.profile.placement.nesting import nearest
 from tracediff.profile.placement.scopes import PHASES, enclosing
-from tracediff.profile.placement.steps import Steps
 from tracediff.profile.tables.schema import FileTable, TableSchema, read_columns, read_rates, summed
 
 MEMORY = TableSchema(
@@ -43,27 +55,24 @@ MEMORY = TableSchema(
 )
 
 
+Part = tuple[AnyArray | int, ...]
+"""Position of the step, code of the key, and the columns of some rows; a number where all have the same."""
+
+
 def memory_rows(context: Context) -> TableRows:
     """Rows by device; a step without allocations and frees keeps the memory of the steps before it."""
-    devices_of_file = allocations(context.trace)
-    device, step = np.indices((len(devices_of_file), len(context.steps))).reshape(2, -1)
-    none = np.empty((0, len(MEMORY.columns)), np.int64)
-    values = np.concatenate([none, *(_values(allocated, context.steps) for allocated in devices_of_file)])
-    return TableRows(tuple((name,) for name in devices(devices_of_file)), step, device, values)
-
-
-def _values(device: Allocations, steps: Steps) -> Int64:
-    """int64[s, columns]: the values of one device."""
-    low, high = steps.ranges(device.time)
-    reserved = [device.reserved[a : b + 1].max() for a, b in tuples(low, high)]
-    born, died = np.maximum(device.change, 0), np.maximum(-device.change, 0)
-    sums = [
-        np.diff(np.append(0, np.cumsum(c))[np.stack((low, high))], axis=0)[0] for c in (born, died, born > 0, died > 0)
-    ]
-    first_failed, last_failed = steps.ranges(device.failed)
-    failed = last_failed - first_failed
-    peak = device.allocated[device.peaks(steps)]
-    return np.column_stack((peak, reserved, device.allocated[high], *sums, failed)).astype(np.int64)
+    steps, devices_of_file = context.steps, allocations(context.trace)
+    parts: list[Part] = [(np.zeros(0, np.int64),) * (2 + len(MEMORY.columns))]
+    for k, device in enumerate(devices_of_file):
+        low, high = steps.ranges(device.time)
+        reserved = np.array([device.reserved[a : b + 1].max() for a, b in tuples(low, high)])
+        peak, change = device.allocated[device.peaks(steps)], device.change
+        parts.append((np.arange(len(steps)), k, peak, reserved, device.allocated[high], 0, 0, 0, 0, 0))
+        born, died = np.maximum(change, 0), np.maximum(-change, 0)
+        parts.append((steps.positions_at(device.time), k, 0, 0, 0, born, died, change > 0, change < 0, 0))
+        parts.append((steps.positions_at(device.failed), k, 0, 0, 0, 0, 0, 0, 0, 1))
+    step, key, *columns = stacked(*parts)
+    return summed(step, [(key, devices(devices_of_file))], columns)
 
 
 MEMORY_HOLDERS = TableSchema(
@@ -95,54 +104,36 @@ ALLOCATES = re.compile(r"^aten::(?:new_)?(?:empty\w*|resize_)$")
 def holder_rows(context: Context) -> TableRows:
     """Rows by device and place of the allocation."""
     devices_of_file = allocations(context.trace)
-    keys, parts = [], [np.empty((len(context.steps), 0, len(MEMORY_HOLDERS.columns)), np.int64)]
+    places: list[tuple[str, ...]] = []
+    parts: list[Part] = [(np.zeros(0, np.int64),) * 6]
     for name, device in zip(devices(devices_of_file), devices_of_file, strict=True):
-        places, amounts = _held_by_place(context, device)
-        keys += [(name, *place) for place in places]
-        parts.append(amounts)
-    values = np.concatenate(parts, axis=1)
-    step, key = np.nonzero(values.any(axis=2))
-    used, code = np.unique(key, return_inverse=True)
-    return TableRows(tuple(keys[k] for k in used.tolist()), step, code, values[step, key])
+        place, own_places = _places(context, device)
+        place += len(places)
+        places += ((name, *own) for own in own_places)
+        parts += _at_peaks(device, device.peaks(context.steps), place, len(places))
+        places += ((name, "", text, "") for text in (BEFORE, NO_EVENT, NO_ADDRESS))
+        born = np.flatnonzero(device.change > 0)
+        step = context.steps.positions_at(device.time[born])
+        parts.append((step, place[born], 0, 0, device.change[born], 1))
+    step, key, *columns = stacked(*parts)
+    return summed(step, [(key, [place[k] for place in places]) for k in range(len(MEMORY_HOLDERS.keys))], columns)
 
 
-def _held_by_place(context: Context, device: Allocations) -> tuple[list[Place], Int64]:
-    """(K places of allocations on one device, int64[s, K, columns])."""
-    place, places = _places(context, device)
-    before, no_event, unknown = range(len(places), len(places) + 3)
-    values = np.zeros((len(context.steps), len(places) + 3, len(MEMORY_HOLDERS.columns)), np.int64)
-    peaks = device.peaks(context.steps)
-    if device.has_totals and (device.address != MISSING).all():
-        values[..., :2] = _at_peaks(device, peaks, place, before, values.shape[1])
-        values[:, no_event, 0] = device.allocated[peaks] - values[..., 0].sum(axis=1)
-    else:
-        values[:, unknown, 0] = device.allocated[peaks]
-    step = context.steps.positions_at(device.time)
-    mine = np.flatnonzero((device.change > 0) & (step >= 0))
-    np.add.at(values[..., 2], (step[mine], place[mine]), device.change[mine])
-    np.add.at(values[..., 3], (step[mine], place[mine]), 1)
-    return [*places, *(("", text, "") for text in (BEFORE, NO_EVENT, NO_ADDRESS))], values
-
-
-def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int, size: int) -> Int64:
-    """int64[s, size, 2] bytes and blocks by place: each block is added at the first peak at which it is allocated and
-    subtracted after the last.
+def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int) -> Iterator[Part]:
+    """What is in use at the peak of each step: the blocks by the place of their event, and from ``before`` on the
+    places of what was allocated before the capture, of what no event explains, and of all where addresses are missing.
     """
-    device_blocks = blocks(device)
-    moved = np.zeros((len(peaks) + 1, size, 2), np.int64)
-    ours = device_blocks.event >= 0
-    where = place[device_blocks.event[ours]]
-    first = np.searchsorted(peaks, device_blocks.first)
-    last = np.searchsorted(peaks, device_blocks.last, side="right")
-    for peak, sign in ((first, 1), (last, -1)):
-        np.add.at(moved[..., 0], (peak[ours], where), sign * device_blocks.size[ours])
-        np.add.at(moved[..., 1], (peak[ours], where), sign)
-        if sign < 0:
-            np.add.at(moved[:, before, 0], peak[~ours], -device_blocks.size[~ours])
-    moved[0, before, 0] += device.allocated[0]
-    amounts: Int64 = np.cumsum(moved, axis=0)[:-1]
-    amounts[:, before, 0] = np.maximum(amounts[:, before, 0], 0)
-    return amounts
+    has_addresses = device.has_totals and (device.address != MISSING).all()
+    event, last, size = blocks(device)
+    for step, peak in enumerate(peaks.tolist()):
+        amounts = np.array([0, 0, device.allocated[peak]])
+        if has_addresses:
+            alive = np.flatnonzero((event >= 0) & (event < peak) & (last >= peak))
+            yield np.full(len(alive), step), place[event[alive]], size[alive], 1, 0, 0
+            old = max(device.allocated[0] - size[(event < 0) & (last < peak)].sum(), 0)
+            amounts = np.array([old, device.allocated[peak] - old - size[alive].sum(), 0])
+        some = np.flatnonzero(amounts)
+        yield np.full(len(some), step), before + some, amounts[some], 0, 0, 0
 
 
 def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
