@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -50,12 +50,8 @@ Decode = Callable[[bytes], Any]
 """A JSON list of events as text → the decoded events; raises one of NOT_JSON if the text is not a JSON list."""
 
 
-class DecodedPiece(NamedTuple):
-    """Decoded events, the bytes they took, and whether the list of events ended."""
-
-    events: Any
-    used: int
-    closed: bool
+DecodedPiece = tuple[Any, int, bool]
+"""Decoded events, the bytes they took, and whether the list of events ended."""
 
 
 class EventStream(Struct):
@@ -114,12 +110,13 @@ class EventStream(Struct):
                     )
                 size = max(size, len(buffer))  # doubling bounds the work on an event longer than a chunk
                 continue
-            yield piece.events
-            self._position += piece.used
-            if piece.closed:
-                self._read_tail(buffer[piece.used :])
+            events, used, closed = piece
+            yield events
+            self._position += used
+            if closed:
+                self._read_tail(buffer[used:])
                 return
-            buffer, size = buffer[piece.used :], self.chunk
+            buffer, size = buffer[used:], self.chunk
 
     def _to_first_event(self) -> tuple[bytes, int]:
         """(what was read so far, where the first event begins in it)."""
@@ -178,12 +175,12 @@ class EventStream(Struct):
             if not final and not buffer[close + 1 :].lstrip(BLANK + b",}"):
                 return None  # what follows decides whether this is the end
             events = self._decoded(buffer[:close]) if self.list_end.match(buffer, close) else None
-            return self._salvaged(buffer, final) if events is None else DecodedPiece(events, close + 1, True)
+            return self._salvaged(buffer, final) if events is None else (events, close + 1, True)
         for end in ends[:-3:-1]:
             after = NEXT_ITEM.match(buffer, end)
             if after:
                 events = self._decoded(buffer[:end])
-                return self._salvaged(buffer, final) if events is None else DecodedPiece(events, after.end(), False)
+                return self._salvaged(buffer, final) if events is None else (events, after.end(), False)
         return self._salvaged(buffer, final)
 
     def _quickly_cut(self, buffer: bytes) -> DecodedPiece | None:
@@ -199,7 +196,7 @@ class EventStream(Struct):
             tries += 1
             events = self._decoded(buffer[: buffer.rindex(b"}", 0, start) + 1])
             if events is not None:
-                return DecodedPiece(events, start, False)
+                return events, start, False
         return None
 
     def _decoded(self, text: bytes) -> Any:
@@ -216,7 +213,7 @@ class EventStream(Struct):
         self.notes.add("repaired", REPAIRED, salvage.repaired)
         self.notes.add("damaged", UNREADABLE, salvage.lost)
         self._pass_over(salvage.given_up + max(0, bounds.SHORT_EVENT * len(salvage.events) - salvage.used))
-        return DecodedPiece(self.decode(b"[" + b",".join(salvage.events) + b"]"), salvage.used, salvage.closed)
+        return self.decode(b"[" + b",".join(salvage.events) + b"]"), salvage.used, salvage.closed
 
     def _pass_over(self, size: int) -> None:
         self._passed_over += size
