@@ -39,11 +39,6 @@ class Spans(Struct, frozen=True):
 class Intervals(Spans, frozen=True):
     """Intervals that are sorted, disjoint and not empty."""
 
-    @property
-    def total(self) -> int:
-        """Sum of the lengths in ns."""
-        return int(self.ns.sum())
-
     def covers(self, times: Int64) -> Bools:
         """bool[m]: which of ``times`` (ns) lie inside."""
         covered: Bools = times < np.append(self.end, MISSING)[last_up_to(self.start, times)]

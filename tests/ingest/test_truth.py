@@ -52,7 +52,7 @@ def event_facts(trace: Trace) -> dict[str, object]:
         "gpu_events": len(gpu),
         "kernel_ms": ms(trace.dur[kernels].sum()),
         "gpu_busy_ms": ms(
-            sum(union(trace.ts[gpu[device == d]], end[gpu[device == d]]).total for d in np.unique(device))
+            sum(union(trace.ts[gpu[device == d]], end[gpu[device == d]]).ns.sum() for d in np.unique(device))
         ),
         "nccl_n": len(nccl),
         "nccl_ms": ms(trace.dur[nccl].sum()),
