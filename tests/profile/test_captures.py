@@ -20,7 +20,7 @@ from tracediff.engine import LoadOptions, SetOptions, read_captures
 from tracediff.errors import TracediffError
 from tracediff.explain.compare import compare_sets
 from tracediff.ingest.files.source import TraceFile
-from tracediff.profile.placement.replays import ALIGNED, BY_NUMBER, EQUAL, align
+from tracediff.profile.placement.captures import ALIGNED, BY_NUMBER, EQUAL, align
 
 CAPTURE = FOLDER / "graph_capture" / "vllm_mi300_capture_bs32.json.gz"
 

@@ -16,9 +16,9 @@ from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.pair import Pair
 from tracediff.patterns import late
 from tracediff.profile.model.profile import Profile
+from tracediff.profile.placement.captures import CODE as CAPTURE_CODE
+from tracediff.profile.placement.captures import KERNELS, UNMATCHED
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
-from tracediff.profile.placement.replays import CODE as CAPTURE_CODE
-from tracediff.profile.placement.replays import KERNELS, UNMATCHED
 from tracediff.runtimes import is_graph_launch, version_of
 
 OK, CAUTION, REFUSED = "ok", "caution", "refused"

@@ -12,10 +12,9 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.step_states import StepAccount, step_account
 from tracediff.profile.kernels.families import Families
 from tracediff.profile.placement.calls import Calls, build_calls
-from tracediff.profile.placement.captures import Capture
+from tracediff.profile.placement.captures import Capture, with_replayed
 from tracediff.profile.placement.gpu_events import GpuEvents, gpu_events
 from tracediff.profile.placement.nesting import Lanes, Painting, build_lanes
-from tracediff.profile.placement.replays import with_replayed
 from tracediff.profile.placement.scopes import collective_waits
 from tracediff.profile.placement.steps import Steps, find_steps
 

@@ -1,5 +1,9 @@
 """What each kernel of a CUDA or HIP graph was for, which a replay of the graph does not record: by the graph's capture,
-and by what `torch.cuda.graph_annotations` recorded.
+and by what `torch.cuda.graph_annotations` recorded; and the kernels of replays joined to that.
+
+A replay's kernels are those of its capture in the same order. Where streams run side by side, or the capture has more
+launches or fewer, kernels are matched by name, grid and block in order; what remains has no operator, as without a
+capture.
 
 A text of an annotation is ``str`` in torch 2.12 and 2.13, ``name`` later, ``annotation`` where the CUPTI monitor
 exports it; graph compilers give the module's qualified name. Scopes that overlap are merged by torch, so one text is
@@ -9,20 +13,24 @@ left, the inner.
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, combined, group_rows, sorted_by, tuples
+from tracediff.arrays import MISSING, Int64, all_none, combined, group_rows, sorted_by, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
-from tracediff.ingest.model.trace import Codes, Trace, texts
+from tracediff.ingest.model.trace import Trace, texts
 from tracediff.patterns import late
 from tracediff.profile.model.profile import CallTable
-from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, build_calls
+from tracediff.profile.placement.calls import ANNOTATION, MODULE, PHASE, Calls, build_calls
+from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.nesting import build_lanes
 from tracediff.profile.placement.steps import whole_file
-from tracediff.runtimes import ARGUMENT, is_capture_begin, is_captured_copy, is_launch
+from tracediff.runtimes import ARGUMENT, is_capture_begin, is_captured_copy, is_graph_launch, is_launch
 
 COPY = "copy"
 """The name of a launch that copies or sets memory: captures do not say how."""
@@ -54,7 +62,9 @@ def captures_of(trace: Trace) -> list[Capture]:
     kernels = zip(trace.names_of(launches), texts(trace, KERNEL_ARGUMENT, launches), strict=True)
     names = [COPY if is_captured_copy(call) else kernel for call, kernel in kernels]
     keys = zip(names, launch_shapes(trace, launches), strict=True)
-    captured = list(zip(keys, _paths(trace, calls.table, calls.node[calls.position[launches]]), strict=True))
+    paths = _paths(trace, calls.table)
+    nodes = calls.node[calls.position[launches]].tolist()
+    captured = [(key, paths[node]) for key, node in zip(keys, nodes, strict=True)]
     return [tuple(captured[group[0] : group[-1] + 1]) for group in group_rows(graph, np.arange(len(graph)))]
 
 
@@ -76,26 +86,18 @@ def launch_shapes(trace: Trace, rows: Int64) -> list[str]:
     return ["".join(f"{grid}×{block}".split()) if grid and block else "" for grid, block in shapes]
 
 
-def _paths(trace: Trace, table: CallTable, nodes: Codes) -> list[CallPath]:
-    """The path of each of ``nodes`` of a capture's tree; each node's is made once."""
+def _paths(trace: Trace, table: CallTable) -> list[CallPath]:
+    """The path of each node of a capture's tree, and at last that of no node."""
     recorded_texts = (*trace.texts, "")  # the last is of no code
-    paths: dict[int, CallPath] = {-1: ()}
-
-    def below(path: CallPath, node: int) -> CallPath:
-        kind = int(table.kind[node])
+    paths: list[CallPath] = []
+    columns = table.parent, table.kind, table.name, table.shapes, table.types, table.strides, table.line, table.ordinal
+    for parent, kind, name, *codes, ordinal in tuples(*columns):
         if kind == PHASE:  # the replay has its own
-            return path
-        recorded = (recorded_texts[column[node]] for column in (table.shapes, table.types, table.strides, table.line))
-        return *path, (kind, trace.names[table.name[node]], *recorded, int(table.ordinal[node]))
-
-    for node in nodes.tolist():
-        new = []
-        while node not in paths:
-            new.append(node)
-            node = int(table.parent[node])
-        for inner in reversed(new):
-            paths[inner] = below(paths[int(table.parent[inner])], inner)
-    return [paths[node] for node in nodes.tolist()]
+            paths.append(())
+        else:
+            own = kind, trace.names[name], *(recorded_texts[code] for code in codes), ordinal
+            paths.append((*paths[parent], own))
+    return [*paths, ()]
 
 
 TEXTS = ("name", "str", "annotation")
@@ -142,3 +144,159 @@ def _path(arguments: dict[str, str]) -> CallPath:
     modules = PART.findall(arguments[QUALIFIED_NAME])
     scopes += [(MODULE, part) for part in (modules if len(modules) <= bounds.MODULES else [arguments[QUALIFIED_NAME]])]
     return tuple((kind, name, "", "", "", "", 0) for kind, name in scopes)
+
+
+CODE = "graph-capture"
+ANNOTATED = "graph-annotations"
+KERNELS = "kernels of graph replays"
+EQUAL = "are those of the capture, one by one"
+BY_NUMBER = "were matched to the capture by number alone, because it does not name its kernels"
+ALIGNED = "were matched to the capture by name, grid and block, because it has other launches"
+UNMATCHED = "are not in the capture, so they have no operator"
+"""How kernels were matched."""
+OCCURRENCES = ("step", "node", "count", "total_ns", "self_ns")
+"""The columns of a `CallTable` that have a row for each step and node."""
+
+
+def with_replayed(
+    trace: Trace, gpu: GpuEvents, calls: Calls, captures: Sequence[Capture], notes: Notes
+) -> tuple[Calls, Int64]:
+    """(``calls`` with what the captures, or else annotations of the graphs, say below the launches of graphs, int64[g]
+    node of the call that launched each GPU event, of those that one of them explains the one that they name).
+    """
+    node = values_at(calls.node, calls.position[gpu.launch])
+    replays = _replays(trace, gpu)
+    if captures and not replays:
+        notes.add(CODE, "the trace replays no graph: the captures are not used")
+    launched = np.concatenate(replays) if replays else np.empty(0, np.int64)
+    annotated = {int(launched[i]): path for i, path in annotated_paths(trace, gpu.rows[launched]).items()}
+    paths = annotated | (_captured_paths(trace, gpu, replays, captures, notes) if captures else {})
+    if not paths:
+        return calls, node
+    grafts: Grafts = {}
+    counts = Counter[tuple[int, int]]()
+    for events in replays:
+        root, step = int(node[events[0]]), int(gpu.step[events[0]])
+        if root < 0:
+            continue
+        reached: set[int] = set()
+        for event in events.tolist():
+            if event in paths:
+                nodes = _graft(grafts, len(calls.table.parent), root, paths[event])
+                node[event] = nodes[-1] if nodes else root
+                reached.update(nodes)
+        if step >= 0:
+            counts.update((step, new) for new in reached)
+    if annotated:
+        notes.add(ANNOTATED, "kernels of graph replays have the annotations of their graph", len(annotated))
+    return replace(calls, table=_grafted(trace, calls.table, grafts, counts)), node
+
+
+def _captured_paths(
+    trace: Trace, gpu: GpuEvents, replays: Sequence[Int64], captures: Sequence[Capture], notes: Notes
+) -> dict[int, CallPath]:
+    """GPU event → its path in the capture of its graph, for those that are in one."""
+    paths: dict[int, CallPath] = {}
+    counts_of_methods = Counter[str]()
+    matches: dict[tuple[Key, ...], tuple[Capture, Int64, str]] = {}
+    for events in replays:
+        keys = _keys(trace, gpu.rows[events])
+        if keys not in matches:  # a graph is replayed in every step
+            matches[keys] = _best(keys, captures)
+        capture, places, how = matches[keys]
+        matched = int((places >= 0).sum())
+        counts_of_methods.update({how: matched, UNMATCHED: len(events) - matched})
+        paths |= {event: capture[place][1] for event, place in tuples(events, places) if place >= 0}
+    for message, count in counts_of_methods.items():
+        notes.add(CODE, f"{KERNELS} {message}", count)
+    return paths
+
+
+def _replays(trace: Trace, gpu: GpuEvents) -> list[Int64]:
+    """The GPU events of each graph launch, in order of start."""
+    launched = np.flatnonzero(gpu.launch >= 0)
+    launched = launched[trace.name_matches(is_graph_launch, gpu.launch[launched])]
+    order = sorted_by(launched, gpu.start, gpu.launch)
+    return group_rows(gpu.launch[order], order)
+
+
+def _keys(trace: Trace, rows: Int64) -> tuple[Key, ...]:
+    is_kernel = (trace.category[rows] == cat.KERNEL).tolist()
+    events = zip(trace.names_of(rows), launch_shapes(trace, rows), is_kernel, strict=True)
+    return tuple((name, shape) if kernel else (COPY, "") for name, shape, kernel in events)
+
+
+def _best(replayed: Sequence[Key], captures: Sequence[Capture]) -> tuple[Capture, Int64, str]:
+    """(the capture that explains most of a replay, and as `align`)."""
+    alignments = [(capture, *align(replayed, capture)) for capture in captures]
+    return max(alignments, key=lambda one: (one[2] == EQUAL, int((one[1] >= 0).sum()), -len(one[0])))
+
+
+def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
+    """(int64[n] launch of ``capture`` behind each replayed kernel, −1 for none; how they were matched)."""
+    ours, theirs = list(replayed), [key for key, _ in capture]
+    if not all(shape for _, shape in (*ours, *theirs)):  # one side does not record them
+        ours, theirs = ([(name, "") for name, _ in side] for side in (ours, theirs))
+    if ours == theirs:
+        return np.arange(len(ours)), EQUAL
+    if len(ours) == len(theirs) and all(
+        a == b or (a[0] != COPY and not b[0]) for a, b in zip(ours, theirs, strict=True)
+    ):
+        return np.arange(len(ours)), BY_NUMBER
+    places = all_none(len(ours))
+    if len(ours) <= bounds.REPLAY_KERNELS and len(theirs) <= bounds.REPLAY_KERNELS:
+        from difflib import SequenceMatcher
+
+        for ours_at, theirs_at, size in SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks():
+            places[ours_at : ours_at + size] = np.arange(theirs_at, theirs_at + size)
+    _match_equal_numbers(ours, theirs, places)
+    return places, ALIGNED
+
+
+def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> None:
+    """Match what is left of a key in order, where as much is left on both sides: streams that ran side by side."""
+    matched = set(places[places >= 0].tolist())
+    unmatched_theirs: dict[Key, list[int]] = defaultdict(list)
+    for place, key in enumerate(theirs):
+        if place not in matched and key[0]:
+            unmatched_theirs[key].append(place)
+    unmatched_ours: dict[Key, list[int]] = defaultdict(list)
+    for position in np.flatnonzero(places < 0).tolist():
+        unmatched_ours[ours[position]].append(position)
+    for key, positions in unmatched_ours.items():
+        if len(unmatched_theirs.get(key, ())) == len(positions):
+            places[positions] = unmatched_theirs[key]
+
+
+Grafts = dict[tuple[int, PathNode], int]
+"""Nodes that are added to a call table, by the node around them: what each is → its number, in order."""
+
+
+def _graft(grafts: Grafts, first: int, root: int, path: CallPath) -> list[int]:
+    """The nodes of ``path`` below ``root``; those that ``grafts`` lacks are added, the first of all as ``first``."""
+    nodes = []
+    for own in path:
+        root = grafts.setdefault((root, own), first + len(grafts))
+        nodes.append(root)
+    return nodes
+
+
+def _grafted(trace: Trace, table: CallTable, grafts: Grafts, counts: Mapping[tuple[int, int], int]) -> CallTable:
+    """``table`` with the new nodes, whose names and texts the trace has from now on, and how often (step, node) is
+    reached, without host time.
+    """
+    names, texts = ({text: code for code, text in enumerate(recorded)} for recorded in (trace.names, trace.texts))
+    added = []
+    for parent, (kind, name, *own_texts, ordinal) in grafts:
+        codes = [texts.setdefault(str(text), len(texts)) if text else -1 for text in own_texts]
+        added.append((parent, kind, names.setdefault(name, len(names)), ordinal, *codes))
+    trace.names, trace.texts = list(names), list(texts)
+    if not added:
+        return table
+    columns = ("parent", "kind", "name", "ordinal", "shapes", "types", "strides", "line")
+    new = dict(zip(columns, np.array(added, np.int64).T, strict=True))
+    rows = np.array([(*key, count, 0, 0) for key, count in sorted(counts.items())], np.int64).reshape(-1, 5)
+    new |= dict(zip(OCCURRENCES, rows.T, strict=True))
+    whole = {c: np.concatenate((getattr(table, c), values)) for c, values in new.items()}
+    order = np.lexsort((whole["node"], whole["step"]))
+    return replace(table, **(whole | {c: whole[c][order] for c in OCCURRENCES}))
