@@ -50,9 +50,8 @@ def gpu_events(trace: Trace, steps: Steps, notes: Notes) -> GpuEvents:
     """Join the GPU events of ``trace`` to their launches and steps."""
     rows = trace.complete(cat.GPU)
     launch = _launches(trace, rows, notes)
-    step = np.full(len(rows), 0 if steps.whole_file else SPILLED, np.int64)
-    if not steps.whole_file:
-        step[launch >= 0] = steps.positions_at(trace.ts[launch[launch >= 0]])
+    step = np.where(launch >= 0, steps.positions_at(trace.ts[launch]), SPILLED)
+    step[:] = 0 if steps.whole_file else step
     notes.add(
         "spilled-kernels",
         "GPU events have no launch in the file (launched before the recording, or the launch is missing)",

@@ -142,7 +142,7 @@ def _places(context: Context, device: Allocations) -> tuple[Int64, list[Place]]:
     node = values_at(context.calls.node, position)
     name = values_at(context.trace.name[context.lanes.ops.rows], position)
     code, first = combined(node, name)
-    scopes = _scopes(context, set(node[first].tolist()))
+    scopes = _scopes(context)
     number: dict[Place, int] = {}
     of_code = []
     for scope_node, name_code in tuples(node[first], name[first]):
@@ -177,21 +177,16 @@ def _threads(context: Context, device: Allocations) -> Int64:
     return mapped(trace.thread(device.rows), lambda code: thread_of_text.get(text(code), -1))
 
 
-def _scopes(context: Context, nodes: set[int]) -> dict[int, tuple[str, str]]:
-    """Node → (phase, path of modules)."""
+def _scopes(context: Context) -> list[tuple[str, str]]:
+    """(phase, path of modules) of each node, and at last of none."""
     calls, names = context.calls.table, context.trace.names
     modules = np.flatnonzero(calls.kind == MODULE).tolist()
     labels = module_labels((k, int(calls.parent[k]), names[calls.name[k]]) for k in modules)
-    scopes = {}
-    for node in nodes:
-        path: list[str] = []
-        current, phase = node, PHASES[-1]
-        while current >= 0:
-            path += [labels[current]] if current in labels else []
-            phase = PHASES[calls.name[current]] if calls.parent[current] < 0 else phase
-            current = int(calls.parent[current])
-        scopes[node] = (phase, "/".join(reversed(path)))
-    return scopes
+    scopes: list[tuple[str, str]] = []
+    for node, (parent, name) in enumerate(tuples(calls.parent, calls.name)):
+        phase, path = scopes[parent] if parent >= 0 else (PHASES[name], "")
+        scopes.append((phase, "/".join(filter(None, (path, labels.get(node))))))
+    return [*scopes, (PHASES[-1], "")]
 
 
 LARGEST = 2.0**61
