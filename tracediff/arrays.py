@@ -282,6 +282,21 @@ def stacked(*parts: tuple[AnyArray | int, ...]) -> list[Int64]:
     return concatenated([np.broadcast_arrays(*part) for part in parts])
 
 
+def with_ancestors(parent: Int64, node: Int64) -> list[Int64]:
+    """[position in ``node``, a node around it or itself], int64[m] each; −1 has none.
+
+    Args:
+        parent: int64[k] of every node, −1 for roots.
+    """
+    inside = np.flatnonzero(node >= 0)
+    parts = [(inside, node[inside])]
+    while len(inside):
+        around = parent[parts[-1][1]]
+        inside = np.flatnonzero(around >= 0)
+        parts.append((parts[-1][0][inside], around[inside]))
+    return concatenated(parts)
+
+
 def group_rows(key: AnyArray, rows: Int64) -> list[Int64]:
     """``rows`` in groups of equal ``key``, which is sorted."""
     return np.split(rows, np.flatnonzero(changes(key))[1:]) if len(rows) else []

@@ -13,7 +13,18 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet
-from tracediff.arrays import Bools, Floats, Int64, combined, concatenated, distinct, marked, sums, tuples
+from tracediff.arrays import (
+    Bools,
+    Floats,
+    Int64,
+    combined,
+    concatenated,
+    distinct,
+    marked,
+    sums,
+    tuples,
+    with_ancestors,
+)
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import table_name
 from tracediff.profile.model.profile import Profile
@@ -93,7 +104,7 @@ def launched_samples(traces: TraceSet) -> Samples:
                 for kind, name in tuples(calls.kind[first], calls.name[first])
             ),
         )
-        work, node = _around(calls.parent, table.node)
+        work, node = with_ancestors(calls.parent, table.node)
         launches = np.flatnonzero(calls.kind[node] == OP)
         work, key = work[launches], key[node[launches]]
         once = combined(work, key)[1]
@@ -101,21 +112,6 @@ def launched_samples(traces: TraceSet) -> Samples:
         return table.step[work], key, table.count[work], table.total_ns[work]
 
     return _samples(traces, rows, keys)
-
-
-def _around(parent: Int64, node: Int64) -> list[Int64]:
-    """[position in ``node``, a node around it or itself], int64[m] each; −1 has none.
-
-    Args:
-        parent: int64[k] of every node, −1 for roots.
-    """
-    inside = np.flatnonzero(node >= 0)
-    parts = [(inside, node[inside])]
-    while len(inside):
-        around = parent[parts[-1][1]]
-        inside = np.flatnonzero(around >= 0)
-        parts.append((parts[-1][0][inside], around[inside]))
-    return concatenated(parts)
 
 
 def _samples(traces: TraceSet, rows: Callable[[Profile], Rows], keys: Numbering[Hashable]) -> Samples:

@@ -8,7 +8,19 @@ from collections.abc import Callable
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, Intervals, all_none, combined, cut, grouped, sorted_by, stacked, tuples
+from tracediff.arrays import (
+    Bools,
+    Int64,
+    Intervals,
+    all_none,
+    combined,
+    cut,
+    grouped,
+    sorted_by,
+    stacked,
+    tuples,
+    with_ancestors,
+)
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
@@ -155,32 +167,19 @@ def synchronisation_rows(context: Context) -> TableRows:
     keys: list[Key] = [
         (trace.name[ops.rows[waiting]], trace.names),
         (np.where(step >= 0, context.calls.node[waiting], -1), lambda node: _path(trace, context.calls, node)),
-        _innermost_of(
-            trace,
-            context.lanes.python,
-            matches=SOURCE_LINE.search,
-            ops=ops,
-            positions=waiting,
-            most=bounds.PYTHON_FRAMES,
-        ),
-        _innermost_of(
-            trace,
-            context.lanes.annotations,
-            matches=lambda name: not PROFILER_STEP.match(name),
-            ops=ops,
-            positions=waiting,
-            most=1,
-        ),
+        _innermost_of(context, waiting, context.lanes.python, SOURCE_LINE.search, bounds.PYTHON_FRAMES),
+        _innermost_of(context, waiting, context.lanes.annotations, lambda name: not PROFILER_STEP.match(name), 1),
     ]
     return summed(step, keys, [trace.dur[ops.rows[waiting]], 1])
 
 
 def _innermost_of(
-    trace: Trace, lane: Lane, *, matches: Callable[[str], object], ops: Lane, positions: Int64, most: int
+    context: Context, positions: Int64, lane: Lane, matches: Callable[[str], object], most: int
 ) -> tuple[Int64, list[str]]:
     """(code of the innermost ``most`` scopes of ``lane`` around each of the ops at ``positions`` whose names match
     ``matches``, the texts that the codes index).
     """
+    trace, ops = context.trace, context.lanes.ops
     name = np.append(trace.name[lane.rows], -1)
     outer = np.append(lane.parent, -1)
     matching = np.append(nearest(lane, trace.name_matches(matches, lane.rows)), -1)
@@ -258,15 +257,12 @@ def module_rows(context: Context) -> TableRows:
     step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))
     module = np.where(step >= 0, of_node[calls.node], -1)
     (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator])
-    rows: list[tuple[Int64 | int, ...]] = [(at_step, module, self_ns, 0, operators, 0)]
-    parents = np.array([parent for parent, _ in paths], np.int64)
-    while len(at_step):
-        rows.append((at_step, module, 0, self_ns, 0, 0))
-        inner = np.flatnonzero(module >= 0)
-        inner = inner[parents[module[inner]] >= 0]
-        at_step, module, self_ns = at_step[inner], parents[module[inner]], self_ns[inner]
-    rows.append((context.steps.positions_at(lane.start), of_call, 0, 0, 0, 1))
-    step, module, *columns = stacked(*rows)
+    which, around = with_ancestors(np.array([parent for parent, _ in paths], np.int64), module)
+    step, module, *columns = stacked(
+        (at_step, module, self_ns, np.where(module < 0, self_ns, 0), operators, 0),
+        (at_step[which], around, 0, self_ns[which], 0, 0),
+        (context.steps.positions_at(lane.start), of_call, 0, 0, 0, 1),
+    )
     return summed(step, [(module + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])], columns)
 
 
