@@ -9,7 +9,7 @@ from collections.abc import Collection
 from math import lcm
 
 import numpy as np
-from msgspec import Struct
+from msgspec.structs import asdict
 
 from tracediff.aggregate.averages import SetTable, files_of_ranks, weighted_files
 from tracediff.aggregate.clock_sync import Clocks, rank_clocks
@@ -59,8 +59,8 @@ class Operations(Collectives, frozen=True, kw_only=True):
         return np.array([kind.collective in names for kind in self.kinds], bool)[self.kind]
 
 
-class MatchedCollective(Struct, frozen=True, kw_only=True):
-    """The matching of m operations over ranks.
+class Matched(Operations, frozen=True, kw_only=True):
+    """The operations of one run, matched over its ranks.
 
     Attributes:
         collective: int64[m] which one it is part of, −1 if not matched. partial: bool[m] a rank of its group is
@@ -78,7 +78,7 @@ class MatchedCollective(Struct, frozen=True, kw_only=True):
     late: Int64
 
 
-RunMatch = tuple[Run, Operations, MatchedCollective]
+RunMatch = tuple[Run, Matched]
 COLUMNS = tuple(name for name in Operations.__struct_fields__ if name != "kinds")
 
 
@@ -106,12 +106,12 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
             collective[some], operations.rank[some], operations.start[some], operations.end[some], len(ranks)
         )
         match = _waited(operations, _possible(operations, collective, clock), clock, run)
-        matches.append((run, operations, match))
-        _add_waits(waits, operations, match, [weight_of[id(p)] for p in run.profiles])
+        matches.append((run, match))
+        _add_waits(waits, match, [weight_of[id(p)] for p in run.profiles])
         if (match.collective >= 0).any():
             _add_clocks(clocks, run, clock)
         if len(ranks) > 1:
-            _add_notes(notes, operations, match)
+            _add_notes(notes, match)
     tables = waits, _stragglers(traces, matches), _straggling_steps(matches), clocks
     return {table.schema.name: table for table in tables}, notes.list()
 
@@ -187,10 +187,11 @@ def _possible(operations: Operations, collective: Int64, clocks: Clocks) -> Int6
     return out
 
 
-def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run) -> MatchedCollective:
+def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run) -> Matched:
     """The waits and arrivals of matched operations, on one clock."""
     m, ranks, world = len(collective), len(run.ranks), world_size(run)
-    match = MatchedCollective(
+    match = Matched(
+        **asdict(operations),
         collective=collective,
         partial=np.zeros(m, bool),
         ranks=np.array([k.ranks for k in operations.kinds], np.int64)[operations.kind],
@@ -220,21 +221,21 @@ def _waited(operations: Operations, collective: Int64, clocks: Clocks, run: Run)
     return match
 
 
-def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective, weights: list[int]) -> None:
+def _add_waits(waits: SetTable, match: Matched, weights: list[int]) -> None:
     """Add the used operations to the rows of `WAITS`, those of each file times its weight."""
-    some = np.flatnonzero(operations.used)
-    kind, size, duration = operations.kind[some], operations.size[some], operations.ns[some]
+    some = np.flatnonzero(match.used)
+    kind, size, duration = match.kind[some], match.size[some], match.ns[some]
     matched, has_size = match.collective[some] >= 0, size >= 0
     wait = match.wait[some]
     transfer = (duration - wait) * matched
-    bus, has_bus = bus_traffic(operations.kinds, kind, match.ranks[some], np.where(matched, size, -1))
+    bus, has_bus = bus_traffic(match.kinds, kind, match.ranks[some], np.where(matched, size, -1))
     columns: list[AnyArray | int] = [
         duration,
         wait,
         transfer,
         duration * ~matched,
-        operations.exposed[some],
-        duration - operations.exposed[some],
+        match.exposed[some],
+        duration - match.exposed[some],
         1,
         matched & match.partial[some],
         size * (matched & has_size),
@@ -243,9 +244,9 @@ def _add_waits(waits: SetTable, operations: Operations, match: MatchedCollective
         transfer * has_bus,
     ]
     label, labels = numbered_texts(size_labels(size))
-    keys, sums = grouped([kind, label, operations.file[some]], columns)
+    keys, sums = grouped([kind, label, match.file[some]], columns)
     for k, s, f, *values in tuples(*keys, *sums):
-        of_kind = operations.kinds[k]
+        of_kind = match.kinds[k]
         waits.add((of_kind.collective, of_kind.group, of_kind.dtype, labels[s]), values, weights[f])
 
 
@@ -256,14 +257,14 @@ def _stragglers(traces: TraceSet, matches: list[RunMatch]) -> SetTable:
     runs_of = Counter(rank for run in traces.runs for rank in run.ranks)
     shares = {(run.name, rank): runs_of[rank] * steps for run, rank, _, steps in files_of_ranks(traces)}
     table = SetTable(lcm(*shares.values()), schema=STRAGGLERS)
-    for run, operations, match in matches:
+    for run, match in matches:
         ranks = list(run.ranks)
         weights = [table.denominator // shares[run.name, rank] for rank in ranks]
         for position, rank in enumerate(ranks):
-            mine = np.flatnonzero(operations.used & (match.collective >= 0) & (operations.rank == position))
-            wait, ns, exposed = (int(c[mine].sum()) for c in (match.wait, operations.ns, operations.exposed))
+            mine = np.flatnonzero(match.used & (match.collective >= 0) & (match.rank == position))
+            wait, ns, exposed = (int(c[mine].sum()) for c in (match.wait, match.ns, match.exposed))
             table.add((str(rank),), [0, 0, 0, wait, ns - wait, exposed, len(mine)], weights[position])
-        for _, position, lowest, caused, late in _arrivals(operations, match):
+        for _, position, lowest, caused, late in _arrivals(match):
             values = [caused, 1, late, 0, 0, 0, 0]
             table.add((_rank(ranks, position),), values, weights[position if position >= 0 else lowest])
     return table
@@ -271,12 +272,10 @@ def _stragglers(traces: TraceSet, matches: list[RunMatch]) -> SetTable:
 
 def _straggling_steps(matches: list[RunMatch]) -> SetTable:
     """Rows of `STRAGGLING_STEPS`."""
-    runs_of = Counter(
-        step for _, operations, _ in matches for step in distinct(operations.step[operations.used]).tolist()
-    )
+    runs_of = Counter(step for _, match in matches for step in distinct(match.step[match.used]).tolist())
     table = SetTable(lcm(*runs_of.values()), schema=STRAGGLING_STEPS)
-    for run, operations, match in matches:
-        for step, position, _, caused, late in _arrivals(operations, match):
+    for run, match in matches:
+        for step, position, _, caused, late in _arrivals(match):
             key = (str(step), _rank(list(run.ranks), position))
             table.add(key, [caused, 1, late], table.denominator // runs_of[step])
     return table
@@ -286,15 +285,15 @@ def _rank(ranks: list[int], position: int) -> str:
     return str(ranks[position]) if position >= 0 else UNCLEAR
 
 
-def _arrivals(operations: Operations, match: MatchedCollective) -> list[tuple[int, int, int, int, int]]:
+def _arrivals(match: Matched) -> list[tuple[int, int, int, int, int]]:
     """(step, position of the rank that came last or −1, lowest position there, waits of all, late by) of each
     collective whose operations are used.
     """
-    some = np.flatnonzero(operations.used & (match.collective >= 0))
+    some = np.flatnonzero(match.used & (match.collective >= 0))
     (collective,), (waits,) = grouped([match.collective[some]], [match.wait[some]])
-    order = sorted_by(some, operations.rank, match.collective)
+    order = sorted_by(some, match.rank, match.collective)
     first = order[np.searchsorted(match.collective[order], collective)]
-    columns = (operations.step[first], match.last[first], operations.rank[first], waits, match.late[first])
+    columns = (match.step[first], match.last[first], match.rank[first], waits, match.late[first])
     return list(tuples(*columns))
 
 
@@ -305,15 +304,15 @@ def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:
         table.add((run.name, str(rank), str(ranks[reference])), values, 1)
 
 
-def _add_notes(notes: Notes, operations: Operations, match: MatchedCollective) -> None:
+def _add_notes(notes: Notes, match: Matched) -> None:
     """Add notes about the used operations that have no counterpart or lack a rank."""
-    alone = operations.used & operations.of_kinds(SYNCHRONISING) & (match.collective < 0)
+    alone = match.used & match.of_kinds(SYNCHRONISING) & (match.collective < 0)
     notes.add(
         "unmatched-collectives",
         "collectives have no counterpart in the files of other ranks: their wait is unknown",
         alone.sum(),
     )
-    partial = operations.used & match.partial & (match.collective >= 0)
+    partial = match.used & match.partial & (match.collective >= 0)
     notes.add(
         "partial-collectives",
         "collectives lack the file of a rank of their group: the last rank to arrive may be that one",
