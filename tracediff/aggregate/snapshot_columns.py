@@ -324,20 +324,15 @@ def profile_of(accounts: Accounts, snapshot: TraceFile) -> Profile:
 
 def known_tables(tables: dict[str, TableRows]) -> dict[str, TableRows]:
     """``tables`` without those that this version does not know, or has with other columns."""
-    return {name: _shaped(name, table) for name, table in tables.items() if name in OF_FILES and _fits(name, table)}
-
-
-def _fits(name: str, table: TableRows) -> bool:
-    schema, values = table_schema(name), table.values
-    keys_fit = all(len(key) == len(schema.keys) for key in table.keys)
-    return keys_fit and (not len(values) or values.shape[1] == len(schema.columns))
-
-
-def _shaped(name: str, table: TableRows) -> TableRows:
-    """``table``; JSON does not have the number of columns of one without rows."""
-    return (
-        table if len(table.values) else replace(table, values=np.zeros((0, len(table_schema(name).columns)), np.int64))
-    )
+    usable: dict[str, TableRows] = {}
+    for name, table in tables.items():
+        if name in OF_FILES:
+            keys, columns = (len(some) for some in (table_schema(name).keys, table_schema(name).columns))
+            # JSON does not have the number of columns of a table without rows
+            values = table.values if len(table.values) else np.zeros((0, columns), np.int64)
+            if values.shape[1] == columns and all(len(key) == keys for key in table.keys):
+                usable[name] = replace(table, values=values)
+    return usable
 
 
 def _file_name(file: TraceFile) -> str:
