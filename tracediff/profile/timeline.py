@@ -220,21 +220,14 @@ def follow(context: Context, event: int) -> list[Linked]:
     gpu, lane = context.gpu, context.lanes.ops
     on_gpu = np.flatnonzero(gpu.rows == event)
     launch = int(gpu.launch[on_gpu[0]]) if len(on_gpu) else event
-    if len(on_gpu) and launch < 0:
-        return _linked(context, [(event, "GPU event")])
     work = [event] if len(on_gpu) else gpu.rows[gpu.launch == launch][: bounds.EVENTS_OF_LAUNCH].tolist()
     chain = [(row, "GPU event") for row in work]
-    if work:
+    position = int(context.calls.position[launch])  # the last is of no launch
+    if work and launch >= 0:
         chain.append((launch, "launch"))
-    in_lane = np.flatnonzero(lane.rows == launch)
-    position = int(in_lane[0]) if len(in_lane) else -1
-    position = int(lane.parent[position]) if position >= 0 and work else position
+        position = int(lane.parent[position]) if position >= 0 else -1
     while position >= 0:
         chain.append((int(lane.rows[position]), "around"))
         position = int(lane.parent[position])
-    return _linked(context, chain)
-
-
-def _linked(context: Context, chain: list[tuple[int, str]]) -> list[Linked]:
     records = event_records(context.trace, [row for row, _ in chain])
     return [(what, record) for (_, what), record in zip(chain, records, strict=True)]
