@@ -48,10 +48,6 @@ class _Node(msgspec.Struct):
     attrs: list[_Attribute]
 
 
-class _Head(msgspec.Struct):
-    pid: int | None = None
-
-
 _NODES = msgspec.json.Decoder(list[_Node])
 
 
@@ -99,11 +95,11 @@ def _fill(trace: Trace, file: TraceFile, processes: set[str], notes: Notes) -> i
             for batch in stream.batches():
                 for number, node in _numbered(batch, numbers):
                     codes_of_node[number] = (name_codes.get(node.name, -1), *_codes(node, text_codes, len(trace.texts)))
-        head, tail = (msgspec.json.decode(text, type=_Head) for text in (stream.head, stream.tail))
+        tail, head = (msgspec.json.decode(text, type=dict[str, Any]) for text in (stream.tail, stream.head))
     except (TracediffError, *NOT_JSON):
         notes.add(EXECUTION_TRACE, f"{file.name} is damaged, too large or in an unknown format, and was skipped")
         return None
-    if str(head.pid if head.pid is not None else tail.pid) not in processes:
+    if str((tail | head).get("pid")) not in processes:
         return None
     nodes = np.array([(number, *codes) for number, codes in sorted(codes_of_node.items())], np.int64).reshape(
         -1, 2 + len(COLUMNS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Annotated, Any
 
 import msgspec
@@ -76,7 +77,7 @@ def records(stream: Unpacked) -> Iterator[tuple[Record | None, str]]:
         TracediffError: the file is damaged, or cut off.
     """
     head, payload, size = b"", list[bytes](), 0
-    for line in _lines(stream):
+    for line in chain(_lines(stream), (b"end",)):  # the end of the last record, too
         if line.startswith(b"\t"):
             size += len(line)
             if size <= MOST_PAYLOAD:
@@ -85,8 +86,6 @@ def records(stream: Unpacked) -> Iterator[tuple[Record | None, str]]:
             if head:
                 yield _record(head), b"\n".join(payload).decode(errors="replace")
             head, payload, size = line, [], 0
-    if head:
-        yield _record(head), b"\n".join(payload).decode(errors="replace")
 
 
 def _record(line: bytes) -> Record | None:
