@@ -168,7 +168,7 @@ def _device_account(recording: Recording) -> Account:
     """The account of one device."""
     events = recording.events
     at_dump = {block.address: (block.requested, block.site) for block in recording.blocks}
-    blocks, contradictions = lifetimes(events, (ALLOC,), (FREE,), at_dump)
+    blocks, contradictions = lifetimes(events, ALLOC, FREE, at_dump)
     allocated_at_dump = sum(block.size for block in recording.blocks)
     added = {block.address: block.size - block.requested for block in recording.blocks}
     for block in blocks:

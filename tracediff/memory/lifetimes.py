@@ -5,8 +5,8 @@ Level k is the state after the first k events: a recording of m events has the l
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,8 +45,8 @@ class Lifetime(NamedTuple):
 
 def lifetimes(
     events: Sequence[MemoryEvent],
-    opening: Collection[str],
-    closing: Collection[str],
+    opening: str,
+    closing: str,
     at_dump: Mapping[int, tuple[int, CallSite]],
 ) -> tuple[list[Lifetime], int]:
     """The lifetimes of all blocks or segments, and how many events contradict each other.
@@ -64,13 +64,13 @@ def lifetimes(
     contradictions = 0
     for level, event in enumerate(events, start=1):
         address = event.address
-        if event.action in opening:
+        if event.action == opening:
             if address in opened:
                 contradictions += 1
                 lifetimes.append(_recorded(*opened[address], level - 1))
             opened[address] = (level, event)
             addresses.add(address)
-        elif event.action in closing:
+        elif event.action == closing:
             if address in opened:
                 lifetimes.append(_recorded(*opened.pop(address), level - 1))
             elif address in addresses:
@@ -135,9 +135,7 @@ def segment_uses(
     """
     plain = {segment.address: segment for segment in recording.segments if segment.kind != EXPANDABLE}
     at_dump = {address: (segment.size, NO_SITE) for address, segment in plain.items()}
-    moves = [k for k, event in enumerate(recording.events) if event.action in (SEGMENT_ALLOC, SEGMENT_FREE)]
-    every, _ = lifetimes([recording.events[k] for k in moves], (SEGMENT_ALLOC,), (SEGMENT_FREE,), at_dump)
-    level = bisect_left(moves, level)  # in levels of the segments' own events
+    every, _ = lifetimes(recording.events, SEGMENT_ALLOC, SEGMENT_FREE, at_dump)
     present = sorted((s.address, s.size) for s in every if s.first <= level <= s.last)
     starts = [address for address, _ in present]
     amounts = [(block.address, block.size, 1) for block in alive] + [(a, size, 0) for a, size in added.items() if size]
