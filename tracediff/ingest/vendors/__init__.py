@@ -51,8 +51,6 @@ COPY, WAIT, RECORD = "dma_request", "event_wait", "event_record"
 
 def translate_mtia(trace: Trace, notes: Notes) -> None:
     """Copies (with their direction in the name), waits and records apart from kernels; bytes and device of copies."""
-    if EVENTS not in trace.categories:
-        return
     rows = trace.complete((trace.categories.index(EVENTS),))
     directions = texts(trace, "direction", rows)
     is_copy, is_mark = (trace.name_matches(names.__contains__, rows) for names in ((COPY,), (WAIT, RECORD)))
