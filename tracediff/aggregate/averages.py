@@ -17,8 +17,8 @@ from msgspec import Struct, field
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Averaged, CallTree, merge
-from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps
-from tracediff.arrays import Int64, distinct, grouped, marked, sums, tuples
+from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps, rows_named
+from tracediff.arrays import Int64, grouped, sums, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import STATES
@@ -320,11 +320,8 @@ def _communication_ns(profile: Profile, used: Int64) -> int:
     )
     total = 0
     for table, category, communicates in tables:
-        if category in profile.categories:
-            rows = np.flatnonzero(table.category == profile.categories.index(category))
-            spoken = [name for name in distinct(table.name[rows]).tolist() if communicates(profile.names[name])]
-            rows = rows[marked(spoken, len(profile.names))[table.name[rows]]]
-            total += int(table.total_ns[rows[in_steps(profile, table.step[rows], used)]].sum())
+        rows = rows_named(profile, table, category, communicates)
+        total += int(table.total_ns[rows[in_steps(profile, table.step[rows], used)]].sum())
     return total
 
 
@@ -368,9 +365,7 @@ def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalS
     used = {(name, step.rank, step.number) for name, of_run in steps.items() for step in of_run}
     candidates = (
         (run.name, rank, profile, timeline)
-        for run in traces.runs
-        for rank, files in run.ranks.items()
-        for profile in files
+        for run, rank, profile in traces.files
         if (timeline := profile.timeline) is not None
     )
 

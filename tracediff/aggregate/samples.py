@@ -12,15 +12,13 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.call_tree import CallTree, Work, work_keys
-from tracediff.aggregate.traceset import Numbering, TraceSet
+from tracediff.aggregate.traceset import Numbering, TraceSet, rows_named
 from tracediff.arrays import (
     Bools,
     Floats,
     Int64,
     combined,
     concatenated,
-    distinct,
-    marked,
     sums,
     tuples,
     with_ancestors,
@@ -164,7 +162,8 @@ def per_step(traces: TraceSet, category: str, name: str) -> list[StepSum]:
     """
 
     def rows(profile: Profile, _file: int) -> tuple[Int64, Int64, Int64]:
-        table, which = profile.ops, _rows_of(profile, category, name)
+        table = profile.ops
+        which = rows_named(profile, table, category, lambda raw: table_name(raw) == name)
         return table.step[which], table.count[which], table.self_ns[which]
 
     return _step_sums(traces, rows)
@@ -184,7 +183,7 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
         columns = [getattr(table, name) for name in KEY]
         code, first = combined(*columns)
         own_keys = work_keys(profile, tree.places[file], [c[first] for c in columns])
-        which = np.array([key in keys for key in own_keys], bool)[code] & (table.step >= 0)
+        which = np.array([key in keys for key in own_keys], bool)[code]
         return table.step[which], table.count[which], table.total_ns[which]
 
     return _step_sums(traces, rows)
@@ -193,21 +192,11 @@ def work_per_step(traces: TraceSet, tree: CallTree, gpu: bool, works: Iterable[W
 def _step_sums(traces: TraceSet, rows: Callable[[Profile, int], tuple[Int64, Int64, Int64]]) -> list[StepSum]:
     """The sums of ``rows`` (of a profile and the position of its file: step, count, ns) in each used step."""
     out = []
-    files = ((run, rank, profile) for run in traces.runs for rank, files in run.ranks.items() for profile in files)
-    for file, (run, rank, profile) in enumerate(files):
+    for file, (run, rank, profile) in enumerate(traces.files):
         step, *amounts = rows(profile, file)
-        counts, times = (sums(step, amount, len(profile.step_numbers)) for amount in amounts)
+        size = len(profile.step_numbers) + 2  # the last two places are those of no step, −1 and −2
+        counts, times = (sums(step, amount, size) for amount in amounts)
         for position in np.flatnonzero(traces.selection.used(profile)).tolist():
             number = int(profile.step_numbers[position])
             out.append(StepSum(run.name, rank, number, int(counts[position]), int(times[position])))
     return out
-
-
-def _rows_of(profile: Profile, category: str, name: str) -> Int64:
-    """The rows of its operator table of one (category, table name) that are inside steps."""
-    if category not in profile.categories:
-        return np.zeros(0, np.intp)
-    table = profile.ops
-    rows = np.flatnonzero((table.category == profile.categories.index(category)) & (table.step >= 0))
-    codes = [code for code in distinct(table.name[rows]).tolist() if table_name(profile.names[code]) == name]
-    return rows[marked(codes, len(profile.names))[table.name[rows]]]

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, combined, marked
+from tracediff.arrays import Bools, Int64, combined, distinct, marked
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
@@ -83,9 +83,14 @@ class TraceSet(Struct, kw_only=True):
     recorded: Recorded | None = None
 
     @property
+    def files(self) -> list[tuple[Run, int, Profile]]:
+        """The run, the rank and the profile of each file."""
+        return [(run, rank, p) for run in self.runs for rank, profiles in run.ranks.items() for p in profiles]
+
+    @property
     def profiles(self) -> list[Profile]:
         """All files' profiles."""
-        return [profile for run in self.runs for profile in run.profiles]
+        return [profile for _, _, profile in self.files]
 
     @property
     def ranks(self) -> list[int]:
@@ -116,6 +121,15 @@ class TraceSet(Struct, kw_only=True):
 def in_steps(profile: Profile, step: Int64, used: Sequence[int] | Int64) -> Bools:
     """bool[n]: whether the ``step`` of each row of a table of ``profile`` is among the ``used`` ones, by position."""
     return marked(used, len(profile.step_numbers) + 2)[step]  # the last two places are those of no step, −1 and −2
+
+
+def rows_named(profile: Profile, table: OpTable | WorkTable, category: str, matches: Callable[[str], bool]) -> Int64:
+    """Rows of a table of ``profile`` that are of a category and whose name ``matches`` accepts."""
+    if category not in profile.categories:
+        return np.zeros(0, np.intp)
+    rows = np.flatnonzero(table.category == profile.categories.index(category))
+    codes = [code for code in distinct(table.name[rows]).tolist() if matches(profile.names[code])]
+    return rows[marked(codes, len(profile.names))[table.name[rows]]]
 
 
 Key = TypeVar("Key", bound=Hashable)
