@@ -27,6 +27,7 @@ from tracediff.arrays import (
     numbered_texts,
     ordinals,
     sorted_by,
+    stacked,
     tuples,
 )
 from tracediff.ingest.model.health import Note, Notes
@@ -119,7 +120,7 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
 def _operations(traces: TraceSet, run: Run) -> Operations:
     """All of ``run``."""
     kinds: dict[CollectiveKind, int] = {}
-    parts: list[dict[str, AnyArray]] = [{name: np.zeros(0, np.int64) for name in COLUMNS}]
+    parts: list[tuple[AnyArray | int, ...]] = [(np.zeros(0, np.int64),) * len(COLUMNS)]
     files = [(position, profile) for position, rank in enumerate(run.ranks) for profile in run.ranks[rank]]
     for number, (position, profile) in enumerate(files):
         operations = profile.collectives
@@ -127,17 +128,15 @@ def _operations(traces: TraceSet, run: Run) -> Operations:
             continue
         code = np.array([kinds.setdefault(kind, len(kinds)) for kind in operations.kinds], np.int64)
         inside, place = operations.step >= 0, np.maximum(operations.step, 0)
-        parts.append(
-            {
-                **{name: getattr(operations, name) for name in ("sequence", "size", "start", "end", "exposed")},
-                "kind": code[operations.kind],
-                "step": np.where(inside, profile.step_numbers[place], -1),
-                "file": np.full(len(place), number),
-                "rank": np.full(len(place), position),
-                "used": inside & traces.selection.used(profile)[place],
-            }
-        )
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+        own: dict[str, AnyArray | int] = {
+            "kind": code[operations.kind],
+            "step": np.where(inside, profile.step_numbers[place], -1),
+            "file": number,
+            "rank": position,
+            "used": inside & traces.selection.used(profile)[place],
+        }
+        parts.append(tuple(own[name] if name in own else getattr(operations, name) for name in COLUMNS))
+    columns: dict[str, AnyArray] = dict(zip(COLUMNS, stacked(*parts), strict=True))
     return Operations(**columns | {"used": columns["used"].astype(bool)}, kinds=tuple(kinds))
 
 
