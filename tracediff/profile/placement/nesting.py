@@ -101,10 +101,9 @@ def lane_of(trace: Trace, rows: Int64, notes: Notes) -> Lane:
             f"scopes that are nested deeper than {bounds.SCOPES} count in the self time of the scope around them",
             np.count_nonzero(~is_included),
         )
-        place = np.cumsum(is_included) - 1
-        parent = values_at(place, parent[is_included])
-        rows, thread, start, recorded, end, depth = (
-            x[is_included] for x in (rows, thread, start, recorded, end, depth)
+        parent = values_at(np.cumsum(is_included) - 1, parent)
+        rows, thread, start, recorded, end, depth, parent = (
+            x[is_included] for x in (rows, thread, start, recorded, end, depth, parent)
         )
     cut = recorded > end
     notes.add(

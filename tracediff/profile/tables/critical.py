@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tracediff.arrays import Int64, cut, distinct, stacked, union
+from tracediff.arrays import Int64, cut, distinct, numbered_texts, stacked, union
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
@@ -52,24 +52,24 @@ Labels = Int64
 def critical_rows(context: Context) -> TableRows:
     """Rows by kind and match name, so that names that differ in counters or addresses agree between the sides."""
     path = critical_path(context)
-    texts = sorted({NOT_IN_FILE, NOT_RECORDED, *map(match_name, context.trace.names)})
-    owners, rows = _labels(context.trace, context.gpu, texts)
+    owners, rows, texts = _labels(context.trace, context.gpu)
     critical = ((step, label, ns, 0) for step, label, ns in _on_path(path, owners, rows))
     total = ((step, label, 0, ns) for step, label, ns in _in_period(path, context, owners, rows))
     step, label, *columns = stacked(*critical, *total)
     return summed(step, [(label // len(texts), KINDS), (label % len(texts), texts)], columns)
 
 
-def _labels(trace: Trace, gpu: GpuEvents, texts: list[str]) -> tuple[dict[int, Labels], Labels]:
+def _labels(trace: Trace, gpu: GpuEvents) -> tuple[dict[int, Labels], Labels, list[str]]:
     """(what a span is → labels by its owner: of GPU events, of their time in the queue, and of time about which nothing
-    is recorded; int64[n + 1] for each event of the trace, the last for no event).
+    is recorded; int64[n + 1] for each event of the trace, the last for no event; the texts).
     """
-    size, code = len(texts), {text: k for k, text in enumerate(texts)}
-    name = np.array([code[match_name(n)] for n in trace.names], np.int64)[trace.name]
-    rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + code[NOT_RECORDED])
-    queues = QUEUE * size + np.where(gpu.launch >= 0, name[gpu.launch], code[NOT_IN_FILE])
-    unknown = np.array([UNEXPLAINED * size + code[NOT_IN_FILE]])
-    return {EVENT: rows[gpu.rows], QUEUED: queues, BETWEEN: queues, UNKNOWN: unknown}, rows
+    place, names = numbered_texts(map(match_name, trace.names))
+    texts = [*names, NOT_IN_FILE, NOT_RECORDED]
+    size, name = len(texts), place[trace.name]
+    rows = np.append(_kinds(trace, gpu) * size + name, PYTHON * size + texts.index(NOT_RECORDED))
+    queues = QUEUE * size + np.where(gpu.launch >= 0, name[gpu.launch], texts.index(NOT_IN_FILE))
+    unknown = np.array([UNEXPLAINED * size + texts.index(NOT_IN_FILE)])
+    return {EVENT: rows[gpu.rows], QUEUED: queues, BETWEEN: queues, UNKNOWN: unknown}, rows, texts
 
 
 def _kinds(trace: Trace, gpu: GpuEvents) -> Int64:
