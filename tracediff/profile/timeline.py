@@ -13,7 +13,7 @@ from tracediff import bounds
 from tracediff.arrays import Bools, Int64, changes, group_rows, stacked, tuples
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_records, thread_title
-from tracediff.profile.analyses.allocations import allocations
+from tracediff.profile.analyses.allocations import Allocations, allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
 from tracediff.profile.kernels.match_names import numbered
@@ -188,15 +188,13 @@ def _merged(spans: UnmergedMarks, names: list[str], order: Int64, first: Int64) 
 
 def memory_of(trace: Trace, window: tuple[int, int]) -> tuple[Memory, ...]:
     """Bytes allocated on each device within ``window`` (ns on the trace's clock)."""
-    curves = (
-        _sampled(device.device, device.time, device.allocated[1:], device.has_totals, window)
-        for device in allocations(trace)
-    )
+    curves = (_sampled(device, window) for device in allocations(trace))
     return tuple(m for m in curves if len(m.time))
 
 
-def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window: tuple[int, int]) -> Memory:
+def _sampled(device: Allocations, window: tuple[int, int]) -> Memory:
     """The amount at the window's start, then the largest and the last amount of each part of the window."""
+    time, allocated = device.time, device.allocated[1:]
     inside = np.flatnonzero((time >= window[0]) & (time < window[1]))
     before = allocated[: np.searchsorted(time, window[0])]
     part = (time[inside] - window[0]) // max((window[1] - window[0]) // (bounds.MEMORY_POINTS // 2), 1)
@@ -206,7 +204,7 @@ def _sampled(device: str, time: Int64, allocated: Int64, from_zero: bool, window
     times, amounts = time[samples] - window[0], allocated[samples]
     if len(before):
         times, amounts = np.insert(times, 0, 0), np.insert(amounts, 0, before[-1])
-    return Memory(device, times, amounts, from_zero)
+    return Memory(device.device, times, amounts, device.has_totals)
 
 
 Linked = tuple[str, EventRecord]
