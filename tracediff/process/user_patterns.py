@@ -80,7 +80,7 @@ def first_found(patterns: tuple[str, ...], name: str, subject: str, flags: re.Re
 class _Searcher:
     """The process that searches some patterns; used by one thread at a time."""
 
-    def __init__(self, patterns: Sequence[str], flags: int) -> None:
+    def __init__(self, patterns: Sequence[str], flags: int, parent: int) -> None:
         import subprocess
 
         self._lock = threading.Lock()
@@ -92,7 +92,7 @@ class _Searcher:
             text=True,
         )
         self._send([(pattern, flags) for pattern in patterns])
-        weakref.finalize(self, end_process, self._process, os.getpid())
+        weakref.finalize(self, end_process, self._process, parent)
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None
@@ -110,6 +110,4 @@ class _Searcher:
                 return TOO_SLOW
 
 
-@lru_cache(maxsize=8)
-def _searcher(patterns: tuple[str, ...], flags: int, _pid: int) -> _Searcher:
-    return _Searcher(patterns, flags)
+_searcher = lru_cache(maxsize=8)(_Searcher)
