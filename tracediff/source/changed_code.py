@@ -69,6 +69,8 @@ Key = tuple[str, str]
 """The later path of a file, and the name of a definition in it; of statements that name nothing, their code."""
 Keys = tuple[Key, ...] | None
 """Definitions that work runs for; None where none is known."""
+Sides = tuple[Mapping[str, Place], Mapping[str, Place]]
+"""Line of code → what runs for it, of control and of test."""
 SETTINGS = frozenset(
     ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
 )
@@ -118,9 +120,7 @@ class _Work(Struct):
 class _Program:
     """The definitions of both commits, by key."""
 
-    def __init__(
-        self, revisions: Revisions, places: tuple[Mapping[str, Place], Mapping[str, Place]], changed: list[ChangedFile]
-    ) -> None:
+    def __init__(self, revisions: Revisions, places: Sides, changed: list[ChangedFile]) -> None:
         self.revisions = revisions
         self.changed_files = {file.path: file for file in changed}
         self.later = {file.before: file.path for file in changed if file.before}
@@ -151,7 +151,7 @@ class _Program:
         key = self.key(definition, side) if definition else None
         return self.loading if key in self.inside else (key,) if key else None
 
-    def work(self, places: tuple[Mapping[str, Place], Mapping[str, Place]]) -> dict[Keys, _Work]:
+    def work(self, places: Sides) -> dict[Keys, _Work]:
         """Definitions → their work."""
         sides: list[dict[Keys, list[Place]]] = [defaultdict(list), defaultdict(list)]
         for side, lines in enumerate(places):
