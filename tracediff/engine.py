@@ -21,6 +21,7 @@ from tracediff.errors import NotATrace, TracediffError
 from tracediff.formatting import ranges
 from tracediff.ingest.discover import (
     SNAPSHOT_SUFFIX,
+    Where,
     captures_beside,
     find_logs,
     find_traces,
@@ -29,8 +30,8 @@ from tracediff.ingest.discover import (
     labels_for,
     logs_beside,
 )
-from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, is_execution_trace, with_inputs
-from tracediff.ingest.files.source import OnRead, TraceFile, stored_size
+from tracediff.ingest.execution_trace import EXECUTION_TRACE, LINK, OPENING, with_inputs
+from tracediff.ingest.files.source import OnRead, TraceFile, opens_with, stored_size
 from tracediff.ingest.manifest import Manifest, read_manifest
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import read_trace, read_traces
@@ -87,7 +88,6 @@ class LoadOptions(Struct, frozen=True):
     max_memory: int | None = None
 
 
-Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Files = tuple[TraceFile, ...]
 ReadTask = tuple[TraceFile, Selection | None, Files, Files]
 """A file, the steps that its timeline may show, the execution traces beside it, and the captures of its graphs."""
@@ -243,7 +243,7 @@ def _to_read(source: SetSource, timelines: bool) -> list[ReadTask]:
     """
     files = [f for f in source.files if not is_capture(f)] or source.files
     captures = tuple(file for where in source.options.captures for file in find_traces(where))
-    others = {f for f in files if is_execution_trace(f)}
+    others = {f for f in files if opens_with(f, OPENING)}
     by_folder = group_by(sorted(others), lambda other: other.folders)
     traces = [f for f in files if f not in others] or files
     text = "execution traces were found beside the traces: they give the shapes that a trace lacks"

@@ -5,7 +5,7 @@ folder, and what is missing: ranks, steps and GPU events are reported in health,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import count
 from statistics import median_low
 
@@ -17,7 +17,7 @@ from tracediff.aggregate.traceset import Run, TraceSet, in_steps, world_size
 from tracediff.arrays import distinct, group_by
 from tracediff.errors import TracediffError
 from tracediff.formatting import percent, plural, ranges
-from tracediff.ingest.discover import RUN, rank_in_name, run_in_path, worker_of
+from tracediff.ingest.discover import RUN, Where, rank_in_name, run_in_path, worker_of
 from tracediff.ingest.model.health import Note, Notes, less
 from tracediff.profile.model.profile import Profile
 from tracediff.profile.model.selection import Selection
@@ -123,7 +123,7 @@ def _unequal(run: Run, selection: Selection) -> int:
 ANNOTATIONS = ("user_annotation", "gpu_user_annotation")
 
 
-def check_one_program(traces: TraceSet, where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> None:
+def check_one_program(traces: TraceSet, where: Where) -> None:
     """Check that the files of ``traces``, found at ``where``, may be averaged. A pattern, or a list of files, states
     that they are one set, whatever their folders.
 
@@ -134,7 +134,9 @@ def check_one_program(traces: TraceSet, where: str | os.PathLike[str] | Sequence
         return
     path = os.fspath(where).rstrip("/") if isinstance(where, str | os.PathLike) and os.path.exists(where) else None
     by_rank = {rank: [p for run in traces.runs for p in run.ranks.get(rank, ())] for rank in traces.ranks}
-    differences = (_world_sizes(traces.profiles), *(_difference(rank, files) for rank, files in by_rank.items()))
+    sizes = _world_sizes(traces.profiles)
+    different_sizes = f"world sizes {', '.join(map(str, sizes))}" if len(sizes) > 1 else None
+    differences = (different_sizes, *(_difference(rank, files) for rank, files in by_rank.items()))
     difference = next(filter(None, differences), None)
     several = path is not None and any(len({_folder(p) for p in files}) > 1 for files in by_rank.values())
     if difference is None and not several:
@@ -150,9 +152,8 @@ def check_one_program(traces: TraceSet, where: str | os.PathLike[str] | Sequence
     raise TracediffError(subject, f"holds {reason}: {contents}", remedy)
 
 
-def _world_sizes(profiles: list[Profile]) -> str | None:
-    sizes = sorted({p.origin.world_size for p in profiles if p.origin.world_size is not None})
-    return f"world sizes {', '.join(map(str, sizes))}" if len(sizes) > 1 else None
+def _world_sizes(profiles: list[Profile]) -> list[int]:
+    return sorted({p.origin.world_size for p in profiles if p.origin.world_size is not None})
 
 
 def _difference(rank: int, profiles: list[Profile]) -> str | None:
@@ -197,10 +198,9 @@ def _contents(profiles: list[Profile], path: str) -> tuple[str, str]:
 
 def _facts(profiles: list[Profile]) -> str:
     """``8 files, world size 8, Tesla V100, 252 operators``."""
-    sizes = sorted({p.origin.world_size for p in profiles if p.origin.world_size is not None})
     gpus = sorted({gpu for p in profiles if p.has_gpu for gpu in p.origin.gpus if gpu})
     facts = [plural(len(profiles), "file")] if len(profiles) > 1 else []
-    facts += [f"world size {size}" for size in sizes]
+    facts += [f"world size {size}" for size in _world_sizes(profiles)]
     facts += gpus or (["GPU unknown"] if any(p.has_gpu for p in profiles) else ["no GPU"])
     return ", ".join([*facts, plural(max(len(_calls(p, "cpu_op")) for p in profiles), "operator")])
 

@@ -21,9 +21,10 @@ from tracediff.api.results import Check, Matrix, SetAnalysis
 from tracediff.diff.gate.judge import check as judge_limits
 from tracediff.diff.gate.limits import GateSettings, Limit, allowed, merged, parse_absolute, parse_limit, parse_relative
 from tracediff.diff.verdict import Judging
-from tracediff.engine import LoadOptions, SetOptions, Where, load_sets
+from tracediff.engine import LoadOptions, SetOptions, load_sets
 from tracediff.errors import ARGUMENTS, TracediffError, quoted, speaks_python
 from tracediff.explain.compare import against_control, compare_sets, every_pair
+from tracediff.ingest.discover import Where
 from tracediff.profile.kernels.families import DEFAULT, read_rules
 from tracediff.profile.model.selection import Selection
 from tracediff.profile.tables import table_names

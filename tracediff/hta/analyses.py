@@ -21,11 +21,10 @@ from msgspec import Struct, field
 
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64, distinct, mapped
-from tracediff.engine import Where
 from tracediff.errors import NotATrace, TracediffError, check_choice, printable
 from tracediff.hta.events import Argument, HtaEvents, events_of, rows_for_hta
 from tracediff.hta.trace_diff import LabeledTrace
-from tracediff.ingest.discover import check_events, find_traces, rank_in_name, run_in_path
+from tracediff.ingest.discover import Where, check_events, find_traces, rank_in_name, run_in_path
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace, TraceMeta

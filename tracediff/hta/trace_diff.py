@@ -26,8 +26,9 @@ from tracediff import bounds
 from tracediff.aggregate.assemble import arrange
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Bools, Int64, tuples
-from tracediff.engine import Where, load_sets
+from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
+from tracediff.ingest.discover import Where
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.kernels.match_names import ADDRESS, STEP
 from tracediff.profile.model.profile import Profile

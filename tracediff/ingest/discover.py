@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from tracediff.arrays import group_by
 from tracediff.errors import TracediffError
-from tracediff.ingest.files.source import TraceFile, display_path, kind_of_file, open_file, open_trace, unreadable
+from tracediff.ingest.files.source import TraceFile, display_path, kind_of_file, open_file, opens_with, unreadable
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.read import trace_suffixes
 from tracediff.patterns import late
@@ -28,9 +28,11 @@ SNAPSHOT_OPENING = late(rb'\s*\{\s*"schema"\s*:\s*"tracediff\.snapshot/')
 STAMP = late(r"(\.\d{9,})?(\.pt)?(\.trace)?$")
 
 
-def find_traces(
-    where: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], notes: Notes | None = None
-) -> list[TraceFile]:
+Where = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""Of a set: a folder, file, glob, archive or URL, or a list of these."""
+
+
+def find_traces(where: Where, notes: Notes | None = None) -> list[TraceFile]:
     """The files of a set in order of name: a folder (searched below too), file, glob, zip archive, URL, or a list of
     these.
 
@@ -188,7 +190,7 @@ def _without_stamp(name: str) -> str:
     return STAMP.sub("", name.removesuffix(suffix)) if suffix else name
 
 
-def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]) -> list[str]:
+def labels_for(wheres: Sequence[Where]) -> list[str]:
     """Short names for sets: the last part of each path, with as many folders before it as make the names of different
     paths distinct.
     """
@@ -201,7 +203,7 @@ def labels_for(wheres: Sequence[str | os.PathLike[str] | Sequence[str | os.PathL
     return labels
 
 
-def _parts(where: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
+def _parts(where: Where) -> list[str]:
     first = os.fspath(where) if isinstance(where, str | os.PathLike) else os.fspath(next(iter(where), ""))
     parts = [p for p in os.path.abspath(first).split("/") if p] if "://" not in first else first.split("/")
     while len(parts) > 1 and _matches_all(parts[-1]):
@@ -224,15 +226,8 @@ def is_snapshot(file: TraceFile) -> bool:
     """Whether ``file`` is a snapshot, by its name or its first bytes; of a URL by its name alone. Files that cannot be
     read are none.
     """
-    if file.name.partition("?")[0].endswith((SNAPSHOT_SUFFIX, SNAPSHOT_SUFFIX.removesuffix(".gz"))):
-        return True
-    if "://" in file.path:
-        return False
-    try:
-        with open_trace(file) as stream:
-            return bool(SNAPSHOT_OPENING.match(stream.read(200)))
-    except TracediffError:
-        return False
+    suffixes = SNAPSHOT_SUFFIX, SNAPSHOT_SUFFIX.removesuffix(".gz")
+    return file.name.partition("?")[0].endswith(suffixes) or opens_with(file, SNAPSHOT_OPENING)
 
 
 def check_events(files: Iterable[TraceFile]) -> None:

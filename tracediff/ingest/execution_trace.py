@@ -24,7 +24,8 @@ from tracediff.patterns import late
 
 EXECUTION_TRACE = "execution-trace"
 """Code of the health notes on execution traces."""
-HEAD = late(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
+OPENING = late(rb'\s*\{\s*"schema"\s*:\s*"[^"]*chakra')
+"""How such a file begins."""
 LINK = "Record function id"
 COLUMNS = ("Input Dims", "Input type", "Input Strides")
 NO_TENSOR = ("", "Scalar", "ScalarList")
@@ -49,19 +50,6 @@ class _Node(msgspec.Struct):
 
 
 _NODES = msgspec.json.Decoder(list[_Node])
-
-
-def is_execution_trace(file: TraceFile) -> bool:
-    """Whether ``file`` begins like an execution trace; False for URLs, which would be fetched twice, and for unreadable
-    files.
-    """
-    if "://" in file.path:
-        return False
-    try:
-        with open_trace(file) as stream:
-            return HEAD.match(stream.read(256)) is not None
-    except TracediffError:
-        return False
 
 
 def with_inputs(trace: Trace, files: Sequence[TraceFile]) -> Trace:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -179,6 +180,19 @@ def open_trace(file: TraceFile, on_read: OnRead | None = None) -> Iterator[Unpac
             raise TracediffError(file, "the file is empty", "record it again")
         report = (lambda: on_read(packed.tell())) if on_read and packed.seekable() else lambda: None
         yield Unpacked(file, _decompressed(packed, first), getattr(packed.raw, "size", None) or 0, report)
+
+
+def opens_with(file: TraceFile, opening: re.Pattern[bytes]) -> bool:
+    """Whether ``file`` unpacks to what begins so; False for URLs, which would be fetched twice, and for files that
+    cannot be read.
+    """
+    if "://" in file.path:
+        return False
+    try:
+        with open_trace(file) as stream:
+            return opening.match(stream.read(256)) is not None
+    except TracediffError:
+        return False
 
 
 def _open_packed(file: TraceFile) -> io.BufferedReader:
