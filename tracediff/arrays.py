@@ -277,8 +277,12 @@ def concatenated(parts: Iterable[Sequence[NDArray[Any]]]) -> list[Int64]:
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-def stacked(*parts: tuple[AnyArray | int, ...]) -> list[Int64]:
-    """The columns of several groups of rows, one after the other; a number is the value of all rows of its group."""
+Rows = tuple[AnyArray | int, ...]
+"""The columns of some rows; a number is the value of all."""
+
+
+def stacked(*parts: Rows) -> list[Int64]:
+    """The columns of several groups of rows, one after the other."""
     return concatenated([np.broadcast_arrays(*part) for part in parts])
 
 

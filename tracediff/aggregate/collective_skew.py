@@ -18,6 +18,7 @@ from tracediff.arrays import (
     AnyArray,
     Bools,
     Int64,
+    Rows,
     changes,
     combined,
     distinct,
@@ -120,7 +121,7 @@ def collective_tables(traces: TraceSet) -> tuple[dict[str, SetTable], list[Note]
 def _operations(traces: TraceSet, run: Run) -> Operations:
     """All of ``run``."""
     kinds: dict[CollectiveKind, int] = {}
-    parts: list[tuple[AnyArray | int, ...]] = [(np.zeros(0, np.int64),) * len(COLUMNS)]
+    parts: list[Rows] = [(np.zeros(0, np.int64),) * len(COLUMNS)]
     files = [(position, profile) for position, rank in enumerate(run.ranks) for profile in run.ranks[rank]]
     for number, (position, profile) in enumerate(files):
         operations = profile.collectives

@@ -10,9 +10,9 @@ from itertools import islice
 import numpy as np
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, changes, group_rows, stacked, tuples
+from tracediff.arrays import Bools, Int64, Rows, changes, group_rows, stacked, tuples
 from tracediff.ingest.model import categories as cat
-from tracediff.ingest.model.trace import Codes, EventRecord, Trace, event_records, thread_title
+from tracediff.ingest.model.trace import EventRecord, Trace, event_records, thread_title
 from tracediff.profile.analyses.allocations import Allocations, allocations
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import STATES
@@ -33,8 +33,6 @@ UnmergedMarks = Int64
 """int64[7, n]: row, start, end, kind, code of the name, event and code of the operator's name (−1 for none), as in
 `Marks`, of events before they are merged.
 """
-Part = tuple[Int64 | Codes | int, ...]
-"""The columns of some of them, a number where all have the same."""
 NO_EVENTS = np.zeros(0, np.int64)
 
 
@@ -50,7 +48,7 @@ def build_timeline(
     trace, gpu = context.trace, context.gpu
     window = window or (int(context.completions[position]), int(context.completions[position + 1]))
     rows = ["state"]
-    parts: list[Part] = [_states(context, window)]
+    parts: list[Rows] = [_states(context, window)]
     streams = _streams(gpu, window)
     for place, which in streams[: bounds.TIMELINE_STREAMS]:
         parts.append(_gpu(context, which, len(rows)))
@@ -112,7 +110,7 @@ def _threads(lanes: list[tuple[str, Lane, Int64]], window: tuple[int, int]) -> l
     return sorted(busy, key=lambda code: (-busy[code], code))
 
 
-def _states(context: Context, window: tuple[int, int]) -> Part:
+def _states(context: Context, window: tuple[int, int]) -> Rows:
     """The state of each instant; times outside every step have none."""
     start, end = np.array(window).reshape(2, 1)
     _, *columns = context.account.painting.cut(start, end)
@@ -121,14 +119,14 @@ def _states(context: Context, window: tuple[int, int]) -> Part:
     return 0, start, end, kind, states + len(context.trace.names), -1, -1
 
 
-def _gpu(context: Context, which: Int64, row: int) -> Part:
+def _gpu(context: Context, which: Int64, row: int) -> Rows:
     trace, gpu, calls = context.trace, context.gpu, context.calls.table
     rows, node = gpu.rows[which], context.launching_node[which]
     operator = np.where((node >= 0) & (calls.kind[node] == OP), calls.name[node], -1)
     return row, gpu.start[which], gpu.end[which], gpu.state[which], trace.name[rows], rows, operator
 
 
-def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Part:
+def _host(trace: Trace, lane: Lane, which: Int64, launching: Bools, row: int) -> Rows:
     """Scopes of one thread at one depth; ``launching`` (bool[n]) marks the events of the trace that launch GPU work."""
     rows = lane.rows[which]
     category = trace.category[rows]

@@ -13,6 +13,7 @@ from tracediff.arrays import (
     MISSING,
     Int64,
     Intervals,
+    Rows,
     busy_ns,
     changes,
     combined,
@@ -96,7 +97,7 @@ def stream_rows(context: Context) -> TableRows:
     gpu, steps = context.gpu, len(context.steps)
     launched = np.where(gpu.launch >= 0, context.trace.spans(gpu.launch)[1], gpu.start)
     places: list[tuple[str, str]] = []
-    parts: list[tuple[Int64 | int, ...]] = [(gpu.step[:0],) * 6]
+    parts: list[Rows] = [(gpu.step[:0],) * 6]
     for device, gpu_name in gpu_names(gpu).items():
         on_device = np.flatnonzero(gpu.device == device)
         running = union(gpu.start[on_device], gpu.end[on_device])
@@ -154,7 +155,7 @@ GAPS = TableSchema(
 def gap_rows(context: Context) -> TableRows:
     """Rows by GPU, cause and state. Time counts in the period in which it lies, whichever step launched the work."""
     gpus = gpu_names(context.gpu)
-    parts: list[tuple[Int64 | int, ...]] = [(context.gpu.step[:0],) * 6]
+    parts: list[Rows] = [(context.gpu.step[:0],) * 6]
     for device in gpus:
         parts.append((len(parts) - 1, *_of_gpu(context, rows_of(context.gpu, context.gpu.device == device))))
     place, step, waits, state, length, gaps = stacked(*parts)

@@ -12,9 +12,9 @@ import numpy as np
 
 from tracediff.arrays import (
     MISSING,
-    AnyArray,
     Floats,
     Int64,
+    Rows,
     combined,
     cut,
     last_up_to,
@@ -55,14 +55,10 @@ MEMORY = TableSchema(
 )
 
 
-Part = tuple[AnyArray | int, ...]
-"""Position of the step, code of the key, and the columns of some rows; a number where all have the same."""
-
-
 def memory_rows(context: Context) -> TableRows:
     """Rows by device; a step without allocations and frees keeps the memory of the steps before it."""
     steps, devices_of_file = context.steps, allocations(context.trace)
-    parts: list[Part] = [(np.zeros(0, np.int64),) * (2 + len(MEMORY.columns))]
+    parts: list[Rows] = [(np.zeros(0, np.int64),) * (2 + len(MEMORY.columns))]
     for k, device in enumerate(devices_of_file):
         low, high = steps.ranges(device.time)
         reserved = np.array([device.reserved[a : b + 1].max() for a, b in tuples(low, high)])
@@ -105,7 +101,7 @@ def holder_rows(context: Context) -> TableRows:
     """Rows by device and place of the allocation."""
     devices_of_file = allocations(context.trace)
     places: list[tuple[str, ...]] = []
-    parts: list[Part] = [(np.zeros(0, np.int64),) * 6]
+    parts: list[Rows] = [(np.zeros(0, np.int64),) * 6]
     for name, device in zip(devices(devices_of_file), devices_of_file, strict=True):
         place, own_places = _places(context, device)
         place += len(places)
@@ -119,9 +115,10 @@ def holder_rows(context: Context) -> TableRows:
     return summed(step, [(key, [place[k] for place in places]) for k in range(len(MEMORY_HOLDERS.keys))], columns)
 
 
-def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int) -> Iterator[Part]:
-    """What is in use at the peak of each step: the blocks by the place of their event, and from ``before`` on the
-    places of what was allocated before the capture, of what no event explains, and of all where addresses are missing.
+def _at_peaks(device: Allocations, peaks: Int64, place: Int64, before: int) -> Iterator[Rows]:
+    """Step, place and columns of what is in use at the peak of each step: the blocks by the place of their event, and
+    from ``before`` on the places of what was allocated before the capture, of what no event explains, and of all where
+    addresses are missing.
     """
     has_addresses = device.has_totals and (device.address != MISSING).all()
     event, last, size = blocks(device)
