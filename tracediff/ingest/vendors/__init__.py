@@ -66,6 +66,11 @@ def translate_mtia(trace: Trace, notes: Notes) -> None:
     note_marks(notes, MTIA.name, is_mark.sum())
 
 
+def rows_apart(trace: Trace) -> Int64:
+    """Rows of the complete events in categories that are not Kineto's."""
+    return np.flatnonzero((trace.dur >= 0) & (trace.category >= len(cat.KNOWN)))
+
+
 def id_numbers(trace: Trace, ids: Codes) -> Int64:
     """int64[n] numbers of processes or threads (codes of them), which of events on a device are those of the device or
     its stream; MISSING for others.

@@ -22,7 +22,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import process_labels
 from tracediff.ingest.model.trace import Codes, Trace, category_code, integers, refile, set_integers, texts
-from tracediff.ingest.vendors import note_marks
+from tracediff.ingest.vendors import note_marks, rows_apart
 from tracediff.runtimes import ARGUMENT, ASCEND
 
 HARDWARE, COLLECTIVES, ANALYSIS, CALLS = ASCEND.processes
@@ -41,7 +41,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     process = np.array([next((n for n in names if n in ASCEND.processes), "") for names in process_labels(trace)])
     if HARDWARE not in process:
         return
-    rows = np.flatnonzero((trace.dur >= 0) & (trace.category >= len(cat.KNOWN)))
+    rows = rows_apart(trace)
     where = process[trace.pid[rows]] if len(rows) else process[:0]
     tasks, collectives, calls = (rows[where == name] for name in (HARDWARE, COLLECTIVES, CALLS))
     enqueues, dequeues = (rows[trace.category[rows] == category_code(trace, name)] for name in (ENQUEUE, DEQUEUE))

@@ -22,7 +22,7 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import bounded, process_labels, thread_names
 from tracediff.ingest.model.trace import Trace, category_code, integers, refile, rename, set_integers, texts
-from tracediff.ingest.vendors import id_numbers, note_marks
+from tracediff.ingest.vendors import id_numbers, note_marks, rows_apart
 from tracediff.patterns import NAMES_KEPT
 from tracediff.runtimes import ARGUMENT, TPU, device_of_process, is_communication
 
@@ -46,7 +46,7 @@ def translate_xla(trace: Trace, notes: Notes) -> None:
     threads = {place: name for place, name in thread_names(trace).items() if devices[place[0]]}
     if OPS not in threads.values():
         return
-    rows = np.flatnonzero((trace.dur >= 0) & (trace.category >= len(cat.KNOWN)))
+    rows = rows_apart(trace)
     on_device = devices[trace.pid[rows]]
     ops, wholes = (rows[on_device & _on_threads(trace, rows, threads, names)] for names in ((OPS,), WHOLES))
     if not len(ops):

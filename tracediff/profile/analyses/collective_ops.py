@@ -157,7 +157,7 @@ def _around(trace: Trace, lane: Lane, matches: Any, rows: Int64) -> Int64:
 
 
 def _recorded(column: AnyArray, missing: int, rows: Int64, record: Int64) -> Int64:
-    """int64[m] the value in ``column`` of each of ``rows``, else of the ``record`` around its launch; else MISSING."""
+    """int64[m] the value in ``column`` of each of ``rows``, else of the ``record`` around it, else ``missing``."""
     own = column[rows]
     return np.where(own != missing, own, np.append(column, missing)[record])
 
@@ -167,16 +167,12 @@ def _integer(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
     return _recorded(trace.integer_column(argument, cat.KERNEL, cat.CPU_OP), MISSING, rows, record)
 
 
-def _text(trace: Trace, argument: str, rows: Int64, record: Int64) -> Int64:
-    """The same as codes of the trace's texts, −1 for none."""
-    return _recorded(trace.text_column(argument, cat.KERNEL, cat.CPU_OP), -1, rows, record)
-
-
 def _described(
     trace: Trace, rows: Int64, annotation: Int64, record: Int64
 ) -> tuple[tuple[CollectiveKind, ...], Int64, Int64]:
     """(the distinct kinds, int64[m] index into them, int64[m] size in bytes or −1)."""
-    name_columns = [_text(trace, key, rows, record) for key in DESCRIPTION]
+    text_columns = (trace.text_column(argument, cat.KERNEL, cat.CPU_OP) for argument in DESCRIPTION)
+    name_columns = [_recorded(column, -1, rows, record) for column in text_columns]
     inputs = (trace.text_column(argument, cat.ANNOTATION) for argument in ("Input type", "Input Dims"))
     annotated, types, dims = (values_at(column, annotation) for column in (trace.name, *inputs))
     ranks = _integer(trace, "Group size", rows, record).clip(0, 1 << 31)
