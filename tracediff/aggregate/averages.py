@@ -66,6 +66,10 @@ class UsedStep(Struct, frozen=True):
         return sum(self.states.values())
 
 
+RunSteps = dict[str, list[UsedStep]]
+"""Run → its used steps, in order."""
+
+
 class StepAverage(Averaged, frozen=True):
     """The step account of a set.
 
@@ -79,7 +83,7 @@ class StepAverage(Averaged, frozen=True):
     foreign: int
     draining: int
     states: dict[str, int]
-    runs: dict[str, list[UsedStep]]
+    runs: RunSteps
 
 
 class KernelAverage(Averaged, frozen=True):
@@ -355,7 +359,7 @@ class TypicalStep(Struct, frozen=True):
         return (self.timeline.end - self.timeline.start) / 1000
 
 
-def typical_step(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> TypicalStep | None:
+def typical_step(traces: TraceSet, steps: RunSteps) -> TypicalStep | None:
     """The typical step of that file whose is nearest to the median period of all ``steps``; None where no file has its
     events (snapshots).
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.aggregate.averages import UsedStep, weighted_files
+from tracediff.aggregate.averages import RunSteps, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
 from tracediff.arrays import Floats, Int64, changes, tuples
@@ -61,7 +61,7 @@ class SetLeaves(Struct):
     longest: dict[tuple[int, int], Longest] = field(default_factory=dict)
 
 
-def set_leaves(traces: TraceSet, tree: CallTree, steps: dict[str, list[UsedStep]]) -> SetLeaves:
+def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     """The leaves of ``traces`` over ``steps`` (run → its used steps, each of its slowest rank)."""
     places = {id(profile): nodes for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)}
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}

@@ -15,10 +15,10 @@ from tracediff import thresholds
 from tracediff.aggregate.averages import (
     Average,
     KernelAverage,
+    RunSteps,
     SetTable,
     StepAverage,
     TypicalStep,
-    UsedStep,
     communication_us,
     keep_pace,
     kernel_average,
@@ -80,7 +80,7 @@ class Side(Struct, frozen=True, kw_only=True):
     driver: str | None
     whole_file: bool
     has_gpu: bool
-    steps: dict[str, list[UsedStep]]
+    steps: RunSteps
     notes: tuple[Note, ...]
     communication_us: dict[int, float]
     rank_states: dict[int, dict[str, float]]
@@ -149,7 +149,7 @@ class Side(Struct, frozen=True, kw_only=True):
         return self.manifest.unprofiled_us if self.manifest else None
 
 
-def side_of(traces: TraceSet, steps: dict[str, list[UsedStep]]) -> Side:
+def side_of(traces: TraceSet, steps: RunSteps) -> Side:
     """What ``traces`` are made of; ``steps`` are the used steps by run."""
     profiles = traces.profiles
     torch, driver = (
