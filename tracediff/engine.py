@@ -243,7 +243,7 @@ def _to_read(source: SetSource, timelines: bool) -> list[ReadTask]:
     """
     files = [f for f in source.files if not is_capture(f)] or source.files
     captures = tuple(file for where in source.options.captures for file in find_traces(where))
-    others = {f for f in files if opens_with(f, OPENING)}
+    others = {f for f in files if opens_with(f, OPENING.match)}
     by_folder = group_by(sorted(others), lambda other: other.folders)
     traces = [f for f in files if f not in others] or files
     text = "execution traces were found beside the traces: they give the shapes that a trace lacks"

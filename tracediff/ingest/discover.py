@@ -227,7 +227,7 @@ def is_snapshot(file: TraceFile) -> bool:
     read are none.
     """
     suffixes = SNAPSHOT_SUFFIX, SNAPSHOT_SUFFIX.removesuffix(".gz")
-    return file.name.partition("?")[0].endswith(suffixes) or opens_with(file, SNAPSHOT_OPENING)
+    return file.name.partition("?")[0].endswith(suffixes) or opens_with(file, SNAPSHOT_OPENING.match)
 
 
 def check_events(files: Iterable[TraceFile]) -> None:

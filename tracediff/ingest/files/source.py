@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -182,15 +181,15 @@ def open_trace(file: TraceFile, on_read: OnRead | None = None) -> Iterator[Unpac
         yield Unpacked(file, _decompressed(packed, first), getattr(packed.raw, "size", None) or 0, report)
 
 
-def opens_with(file: TraceFile, opening: re.Pattern[bytes]) -> bool:
-    """Whether ``file`` unpacks to what begins so; False for URLs, which would be fetched twice, and for files that
-    cannot be read.
+def opens_with(file: TraceFile, is_opening: Callable[[bytes], object]) -> bool:
+    """Whether ``is_opening`` is true of how ``file`` begins, unpacked; False for URLs, which would be fetched twice,
+    and for files that cannot be read.
     """
     if "://" in file.path:
         return False
     try:
         with open_trace(file) as stream:
-            return opening.match(stream.read(256)) is not None
+            return bool(is_opening(stream.read(256)))
     except TracediffError:
         return False
 

@@ -24,7 +24,7 @@ class DevicePeaks(Struct, frozen=True):
     """
 
     name: str
-    pattern: re.Pattern[str]
+    pattern: str
     memory: float | None
     vector: Mapping[str, float | None]
     matrix: Mapping[str, float | None]
@@ -128,16 +128,17 @@ def _device(row: str) -> DevicePeaks:
     *numbers, pattern = figures.split(maxsplit=9)
     memory, *peaks = (None if number == "-" else float(number) for number in numbers)
     vector, matrix = (dict(zip(DTYPES, units, strict=False)) for units in (peaks[:2], peaks[2:]))
-    return DevicePeaks(name, re.compile(pattern), memory, vector, matrix)
+    return DevicePeaks(name, pattern, memory, vector, matrix)
 
 
 DEVICES = tuple(_device(row) for row in DATASHEETS.splitlines() if row and not row.startswith("#"))
+_RECORDED = tuple((device, re.compile(device.pattern)) for device in DEVICES)
 
 
 @lru_cache(maxsize=256)
 def device_named(name: str) -> DevicePeaks | None:
     """The device that a trace calls ``name``; None for one that is not in the table."""
-    return next((device for device in DEVICES if device.pattern.fullmatch(name.strip())), None)
+    return next((device for device, pattern in _RECORDED if pattern.fullmatch(name.strip())), None)
 
 
 def device_of(names: tuple[str, ...]) -> DevicePeaks | None:
