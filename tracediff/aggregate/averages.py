@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Averaged, CallTree, merge
 from tracediff.aggregate.traceset import Run, TraceSet, Weighted, alike, in_steps, rows_named
-from tracediff.arrays import Int64, grouped, sums, tuples
+from tracediff.arrays import Int64, group_by, grouped, sums, tuples
 from tracediff.ingest.files.source import TraceFile
 from tracediff.pair import Pair
 from tracediff.profile.events.step_states import STATES
@@ -139,7 +139,7 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
     over all steps keep pace with it: of these ``rank``, else the one that waits least, as it is the one that the others
     wait for; the lowest rank where they tie.
     """
-    by_number: dict[int, list[UsedStep]] = defaultdict(list)
+    every: list[UsedStep] = []
     means: dict[int, float] = {}
     communication = dict.fromkeys(run.ranks, 0)  # of one rank it is not asked for
     for number in sorted(run.ranks):
@@ -148,11 +148,9 @@ def used_steps(traces: TraceSet, run: Run, rank: int | None = None) -> list[Used
         means[number] = sum(step.period_ns for step in steps) / max(len(steps), 1)
         if len(run.ranks) > 1:
             communication[number] = sum(_communication_ns(profile, used) for profile, used in files)
-        for step in steps:
-            by_number[step.number].append(step)
-
+        every += steps
     latest = []
-    for _, steps in sorted(by_number.items()):
+    for _, steps in sorted(group_by(every, lambda step: step.number).items()):
         slowest = max(steps, key=lambda step: step.period_ns)
         together = [
             step

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from tracediff.aggregate.snapshot_columns import SharedColumns
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.arrays import distinct, tuples
+from tracediff.arrays import distinct, group_by, tuples
 from tracediff.formatting import time
 from tracediff.ingest.files.source import TraceFile
-from tracediff.ingest.manifest import CompiledCall, CompiledKernel, GraphBreak, TorchLog
+from tracediff.ingest.manifest import CompiledKernel, GraphBreak, TorchLog
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.names import as_one
 from tracediff.ingest.torch_log import PHASES, TORCH_LOG, read_log
@@ -86,10 +86,7 @@ def _lines_of_calls(logs: Sequence[TorchLog]) -> Lines:
     """Without the calls of a graph whose line differs between logs."""
     out: Lines = {}
     for log in logs:
-        own: dict[Called, list[CompiledCall]] = {}
-        for call in log.calls:
-            own.setdefault((call.graph, call.name), []).append(call)
-        for key, calls in own.items():
+        for key, calls in group_by(log.calls, lambda call: (call.graph, call.name)).items():
             lines = [as_one(call.lines) for call in calls]
             out[key] = lines if out.get(key, lines) == lines else []
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,7 +11,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.averages import RunSteps, weighted_files
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
-from tracediff.arrays import Floats, Int64, changes, tuples
+from tracediff.arrays import Floats, Int64, changes, group_by, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -69,11 +68,8 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     leaves_of_profiles: list[tuple[int, LeafTable, Int64, Int64]] = []
     longest: dict[tuple[int, int], Longest] = {}
     for r, run in enumerate(traces.runs):
-        by_file: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for step in steps[run.name]:
-            by_file[step.rank, step.file].append(step.position)
-        for (rank, file), positions in by_file.items():
-            profile = run.ranks[rank][file]
+        for (rank, file), of_file in group_by(steps[run.name], lambda step: (step.rank, step.file)).items():
+            profile, positions = run.ranks[rank][file], [step.position for step in of_file]
             rows = np.flatnonzero(in_steps(profile, profile.leaves.step, positions))
             leaves = _leaves_of(index, profile, places[id(profile)], rows, tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from tracediff import bounds
+from tracediff.arrays import group_by
 from tracediff.ingest.files.source import TraceFile
 from tracediff.memory.lifetimes import (
     BEFORE,
@@ -337,15 +338,12 @@ def timeline(account: Account, sites: list[str] | None = None) -> tuple[list[int
 
 def largest_sites(account: Account) -> list[str]:
     """The call sites that hold most at any one time of the recording, the largest first, at most MEMORY_SITES."""
-    changes: dict[str, list[tuple[int, int]]] = {}
-    for block in account.lifetimes:
-        name = layer_of(block)
-        if name != BEFORE_RECORDING:
-            changes.setdefault(name, []).extend(((block.first, block.size), (block.last + 1, -block.size)))
-    most: Counter[str] = Counter()
-    for name, site_changes in changes.items():
-        most[name] = max(accumulate(change for _, change in sorted(site_changes)))
-    return [name for name, _ in sorted(most.items(), key=lambda item: (-item[1], item[0]))[: bounds.MEMORY_SITES]]
+    most = {}
+    for name, blocks in group_by(account.lifetimes, layer_of).items():
+        changes = sorted(change for b in blocks for change in ((b.first, b.size), (b.last + 1, -b.size)))
+        most[name] = max(accumulate(size for _, size in changes))
+    most.pop(BEFORE_RECORDING, None)
+    return sorted(most, key=lambda name: (-most[name], name))[: bounds.MEMORY_SITES]
 
 
 def layer_of(block: Lifetime) -> str:

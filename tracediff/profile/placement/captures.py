@@ -13,14 +13,14 @@ left, the inner.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import MISSING, Int64, all_none, combined, group_rows, sorted_by, tuples, values_at
+from tracediff.arrays import MISSING, Int64, all_none, combined, group_by, group_rows, sorted_by, tuples, values_at
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace, texts
@@ -256,16 +256,11 @@ def align(replayed: Sequence[Key], capture: Capture) -> tuple[Int64, str]:
 def _match_equal_numbers(ours: list[Key], theirs: list[Key], places: Int64) -> None:
     """Match what is left of a key in order, where as much is left on both sides: streams that ran side by side."""
     matched = set(places[places >= 0].tolist())
-    unmatched_theirs: dict[Key, list[int]] = defaultdict(list)
-    for place, key in enumerate(theirs):
-        if place not in matched and key[0]:
-            unmatched_theirs[key].append(place)
-    unmatched_ours: dict[Key, list[int]] = defaultdict(list)
-    for position in np.flatnonzero(places < 0).tolist():
-        unmatched_ours[ours[position]].append(position)
-    for key, positions in unmatched_ours.items():
-        if len(unmatched_theirs.get(key, ())) == len(positions):
-            places[positions] = unmatched_theirs[key]
+    rest = (place for place, (name, _) in enumerate(theirs) if name and place not in matched)
+    unmatched = group_by(rest, theirs.__getitem__)
+    for key, positions in group_by(np.flatnonzero(places < 0).tolist(), ours.__getitem__).items():
+        if len(unmatched[key]) == len(positions):
+            places[positions] = unmatched[key]
 
 
 Grafts = dict[tuple[int, PathNode], int]
