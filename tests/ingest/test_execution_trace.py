@@ -9,8 +9,8 @@ from with_torch import run_with_torch
 
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError
-from tracediff.ingest.execution_trace import COLUMNS, EXECUTION_TRACE, is_execution_trace, with_inputs
-from tracediff.ingest.files.source import TraceFile
+from tracediff.ingest.execution_trace import COLUMNS, EXECUTION_TRACE, OPENING, with_inputs
+from tracediff.ingest.files.source import TraceFile, opens_with
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.read import read_trace
 
@@ -66,8 +66,8 @@ def notes(traces):
 @pytest.mark.torch
 def test_inputs_are_those_that_the_profiler_would_have_written(recorded, tmp_path):
     observed = TraceFile(str(recorded / "et.json"))
-    assert is_execution_trace(observed)
-    assert not is_execution_trace(TraceFile(str(recorded / "trace.json")))
+    assert opens_with(observed, OPENING.match)
+    assert not opens_with(TraceFile(str(recorded / "trace.json")), OPENING.match)
     expected = inputs(read_trace(str(recorded / "trace.json")))
     trace = read_trace(str(without_shapes(recorded, tmp_path)))
     assert not any(entry[1] for entry in inputs(trace))
