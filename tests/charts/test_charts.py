@@ -180,7 +180,7 @@ def test_distributions_show_every_step_and_the_interval_where_there_is_one(compa
 
 def test_long_runs_are_drawn_by_evenly_chosen_steps(comparison):
     first_step = next(iter(comparison.control.steps.values()))[0]
-    steps = [structs.replace(first_step, number=k, period_ns=1000 + k) for k in range(50_000)]
+    steps = [structs.replace(first_step, number=k, states={"op": 1000 + k}) for k in range(50_000)]
     long = replace(comparison, control=replace(comparison.control, steps={"run": steps}))
     figure = charts.distributions(long)
     assert len(figure.to_json()) < LARGEST
