@@ -123,13 +123,14 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
 
 def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part], parts: Sequence[_Part]) -> list[_Part]:
     """The ``exposure`` of this ``direction`` that is larger than what else is in it, and if it is what is left of two
-    changes, than any cause, and than all of its direction together.
+    changes, than all of its direction together, and than half of any cause.
     """
     own, every = ([abs(part.delta_us) for part in some] for some in (along, parts))
     return [
         part
         for part in exposure
-        if direction * part.delta_us > max((sum(own), *every) if part.is_net else own, default=0.0)
+        if direction * part.delta_us
+        > max([sum(own), thresholds.MOSTLY * max(every, default=0.0)] if part.is_net else own, default=0.0)
     ]
 
 
