@@ -52,9 +52,10 @@ from tracediff.explain.facts import (
     UNKNOWN_WORK,
     WORK_DIFFERS,
     Fact,
+    instead,
     other_classes,
 )
-from tracediff.explain.programs import operators, other_counts
+from tracediff.explain.programs import in_place, operators, other_counts
 from tracediff.explain.reasons import changed_input
 from tracediff.formatting import percent, plural
 from tracediff.pair import Pair
@@ -229,8 +230,11 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     hosts = [fact.test for fact in explanation.facts if fact.code == HOST_SPEED and fact.test]
     settings += [f"on a host {pace}" for pace in hosts]
     classes = other_classes(explanation.facts)
-    is_named = bool(classes) and other is not None and other.code == OTHER_PROGRAM  # by what calls other operators
-    settings += [other.times_are_for] if other is not None and other.code != LATE_START and not is_named else []
+    if other is not None and other.code == OTHER_PROGRAM:  # which these name, or its largest operators
+        examples = [text.replace("with ", "such as ", 1) for text in instead(*in_place(comparison.trees))]
+        classes = classes or [", ".join((other.times_are_for, *examples))]
+    elif other is not None and other.code != LATE_START:
+        settings.append(other.times_are_for)
     if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in explanation.facts):
         settings.append("not in steady state")
     if recomputed := [fact.test for fact in explanation.facts if fact.code == RECOMPUTED]:

@@ -129,12 +129,15 @@ def other_classes(facts: Sequence[Fact]) -> list[str]:
     out = []
     for sides in calls:
         names = [[name.removesuffix(STEP) for name in side] for side in sides]
-        control, test = (next((name for name in side if name.isidentifier()), "") for side in names)
-        if test:
-            out.append(f"with {test} instead of {control}" if control else f"with {test}")
-        elif control:
-            out.append(f"without {control}")
+        out += instead(*(next((name for name in side if name.isidentifier()), "") for side in names))
     return out
+
+
+def instead(control: str, test: str) -> list[str]:
+    """What test has instead of what control has, either of which may be empty, in words."""
+    if test:
+        return [f"with {test} instead of {control}" if control else f"with {test}"]
+    return [f"without {control}"] if control else []
 
 
 def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:

@@ -103,7 +103,19 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
     """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators are called
     more or less often, those that take most time first; where all agree, which of those inside them.
     """
-    sides = outer if _differing(*outer) else [_numbers(tree) for tree in trees]
+    both = _by_time(outer if _differing(*outer) else [_numbers(tree) for tree in trees], trees)
+    return listed([f"{name} {counts(*numbers)}" for name, numbers in both.items()], bounds.CALLS_NAMED)
+
+
+def in_place(trees: tuple[CallTree, CallTree]) -> tuple[str, str]:
+    """The outermost operators that only control calls, and that only test does, which take most time; or empty."""
+    both = _by_time([operators(tree, outermost=True) for tree in trees], trees)
+    control = next((name for name, numbers in both.items() if not numbers[1]), "")
+    return control, next((name for name, numbers in both.items() if not numbers[0]), "")
+
+
+def _by_time(sides: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> dict[str, tuple[float, float]]:
+    """Operator → its numbers on both ``sides``, where these differ; those first whose other calls take most time."""
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
@@ -112,8 +124,7 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
                 total_ns[call.label] += call.total
     both = _differing(*sides)
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
-    most = sorted(cost, key=lambda name: (-cost[name], name))
-    return listed([f"{name} {counts(*both[name])}" for name in most], bounds.CALLS_NAMED)
+    return {name: both[name] for name in sorted(cost, key=lambda name: (-cost[name], name))}
 
 
 def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> dict[str, tuple[float, float]]:
