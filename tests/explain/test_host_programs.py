@@ -57,13 +57,17 @@ def in_update(*functions):
             ],
             "clip_grad_norm_() in train.py(3): update",
         ),
+        (
+            ["torch/amp/autocast_mode.py(2): __init__", "torch/amp/autocast_mode.py(1): is_autocast_available"],
+            "autocast_mode() in train.py(3): update",
+        ),
         (["torch/_tensor.py(1): backward", "torch/autograd/__init__.py(2): run"], "backward() in train.py(3): update"),
         (["nn.Module: Linear_3", "torch/nn/modules/linear.py(1): forward"], "Linear in train.py(3): update"),
         (["torch/nn/modules/module.py(1): _call_impl"], "train.py(3): update"),
         (["json/__init__.py(183): dumps", "json/encoder.py(205): iterencode"], "dumps() in train.py(3): update"),
         (["numpy/lib/_impl.py(1): _dispatch", "numpy/lib/_impl.py(2): median"], "median() in train.py(3): update"),
     ],
-    ids=["a function", "behind decorators", "a method", "a module", "private", "Python's own library", "NumPy"],
+    ids=["function", "behind decorators", "context", "method", "module", "private", "Python's own library", "NumPy"],
 )  # fmt: skip
 def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label):
     comparison = compared(tmp_path, [python(UPDATE, 20_000, 100, 1)], in_update(*functions))

@@ -31,17 +31,19 @@ COMPILER, CAPTURE = "(dynamo_timed)", "CUDAGraphNode.record"
 
 CALLEE = late(
     r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
+    r"|(?:[^:]*/)?(?P<file>[a-z]\w*)\.py\(\d+\): __(?:init|enter|exit)__$"
     r"|[^:]*: (?!_|<|decorate_|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
 )
-"""Recorded names of functions that say what their caller calls: of what is not written in Python, of a module, and of a
-Python function that is not private, anonymous or what a decorator returns.
+"""Recorded names of functions that say what their caller calls: of what is not written in Python, of a module, of the
+file whose object is made or entered, and of a Python function that is not private, anonymous or what a decorator
+returns.
 """
 
 
 def callee_label(name: str) -> str:
     """``collect()``, or the class of a module, of a recorded name; empty where it says nothing to who calls it."""
     callee = CALLEE.match(name)
-    return (callee["module"] or f"{callee['builtin'] or callee['function']}()") if callee else ""
+    return (callee["module"] or f"{callee['builtin'] or callee['function'] or callee['file']}()") if callee else ""
 
 
 class Sources(Struct, dict=True):
