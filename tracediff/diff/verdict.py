@@ -260,9 +260,9 @@ def how_long(change: float, basis: str = STEP) -> str:
     return f"{change_text(change)} {basis}"
 
 
-def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging, stated: float) -> str:
+def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging, change: float) -> str:
     """Whether the difference is significant, in words, with its interval, and what this is around if that is not the
-    change that was ``stated``.
+    ``change`` that is stated.
     """
     if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
@@ -273,7 +273,7 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     )
     times = " times" if in_times else ""
     interval = f"95 % interval {low} to {high}{times}"
-    if abs(math.log1p(stated) - difference.effect) > thresholds.SAME_RATIO:
+    if abs(math.log1p(change) - difference.effect) > thresholds.SAME_RATIO:
         interval += f", centre {centre}"
     basis = _run_counts(runs)
     if difference.method == "assumed":

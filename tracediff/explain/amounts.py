@@ -279,6 +279,15 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float, unit: str
     return min(examples)[2] if examples else ""
 
 
+def shapes_of(group: Group, trees: Sequence[CallTree]) -> tuple[set[str | None], set[str | None]]:
+    """The shapes of the calls that launch a group's work on both sides."""
+    control, test = (
+        {tree.calls[item.node].shapes for item in items if item.node >= 0}
+        for tree, items in zip(trees, group.items, strict=True)
+    )
+    return control, test
+
+
 def resized(*shapes: str | None) -> str:
     """``[64,64] → [256,64]``: the largest input of another shape; empty for none."""
     inputs = zip(*(json.loads(of_side or "[]") for of_side in shapes), strict=False)

@@ -231,8 +231,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     settings += [f"on a host {pace}" for pace in hosts]
     classes = other_classes(explanation.facts)
     if other is not None and other.code == OTHER_PROGRAM:  # which these name, or its largest operators
-        examples = [text.replace("with ", "such as ", 1) for text in instead(*in_place(comparison.trees))]
-        classes = classes or [", ".join((other.times_are_for, *examples))]
+        classes = classes or [", ".join((other.times_are_for, *instead(*in_place(comparison.trees), lead="such as")))]
     elif other is not None and other.code != LATE_START:
         settings.append(other.times_are_for)
     if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in explanation.facts):

@@ -21,7 +21,19 @@ from tracediff.diff.statistics.many import Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
-from tracediff.explain.leaves import GPU, HOST, NOT_RECORDED, ONE, OTHER_CALLS, SINGLES, Chain, Leaves, Single, pair
+from tracediff.explain.leaves import (
+    GPU,
+    HOST,
+    NOT_RECORDED,
+    ONE,
+    OTHER_CALLS,
+    SINGLES,
+    UNPLACED,
+    Chain,
+    Leaves,
+    Single,
+    pair,
+)
 from tracediff.explain.lines import (
     CODE,
     UNKNOWN,
@@ -33,10 +45,10 @@ from tracediff.explain.lines import (
     what_happened,
 )
 from tracediff.explain.programs import launching_operators
-from tracediff.explain.reasons import NodeWork, Reason, largest_parts, of_gap, of_single, reasons_of
+from tracediff.explain.reasons import NodeWork, Reason, largest_parts, main_line, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.explain.work_facts import facts_of
-from tracediff.formatting import ARROW, Unit, time_unit
+from tracediff.formatting import ARROW, Unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -359,7 +371,7 @@ def _cause(
         what = ""  # the reason says more
     if waits_for_ranks(line.chain):
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
-    unit = time_unit(leaves.path.sum(axis=1) / 1000)  # that of the step
+    unit = leaves.step_unit
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         steps = sum(leaves.steps[single.side])
@@ -401,7 +413,7 @@ def _by_line(tree: CallTree, renamed: Mapping[str, str]) -> dict[str, Counter[st
     out: dict[str, Counter[str]] = defaultdict(Counter)
     for call in tree.calls:
         if call.kind == "op":
-            out[call.label][renamed.get(call.line or "", call.line or "")] += call.self_ns
+            out[call.label][renamed.get(call.line or UNPLACED, call.line or UNPLACED)] += call.self_ns
     return out
 
 
@@ -414,10 +426,7 @@ def _line_of_calls(node: Node, leaves: Leaves, compared: Compared) -> Reason | N
     by_line = Counter[str]()
     for name in names:
         by_line += compared.added_calls[side].get(name, Counter())
-    line, ns = max(by_line.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    if not line or ns < thresholds.MOSTLY * by_line.total():
-        return None
-    return Reason("line", f"{'' if ns == by_line.total() else 'mostly '}in {line}")
+    return main_line(by_line)
 
 
 def _on_other_device(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:

@@ -17,9 +17,9 @@ from tracediff.diff.groups import Group
 from tracediff.diff.ops import Op
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
-from tracediff.explain.programs import class_of, listed
+from tracediff.explain.programs import class_of, listed, modules_around
 from tracediff.explain.reasons import replaced_kernels
-from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
+from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_decimals_of, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
@@ -133,10 +133,10 @@ def other_classes(facts: Sequence[Fact]) -> list[str]:
     return out
 
 
-def instead(control: str, test: str) -> list[str]:
-    """What test has instead of what control has, either of which may be empty, in words."""
+def instead(control: str, test: str, lead: str = "with") -> list[str]:
+    """What test has instead of what control has, either of which may be empty, in words, the first of them ``lead``."""
     if test:
-        return [f"with {test} instead of {control}" if control else f"with {test}"]
+        return [f"{lead} {test} instead of {control}" if control else f"{lead} {test}"]
     return [f"without {control}"] if control else []
 
 
@@ -161,14 +161,11 @@ def _module_calls(trees: tuple[CallTree, CallTree]) -> tuple[CallsOfSides, Calls
     """
     every, in_each = _no_calls(), _no_calls()
     for side, tree in enumerate(trees):
-        modules: list[str] = []  # the innermost one around each call
-        for call in tree.calls:  # parents before children
-            around = modules[call.parent] if call.parent >= 0 else ""
-            modules.append(class_of(call.label) if call.kind == "module" else around)
-            if modules[-1]:
-                every[side][modules[-1]] += call.self_ns
+        for module, call in zip(modules_around(tree), tree.calls, strict=True):
+            if module:
+                every[side][class_of(module[-1])] += call.self_ns
                 if call.count >= tree.denominator:
-                    in_each[side][modules[-1]] += call.self_ns
+                    in_each[side][class_of(module[-1])] += call.self_ns
     return (every, in_each) if all(every) else (_no_calls(), _no_calls())
 
 
@@ -234,7 +231,7 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
     least = thresholds.WORTH_A_LINE
     if changed < least * leaves.path.sum(axis=1).max() or waited >= least * changed:
         return []
-    unit = with_decimals_of(time_unit(leaves.path.sum(axis=1) / 1000), max(before, after) / 1000)  # that of the step
+    unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
     text = f"host time {ARROW.join(took)} {unit.name}: the difference is off the critical path"
     return [Fact(HIDDEN_HOST, text, *took)]

@@ -20,7 +20,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
-from tracediff.formatting import ARROW
+from tracediff.formatting import ARROW, Unit, time_unit
 from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
@@ -140,6 +140,11 @@ class Leaves(Struct):
             names=tuple((*names, "") for names in self.names),
             ops=tuple((*ops, "") for ops in self.ops),
         )
+
+    @property
+    def step_unit(self) -> Unit:
+        """The unit of times in µs in which the step is shown."""
+        return time_unit(self.path.sum(axis=1) / 1000)
 
     @property
     def reached(self) -> Floats:

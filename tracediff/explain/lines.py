@@ -209,7 +209,7 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
             return False
         if not is_of_one:
             return True
-        # a small part that grew is what changed, or one beside as much work as before; another stands for the rest
+        # a small part that grew is what changed, or one beside as much work as before; another is called as the whole
         others = [child for child in children if child is not largest]
         is_large = float(largest.total.sum()) >= thresholds.MOSTLY * float(node.total.sum())
         return is_large and _part_of(("speed",), others) < thresholds.MOSTLY

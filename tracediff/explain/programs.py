@@ -231,15 +231,21 @@ def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
 
 def _calls_of_modules(tree: CallTree) -> dict[ModulePath, Counter[tuple[str, str | None]]]:
     """Module → (operator, shapes) → its own calls, on the scale of the tree."""
-    modules: list[ModulePath] = []
     calls: dict[ModulePath, Counter[tuple[str, str | None]]] = {}
+    for module, call in zip(modules_around(tree), tree.calls, strict=True):
+        if module:
+            own = calls.setdefault(module, Counter())
+            own[call.label, call.shapes] += call.count if call.kind == "op" else 0
+    return calls
+
+
+def modules_around(tree: CallTree) -> list[ModulePath]:
+    """Of each call the innermost module that it is, or is in; empty for none."""
+    modules: list[ModulePath] = []
     for call in tree.calls:  # parents before children
         around = modules[call.parent] if call.parent >= 0 else ()
         modules.append((*around, call.label) if call.kind == "module" else around)
-        if modules[-1]:
-            own = calls.setdefault(modules[-1], Counter())
-            own[call.label, call.shapes] += call.count if call.kind == "op" else 0
-    return calls
+    return modules
 
 
 def _around_both(one: ModulePath, other: ModulePath) -> ModulePath:

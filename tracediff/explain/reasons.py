@@ -14,8 +14,8 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.leaves import Longest
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
-from tracediff.explain.amounts import is_of_other_kinds, resized
-from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, Single, largest_kernel
+from tracediff.explain.amounts import is_of_other_kinds, resized, shapes_of
+from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, UNPLACED, Single, largest_kernel
 from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
@@ -211,11 +211,10 @@ def _inputs(work: NodeWork) -> Reason | None:
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
     """(code, the first input that differs) of the operators that do most of what ``group`` is on both sides."""
-    both = [*zip(trees, group.items, strict=True)]
-    control, test = (_call(tree, items) for tree, items in both)
+    control, test = (_call(tree, items) for tree, items in zip(trees, group.items, strict=True))
     if not control or not test:
         return None
-    shapes = [{tree.calls[item.node].shapes for item in items if item.node >= 0} for tree, items in both]
+    shapes = shapes_of(group, trees)
     if control.shapes in shapes[1] and test.shapes in shapes[0]:  # not each other's counterparts, unless they are alike
         test = control if control.shapes != test.shapes else test
     return changed_input(control, test)
@@ -320,10 +319,15 @@ def _line(work: NodeWork) -> Reason | None:
     """The line of code outside of torch that most of the time, of the side on which it is larger, runs for."""
     sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
     items = max(sides, key=lambda side: sum(item.ns for item in side))
-    by_line: Counter[str | None] = Counter()
+    by_line = Counter[str]()
     for item in items:
-        by_line[item.line] += item.ns
-    whole, time_of_line = sum(by_line.values()), [(ns, line) for line, ns in by_line.items() if line]
+        by_line[item.line or UNPLACED] += item.ns
+    return main_line(by_line)
+
+
+def main_line(by_line: Counter[str]) -> Reason | None:
+    """The line of code that has most of the time of all lines, those without one among them."""
+    whole, time_of_line = by_line.total(), [(ns, line) for line, ns in by_line.items() if line]
     if not time_of_line or max(time_of_line)[0] < thresholds.MOSTLY * whole:
         return None
     ns, line = max(time_of_line)

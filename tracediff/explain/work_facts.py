@@ -14,7 +14,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.ops import Op
-from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed
+from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
 from tracediff.explain.facts import (
     AS_MUCH,
     AS_OFTEN,
@@ -65,7 +65,7 @@ from tracediff.explain.programs import (
 )
 from tracediff.explain.reasons import PLACES
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, count, counts, multiple, percent, plural, time_unit, times
+from tracediff.formatting import about, count, counts, multiple, percent, plural, times
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
@@ -175,11 +175,8 @@ def _is_paired(group: Group) -> bool:
 
 def _has_same_shapes(group: Group, trees: tuple[CallTree, CallTree]) -> bool:
     """Whether both sides call with the same shapes, however often."""
-    shapes = [
-        {tree.calls[item.node].shapes for item in items if item.node >= 0}
-        for tree, items in zip(trees, group.items, strict=True)
-    ]
-    return shapes[0] == shapes[1] != {None} and bool(shapes[0])
+    control, test = shapes_of(group, trees)
+    return control == test != {None} and bool(control)
 
 
 def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -275,7 +272,7 @@ def _same_program(
 def _recomputed(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
     """recomputed: only one side runs operators of the forward pass again in the backward pass, and for how long."""
     again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
-    unit = time_unit(leaves.path.sum(axis=1) / 1000)  # that of the step
+    unit = leaves.step_unit
     both = zip(sides, trees, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
     return [
         Fact(

@@ -126,12 +126,8 @@ def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part],
     changes, than all of its direction together, and than half of any cause.
     """
     own, every = ([abs(part.delta_us) for part in some] for some in (along, parts))
-    return [
-        part
-        for part in exposure
-        if direction * part.delta_us
-        > max([sum(own), thresholds.MOSTLY * max(every, default=0.0)] if part.is_net else own, default=0.0)
-    ]
+    largest, net_least = max(own, default=0.0), max(sum(own), thresholds.MOSTLY * max(every, default=0.0))
+    return [part for part in exposure if direction * part.delta_us > (net_least if part.is_net else largest)]
 
 
 def _code(comparison: Comparison) -> str:

@@ -85,10 +85,10 @@ USUAL = Screen()
 
 def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
     """The answer as rich renderables."""
-    answer = answer_of(comparison)
+    answer, title = answer_of(comparison), printable(heading(comparison))
     style = "" if comparison.verdict.other_work else "bold"  # its percentages are not to be relied on
     parts: list[RenderableType] = [
-        Sentence(printable(f"{heading(comparison)} · {answer.setting}"), "dim", heading(comparison)),
+        Sentence(f"{title}{printable(f' · {answer.setting}')}", "dim", title),
         line(answer.verdict, style),
         *map(line, answer.below),
         line(),
