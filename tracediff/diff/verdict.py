@@ -73,6 +73,7 @@ class Verdict(TestedChange, frozen=True, kw_only=True):
         difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
+        is_of_medians: whether it is stated by these, as the means contradict them and what is tested.
         min_detectable_us: the detectable change, None where untested.
         other_work: how the work differs, in words; empty if it does not.
         within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
@@ -94,17 +95,12 @@ class Verdict(TestedChange, frozen=True, kw_only=True):
     method: str = "none"
     within_runs_us: tuple[float, float] | None = None
     other_work: str = ""
+    is_of_medians: bool = False
 
     @property
     def ratio_of_medians(self) -> float | None:
         """test / control by the medians, by the means where these are unknown; None where both are."""
         return self.median_test_us / self.median_control_us if self.median_control_us else self.ratio
-
-    @property
-    def is_of_medians(self) -> bool:
-        """Whether it is stated by the medians, as the means contradict them."""
-        mean, median = self.ratio, self.ratio_of_medians
-        return mean is not None and median is not None and contradicting(mean - 1, median - 1)
 
     @property
     def sentence(self) -> str:
@@ -149,14 +145,22 @@ def judge(
     result = result_of(difference, judging.equivalence_band)
     by_mean = means[1] / means[0] - 1 if means[0] else 0.0
     by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
-    stated_change = by_median if contradicting(by_mean, by_median) else by_mean
+    tested_change = math.expm1(difference.effect)
+    is_of_medians = all(contradicting(by_mean, change) for change in (by_median, tested_change))
     difference_text = f"{labels[0]} has no step time to compare with"
     if means[0]:
-        difference_text = stated(result, labels[1], _how_much(by_mean, by_median, WHOLE_FILE if whole_files else STEP))
+        basis = WHOLE_FILE if whole_files else STEP
+        difference_text = stated(
+            result,
+            labels[1],
+            _by_median(by_mean, by_median, basis) if is_of_medians else how_long(by_mean, basis),
+        )
     return Verdict(
         result=result,
         difference=difference_text,
-        conclusion=conclusion_of(difference, result, (len(control.runs), len(test.runs)), judging, stated_change),
+        conclusion=conclusion_of(
+            difference, result, (len(control.runs), len(test.runs)), judging, by_median if is_of_medians else by_mean
+        ),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
@@ -170,6 +174,7 @@ def judge(
         min_detectable_us=base * math.expm1(difference.detectable) if difference.detectable is not None else None,
         method=difference.method,
         within_runs_us=inside,
+        is_of_medians=is_of_medians,
     )
 
 
@@ -229,10 +234,8 @@ def result_of(difference: Estimate, band: float) -> str:
     return "inconclusive"
 
 
-def _how_much(by_mean: float, by_median: float, basis: str) -> str:
-    """How test differs: by the mean; where the median contradicts it by the median, which is tested."""
-    if not contradicting(by_mean, by_median):
-        return how_long(by_mean, basis)
+def _by_median(by_mean: float, by_median: float, basis: str) -> str:
+    """How test differs by the median, which the mean contradicts."""
     mean = "unchanged" if abs(by_mean) < thresholds.NO_DIFFERENCE else change_text(by_mean)
     return f"{how_long(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
 

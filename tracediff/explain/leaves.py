@@ -5,7 +5,7 @@ each part of it runs for.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -266,6 +266,7 @@ class _Labels:
         )
         self.mixed = on_gpu[0] != on_gpu[1]
         self._top = MIXED if self.mixed else GPU if on_gpu[0] else OPERATORS
+        self._replacements = _replacements(groups)
         self._of_group = [self._group_chain(g) for g in range(len(groups))]
 
     def chain(self, key: LeafKey, side: int) -> tuple[Chain, int]:
@@ -317,9 +318,8 @@ class _Labels:
 
     def _group_chain(self, g: int) -> Chain:
         group = self.groups[g]
-        families = {members[0].family for members in group.members if members}
-        if "module" in group.level and len(families) > 1 and group.module:  # not counterparts
-            return self._top, UNPAIRED, _replacement(group, group.module.split("/")[-1]), g
+        if g in self._replacements:
+            return self._top, UNPAIRED, self._replacements[g], g
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{largest_kernels(group)}{COPIED}{op}"
@@ -339,16 +339,38 @@ def operator_of(group: Group) -> str:
     return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
 
 
-def _replacement(group: Group, module: str) -> str:
-    """What all else of a module is on both sides, by families: ``gemm, softmax, … → attention in Block``."""
+def _replacements(groups: Sequence[Group]) -> dict[int, str]:
+    """Group → what it is on both sides, of those that are all else of a module, whose work is not counterparts."""
+    out: dict[int, str] = {}
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for g, group in enumerate(groups):
+        if (
+            group.module
+            and "module" in group.level
+            and len({members[0].family for members in group.members if members}) > 1
+        ):
+            families = (" ".join(sorted({member.family for member in members})) for members in group.members)
+            alike[every_instance(group.module.split("/")[-1]), *families].append(g)
+    for (module, *_), same in alike.items():
+        out |= dict.fromkeys(same, f"{_replacement([groups[g] for g in same])} in {module}")
+    return out
+
+
+def _replacement(groups: Sequence[Group]) -> str:
+    """``gemm, softmax, … → attention``: the families of one side only, or of both if one has no other, those that take
+    most time first.
+    """
+    ns: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+    for of_side, side in zip(ns, (0, 1), strict=True):
+        for group in groups:
+            for member in group.members[side]:
+                of_side[member.family] += member.ns
+    own = [mine.keys() - others.keys() for mine, others in (ns, reversed(ns))]
     sides = []
-    for members in group.members:
-        ns: Counter[str] = Counter()
-        for member in members:
-            ns[member.family] += member.ns
-        families = [family for family, _ in sorted(ns.items(), key=lambda item: (-item[1], item[0]))]
+    for of_side, names in zip(ns, own if all(own) else ns, strict=True):
+        families = sorted(names, key=lambda family: (-of_side[family], family))
         sides.append(", ".join((*families[: bounds.PARTS_NAMED], *(["…"] if families[bounds.PARTS_NAMED :] else []))))
-    return f"{sides[0] if sides[0] == sides[1] else ARROW.join(sides)} in {every_instance(module)}"
+    return sides[0] if sides[0] == sides[1] else ARROW.join(sides)
 
 
 def largest_kernel(members: Sequence[Member]) -> str:
