@@ -71,7 +71,9 @@ MAX_REGRESSION = decides(0.05, "part", "relative growth of the step that a check
 COMPILING = decides(0.01, "part", "of the used steps from which compilation during them is a caution", "compiling")
 WARM_UP_STEPS = decides(4, "steps", "used, from which the first of them can be warm-up", "warm-up")
 WARM_UP = decides(1.5, "ratio", "to the median of the others from which the first used step is warm-up", "warm-up")
-OTHER_DTYPE = decides(0.1, "part", "of the work whose inputs have another dtype, from which that is a caution", "dtype")
+OTHER_INPUTS = decides(
+    0.1, "part", "of the work whose inputs have another dtype or layout, from which that is said", "dtype"
+)
 MISSING_WORK = decides(0.01, "part", "of control's work from which missing computation is a caution", "missing work")
 REPLACED_WORK = decides(0.1, "part", "of the missing work's time from which added kernels replace it", "missing work")
 USUALLY_SLOWEST = decides(

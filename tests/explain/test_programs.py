@@ -90,6 +90,25 @@ def test_another_optimizer_is_in_the_verdict(tmp_path):
     assert ", with AdamW instead of SGD: " in answer_of(compared(tmp_path, sides)).verdict
 
 
+def parts(number):
+    """A step of a model that is called ``number`` times."""
+    events = [step(1, 0, 90_000)]
+    for k in range(number):
+        at = 100 + 2_000 * k
+        events += [python("nn.Module: LM_0", at, 1_900, k + 1, module=0)]
+        events += [op(f"aten::{name}", at + 300 * i, 200) for i, name in enumerate(("mm", "add", "mm", "relu", "sum"))]
+    return document(events)
+
+
+def updates(number):
+    """Two products and ``number`` steps of an optimizer."""
+    events = [step(1, 0, 20_000), op("aten::mm", 10, 4_000), op("aten::mm", 5_000, 4_000)]
+    for k in range(number):
+        at = 10_000 + 2_000 * k
+        events += [annotation("Optimizer.step#AdamW.step", at, 1_900), op("aten::sqrt", at + 10, 900)]
+    return document(events)
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
     """Of two norms one is another after; and where the first class is kept elsewhere, only the new one is named."""
@@ -106,6 +125,66 @@ def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
     assert f"with RMSNorm{'' if kept else ' instead of LayerNorm'}: " in answer_of(comparison).verdict
     text = "only b's code calls RMSNorm" if kept else "only a's code calls LayerNorm, only b's code calls RMSNorm"
     assert text in [fact.text for fact in comparison.explanation.facts]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (model([64] * 12), model([64] * 16), "with 16 instead of 12 Block"),
+        (parts(2), parts(6), "calling LM 3 × as often"),
+        (updates(4), updates(1), "calling AdamW.step 1 instead of 4 times"),
+        (updates(1), updates(1), ""),
+    ],
+    ids=["layers", "parts of a batch", "accumulated", "none"],
+)
+def test_what_is_called_more_often_is_in_the_verdict(tmp_path, before, after, said):
+    comparison = compared(tmp_path, {"a": before["traceEvents"], "b": after["traceEvents"]})
+    answer = answer_of(comparison)
+    assert (
+        (f", {said}: " in answer.verdict) if said else "repeated" not in {f.code for f in comparison.explanation.facts}
+    )
+    assert not any("Calls per step" in text for text in answer.unlike)  # which says no more
+
+
+def attending(function, names=9):
+    """A step whose model attends by ``function``, beside ``names`` other functions of the program."""
+    own = [f"model.py({n}): part{n}" for n in range(names)]
+    events = [step(1, 0, 20_000), python("train.py(3): step", 10, 19_000, 1)]
+    for k, name in enumerate([*own, f"attention.py(5): {function}"]):
+        at = 100 + 1_500 * k
+        events += [python(name, at, 1_400, k + 2, 1), op("aten::mm", at + 10, 1_000 + 100 * len(function))]
+    return events
+
+
+@pytest.mark.parametrize(("names", "said"), [(9, True), (0, False)], ids=["one program", "another program"])
+def test_a_function_of_the_program_in_place_of_another_is_in_the_verdict(tmp_path, names, said):
+    comparison = compared(tmp_path, {"a": attending("eager", names), "b": attending("fused_sdpa", names)})
+    assert (", with fused_sdpa() instead of eager(): " in answer_of(comparison).verdict) == said
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"Input type": ["c10::BFloat16", "c10::BFloat16"]}, "in bf16 instead of float"),
+        ({"Input Strides": [[3072, 1, 96, 3], [3072, 1, 96, 3]]}, "in channels_last instead of contiguous layout"),
+    ],
+    ids=["dtype", "layout"],
+)
+def test_other_inputs_are_in_the_verdict(tmp_path, inputs, said):
+    """Of all work, and of a third of it."""
+    plain = {
+        "Input Dims": [[8, 3, 32, 32]] * 2,
+        "Input type": ["float"] * 2,
+        "Input Strides": [[3072, 1024, 32, 1]] * 2,
+    }
+
+    def side(changed):
+        ops = [op("aten::add", 100 + 2_000 * k, 1_500, **(plain | (inputs if k < changed else {}))) for k in range(12)]
+        return [step(1, 0, 30_000), *ops]
+
+    for name, changed, lead in (("all", 12, ""), ("some", 4, "partly ")):
+        comparison = compared(tmp_path / name, {"a": side(0), "b": side(changed)})
+        assert f", {lead}{said}: " in answer_of(comparison).verdict
 
 
 def test_what_both_sides_call_or_an_unknown_function_calls_is_of_neither(tmp_path):

@@ -38,26 +38,28 @@ from tracediff.diff.verdict import (
     of_other_work,
     refused,
 )
+from tracediff.explain.called import instead, other_classes, other_functions
 from tracediff.explain.explanation import Compared, Explanation, explain
 from tracediff.explain.facts import (
     AS_OFTEN,
     BACKLOG,
+    COMPILED,
     FIRST_CALLS,
+    GRAPH_REPLAYS,
     HOST_SPEED,
     LATE_START,
     NOT_STEADY,
     OTHER_PROGRAM,
     RECOMPUTED,
+    REPEATED,
     REWRITTEN,
     UNKNOWN_WORK,
     WORK_DIFFERS,
     Fact,
-    instead,
-    other_classes,
 )
 from tracediff.explain.programs import in_place, operators, other_counts
-from tracediff.explain.reasons import changed_input
-from tracediff.formatting import percent, plural
+from tracediff.explain.reasons import LAYOUTS, changed_input
+from tracediff.formatting import ARROW, percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 from tracediff.runtimes import vendors_of
@@ -72,15 +74,22 @@ REPLACEMENTS = COMPUTATION | {"fused", OTHER}
 """Families of kernels that may do such work in another way."""
 
 
-def cautions_of(comparison: Comparison, facts: Sequence[Fact]) -> list[Reason]:
+OtherInputs = dict[str, tuple[str, str, float]]
+"""``dtype`` or ``layout`` → what most of the inputs that differ in it have on both sides, and of how much (0–1) of the
+work they are.
+"""
+
+
+def cautions_of(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInputs) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype and outside-steps."""
     has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
     judged = [fact for fact in facts if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1)]  # added work
     differing = [reason for fact in judged if (reason := _of_fact(fact, comparison))]
+    dtypes = [inputs["dtype"][:2]] if "dtype" in inputs else []
     return [
         *differing,
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
-        *_dtype(comparison),
+        *(Reason("dtype", "the same operators have inputs of another dtype", *both) for both in dtypes),
         *_outside(comparison),
     ]
 
@@ -156,23 +165,24 @@ def _missing_time(group: Group, wrappers: set[int]) -> int:
     return time * -group.ops.delta // group.ops.control
 
 
-def _dtype(comparison: Comparison) -> list[Reason]:
-    """The same operators on the same shapes have inputs of another dtype, in much of the work."""
+def other_inputs(comparison: Comparison) -> OtherInputs:
+    """In what the inputs of the same operators on the same shapes differ in much of the work."""
     work: list[dict[int, int]] = [defaultdict(int), defaultdict(int)]
     for of_node, tree in zip(work, comparison.trees, strict=True):
         for one in tree.work:
             of_node[one.node] += one.ns
-    changed: Counter[str] = Counter()
+    changed: dict[str, Counter[str]] = defaultdict(Counter)
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
         time = work[0].get(a, 0) + work[1].get(b, 0)
-        if x.kind == "op" and time and (input_change := changed_input(x, y)) and input_change[0] == "dtype":
-            changed[input_change[1].removeprefix("dtype ")] += time
-    whole = sum(comparison.work.time)
-    if not changed or changed.total() < thresholds.OTHER_DTYPE * whole:
-        return []
-    before, _, after = changed.most_common(1)[0][0].partition(" → ")
-    return [Reason("dtype", "the same operators have inputs of another dtype", before, after)]
+        if x.kind == "op" and time and (input_change := changed_input(x, y)):
+            changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
+    inputs: OtherInputs = {}
+    for code, kinds in changed.items():
+        before, _, after = kinds.most_common(1)[0][0].partition(ARROW)
+        if (part := kinds.total() / max(sum(comparison.work.time), 1)) >= thresholds.OTHER_INPUTS:
+            inputs[code] = before, after, part
+    return inputs
 
 
 def _outside(comparison: Comparison) -> list[Reason]:
@@ -209,16 +219,16 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     comparison = replace(comparison, comparability=comparability)
     if comparability.level == REFUSED and not force:
         return _refused(comparison)
-    explanation = explain(_compared(comparison, summaries, judging))
+    explanation, inputs = explain(_compared(comparison, summaries, judging)), other_inputs(comparison)
     return replace(
         comparison,
-        comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts))),
+        comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts, inputs))),
         explanation=explanation,
-        verdict=_judged(comparison, explanation),
+        verdict=_judged(comparison, explanation, inputs),
     )
 
 
-def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
+def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInputs) -> Verdict:
     """The verdict, which calls no side faster or slower if the work differs, or the ranks that wait."""
     verdict, unprofiled = comparison.verdict, comparison.believed_unprofiled
     if unprofiled is None and any(fact.code == BACKLOG for fact in explanation.facts):
@@ -226,19 +236,7 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
     others = [fact for fact in explanation.facts if fact.times_are_for]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
     late_starts = [fact.times_are_for for fact in others if fact.code == LATE_START]
-    settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
-    hosts = [fact.test for fact in explanation.facts if fact.code == HOST_SPEED and fact.test]
-    settings += [f"on a host {pace}" for pace in hosts]
-    classes = other_classes(explanation.facts)
-    if other is not None and other.code == OTHER_PROGRAM:  # which these name, or its largest operators
-        classes = classes or [", ".join((other.times_are_for, *instead(*in_place(comparison.trees), lead="such as")))]
-    elif other is not None and other.code != LATE_START:
-        settings.append(other.times_are_for)
-    if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in explanation.facts):
-        settings.append("not in steady state")
-    if recomputed := [fact.test for fact in explanation.facts if fact.code == RECOMPUTED]:
-        settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
-    settings += classes
+    settings = _settings(comparison, explanation.facts, inputs, other)
     times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:
@@ -250,6 +248,46 @@ def _judged(comparison: Comparison, explanation: Explanation) -> Verdict:
         ratio, basis = by_median, f"{basis} by the median"
     other_work = other.text if other is not None else ""
     return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))
+
+
+HAS = "with", "without"
+STAND_INS = {COMPILED: "compiled code", GRAPH_REPLAYS: "replays of graphs"}
+"""What replaces operators, in the verdict."""
+
+
+def _settings(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInputs, other: Fact | None) -> list[str]:
+    """What the sides differ in, ``other`` work among it, as the verdict says it."""
+    settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
+    settings += [f"on a host {fact.test}" for fact in facts if fact.code == HOST_SPEED and fact.test]
+    is_other = other is not None and other.code == OTHER_PROGRAM
+    names = other_classes(facts) or [fact.test for fact in facts if fact.code == REPEATED]
+    names = names or _stand_ins(facts)
+    names = names or ([] if is_other else other_functions(facts))
+    if other is not None and is_other:  # which these name, or its largest operators
+        names = names or [", ".join((other.times_are_for, *instead(*in_place(comparison.trees), lead="such as")))]
+    elif other is not None and other.code != LATE_START and not (other.code == AS_OFTEN and names):
+        settings.append(other.times_are_for)
+    if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in facts):
+        settings.append("not in steady state")
+    if recomputed := [fact.test for fact in facts if fact.code == RECOMPUTED]:
+        settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
+    return [*settings, *names, *_other_inputs(inputs)]
+
+
+def _stand_ins(facts: Sequence[Fact]) -> list[str]:
+    """``with replays of graphs and compiled code``, ``without compiled code``."""
+    stand_ins = {has: [STAND_INS[f.code] for f in facts if f.code in STAND_INS and f.test == has] for has in HAS}
+    return [f"{has} {' and '.join(names)}" for has, names in stand_ins.items() if names]
+
+
+def _other_inputs(inputs: OtherInputs) -> list[str]:
+    """``in bf16 instead of float``, ``partly in channels_last instead of contiguous layout``."""
+    texts = []
+    for code, (before, after, part) in inputs.items():
+        if code == "dtype" or {before, after} == {*LAYOUTS}:
+            lead, kind = "" if part >= thresholds.MOSTLY else "partly ", "" if code == "dtype" else f" {code}"
+            texts.append(f"{lead}in {after} instead of {before}{kind}")
+    return texts
 
 
 def of_common_ranks(control: TraceSet, test: TraceSet) -> tuple[TraceSet, TraceSet]:

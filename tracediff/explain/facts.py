@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import log
 
@@ -10,17 +10,12 @@ import numpy as np
 from msgspec import Struct
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.averages import ANNOTATION
-from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
-from tracediff.diff.ops import Op
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
-from tracediff.explain.programs import class_of, listed, modules_around
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_decimals_of, with_more
-from tracediff.profile.analyses.leaf_keys import callee_label
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
@@ -33,7 +28,7 @@ NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", 
 OTHER_COUNTS, SAME_CALLS, UNKNOWN_SIZES = "other-counts", "same-calls", "unknown-sizes"
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
 UNIFORM, HOST_SPEED, LATE_RANK, CHANGED_MODULES = "uniform", "host-speed", "late-rank", "changed-modules"
-ONE_SIDED_CALLS = "one-sided-calls"
+ONE_SIDED_CALLS, REPEATED = "one-sided-calls", "repeated"
 
 
 TIMES_ARE_FOR = {
@@ -45,14 +40,6 @@ TIMES_ARE_FOR = {
     LATE_START: "of which {} → {} is waiting for the first GPU event",
 }
 """What a verdict gives its times for if there is such a fact, with the fact's values."""
-
-
-CallsOfSides = tuple[dict[str, float], dict[str, float]]
-"""Of each side, the name of what is called → its time."""
-
-
-STEP = ".step"
-"""After the class of an optimizer, in the annotation of its step."""
 
 
 class Fact(Struct, frozen=True):
@@ -99,94 +86,6 @@ def other_kernels(groups: Sequence[Group]) -> list[Fact]:
 def _takes_as_long(group: Group) -> bool:
     """Whether its time changed as little as that of what is the same."""
     return all(group.time) and abs(log(group.time.test / group.time.control)) <= thresholds.SAME_RATIO
-
-
-def one_sided_calls(
-    leaves: Leaves, ops: Sequence[Op], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
-) -> list[Fact]:
-    """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
-    by torch's annotations, classes of modules, and Python functions that are called by code which both sides run.
-    """
-    sources = _annotated_calls(ops), _module_calls(trees), _python_calls(leaves)
-    every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
-    own: list[list[str]] = [[], []]
-    for _, candidates in sources:
-        for side, mine in enumerate(candidates):
-            names = mine.keys() - every[1 - side] - set(own[side])
-            own[side] += sorted(names, key=lambda name: (-mine[name], name))
-    both = zip(sides, own, strict=True)
-    parts = [f"only {side.label}'s code calls {listed(names)}" for side, names in both if names]
-    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(own[0]), ", ".join(own[1]))] if parts else []
-
-
-def other_classes(facts: Sequence[Fact]) -> list[str]:
-    """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the classes of optimizers and modules
-    that only one side calls, each side's first; none if both call the same operators.
-    """
-    if any(fact.code == SAME_CALLS for fact in facts):
-        return []
-    calls = [(fact.control.split(", "), fact.test.split(", ")) for fact in facts if fact.code == ONE_SIDED_CALLS]
-    out = []
-    for sides in calls:
-        names = [[name.removesuffix(STEP) for name in side] for side in sides]
-        out += instead(*(next((name for name in side if name.isidentifier()), "") for side in names))
-    return out
-
-
-def instead(control: str, test: str, lead: str = "with") -> list[str]:
-    """What test has instead of what control has, either of which may be empty, in words, the first of them ``lead``."""
-    if test:
-        return [f"{lead} {test} instead of {control}" if control else f"{lead} {test}"]
-    return [f"without {control}"] if control else []
-
-
-def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
-    """(all, of each class what takes longest) that torch annotates: ``Optimizer.step#AdamW.step``."""
-    every, longest = _no_calls(), _no_calls()
-    for op in sorted(ops, key=lambda op: -sum(op.total)):
-        name = op.raw_name.partition("#")[2]
-        if op.category != ANNOTATION or "." not in name:
-            continue
-        for side in (0, 1):
-            if op.count[side]:
-                every[side][name] += op.total[side]
-                if name.partition(".")[0] not in {other.partition(".")[0] for other in longest[side]}:
-                    longest[side][name] += op.total[side]
-    return every, longest
-
-
-def _module_calls(trees: tuple[CallTree, CallTree]) -> tuple[CallsOfSides, CallsOfSides]:
-    """(all, those in every step) classes of modules: ``RMSNorm`` → ns of its own operators; none where a side recorded
-    no modules.
-    """
-    every, in_each = _no_calls(), _no_calls()
-    for side, tree in enumerate(trees):
-        for module, call in zip(modules_around(tree), tree.calls, strict=True):
-            if module:
-                every[side][class_of(module[-1])] += call.self_ns
-                if call.count >= tree.denominator:
-                    in_each[side][class_of(module[-1])] += call.self_ns
-    return (every, in_each) if all(every) else (_no_calls(), _no_calls())
-
-
-def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
-    """(all, those in every step by functions that both sides run): ``clip_grad_norm_()`` → ns per step."""
-    every, shared = _no_calls(), _no_calls()
-    python = [i for i, kind in enumerate(leaves.kinds) if kind == "python"]
-    callers = [{leaves.chains[i][2:3] for i in python if leaves.total[side, i]} for side in (0, 1)]
-    for side in (0, 1):
-        for i in python:
-            ns, is_in_each = float(leaves.total[side, i]), leaves.count[side, i] >= 1
-            if not ns or not (name := callee_label(leaves.ops[side][i])):
-                continue
-            every[side][name] += ns
-            if is_in_each and ns >= thresholds.TESTED_US * 1000 and leaves.chains[i][2:3] in callers[1 - side]:
-                shared[side][name] += ns
-    return every, shared
-
-
-def _no_calls() -> CallsOfSides:
-    return defaultdict(float), defaultdict(float)
 
 
 def other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
@@ -257,7 +156,7 @@ def new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list[
 
 
 def replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
-    """graph-replays, compiled: only one side has what replaces operators."""
+    """graph-replays, compiled: only one side has what replaces operators; ``with`` it or ``without``."""
     facts, stand_ins = [], stand_ins_of(leaves)
     for code, is_such, text in (
         (GRAPH_REPLAYS, is_graph_launch, "replays graphs, whose kernels have no operators: matched in launch order"),
@@ -266,7 +165,8 @@ def replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
         has = [code in side for side in stand_ins]
         if has[0] != has[1] and any(is_such(name) for names in leaves.names for name in names):
             only, other = (sides[has.index(which)].label for which in (True, False))
-            facts.append(Fact(code, f"only {only} {text.format(other)}"))
+            values = ("without", "with") if has[1] else ("with", "without")
+            facts.append(Fact(code, f"only {only} {text.format(other)}", *values))
     return facts
 
 

@@ -345,13 +345,14 @@ def what_happened(
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     if is_same:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
-        pace = f"{_pace(longer, f' in {times(longer)} × the time')}{strides}"
+        slower = f" in {multiple(longer, 'time')}"
+        pace = f"{_pace(longer, slower)}{strides}"
         as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
         return f"{as_much}{known_note}{pace if changed else ''}"
     if is_stated:
-        return f"{times(longer)} × the time"
+        return multiple(longer, "time")
     has_pace = abs(log(rate)) > thresholds.SAME_RATIO
-    pace = f" in {times(longer)} × the time{strides}" if has_pace else ""
+    pace = f" in {multiple(longer, 'time')}{strides}" if has_pace else ""
     how_much = multiple if amount.exact else about
     return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"
 

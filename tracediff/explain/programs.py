@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from math import isclose, log
+from math import gcd, isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -246,6 +246,43 @@ def modules_around(tree: CallTree) -> list[ModulePath]:
         around = modules[call.parent] if call.parent >= 0 else ()
         modules.append((*around, call.label) if call.kind == "module" else around)
     return modules
+
+
+def repeated_modules(trees: tuple[CallTree, CallTree]) -> list[tuple[str, tuple[int, int], float]]:
+    """(class, how many of it the sides call, how many times as often test calls the same ones) of the outermost modules
+    that differ in it.
+
+    How often modules are called divides the number of calls of each of their operators.
+    """
+    control, test = (_calls_by_class(tree) for tree in trees)
+    paths = sorted(control.keys() & test.keys(), key=lambda path: (len(path), path))
+    numbers = {path: (len(control[path][0]), len(test[path][0])) for path in paths}
+    factors = {path: 1.0 for path in paths if numbers[path][0] != numbers[path][1]}
+    for path in paths:
+        sides = control[path][1], test[path][1]
+        before, after = (_whole(gcd(*calls.values()), tree) for calls, tree in zip(sides, trees, strict=True))
+        is_inside = any(other[: len(path)] == path for other in factors)  # more of what it calls
+        if before != after and before * after and not is_inside:
+            factor = after / before
+            factors |= {path: factor} if common(sides, factor) >= thresholds.SAME_PROGRAM else {}
+    outermost = (path for path in factors if not any(path[:depth] in factors for depth in range(1, len(path))))
+    return [(path[-1], numbers[path], factors[path]) for path in outermost]
+
+
+def _whole(calls: int, tree: CallTree) -> int:
+    """So many calls in all steps per step; 0 if that is no whole number."""
+    return 0 if calls % tree.denominator else calls // tree.denominator
+
+
+def _calls_by_class(tree: CallTree) -> dict[ModulePath, tuple[set[ModulePath], Counter[str]]]:
+    """Classes of nested modules → (the modules, operator → calls in all steps, within these and what they call)."""
+    out: dict[ModulePath, tuple[set[ModulePath], Counter[str]]] = defaultdict(lambda: (set(), Counter()))
+    for module, call in zip(modules_around(tree), tree.calls, strict=True):
+        for depth in range(1, len(module) + 1) if call.kind == "op" else ():
+            modules, calls = out[tuple(map(class_of, module[:depth]))]
+            modules.add(module[:depth])
+            calls[call.label] += call.count
+    return out
 
 
 def _around_both(one: ModulePath, other: ModulePath) -> ModulePath:

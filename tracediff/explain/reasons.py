@@ -258,12 +258,16 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     return None
 
 
+LAYOUTS = CONTIGUOUS, CHANNELS_LAST = "contiguous", "channels_last"
+"""What PyTorch calls orders of dimensions."""
+
+
 def _layout(strides: list[int]) -> str:
-    """What PyTorch calls the order of dimensions of these ``strides``, or the strides."""
+    """The name of the order of dimensions of these ``strides``, or the strides."""
     if len(strides) >= 4 and strides[1] == 1:
-        return "channels_last"
+        return CHANNELS_LAST
     is_contiguous = strides[-1:] == [1] and strides == sorted(strides, reverse=True)
-    return "contiguous" if is_contiguous else json.dumps(strides)
+    return CONTIGUOUS if is_contiguous else json.dumps(strides)
 
 
 def _memory(work: NodeWork) -> Reason | None:

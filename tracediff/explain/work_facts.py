@@ -15,6 +15,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.diff.ops import Op
 from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
+from tracediff.explain.called import one_sided_calls, repeated
 from tracediff.explain.facts import (
     AS_MUCH,
     AS_OFTEN,
@@ -40,7 +41,6 @@ from tracediff.explain.facts import (
     late_start,
     new_wait,
     not_steady,
-    one_sided_calls,
     other_kernels,
     other_ranks,
     recompiles,
@@ -106,6 +106,7 @@ def facts_of(
         *_one_sided_phases(trees, sides),
         *_recomputed(leaves, trees, sides),
         *one_sided_calls(leaves, ops, trees, sides),
+        *repeated(ops, trees),
         *backlog(sides),
         *late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
@@ -228,7 +229,7 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     as_many = flops is not None and abs(log(flops)) <= thresholds.SAME_RATIO
     values = plural(calls[0], "call"), plural(calls[1], "call")
     if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
-        share = f"{percent(agree)} of the operator calls agree ({counts(*calls)})"
+        share = f"{counts(*calls)} calls, {percent(agree)} of which agree"
         return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
     share, examples = _agreement(outer, trees, sides), other_counts(outer, trees)
     another = "another program: " if contained(outer) is None else ""

@@ -11,8 +11,17 @@ from msgspec import Meta, Struct
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, change_text, opposed
+from tracediff.explain.called import class_in
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import OTHER_PROGRAM, SAME_CALLS
+from tracediff.explain.facts import (
+    CHANGED_MODULES,
+    NEW_WAIT,
+    ONE_SIDED_CALLS,
+    OTHER_PROGRAM,
+    REPEATED,
+    SAME_CALLS,
+    Fact,
+)
 from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
 from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
@@ -24,6 +33,7 @@ from tracediff.present.explanation_lines import (
     is_unclear,
     is_visible,
     leading,
+    new_wait,
     sentence,
     unit_of,
     visible_causes,
@@ -183,7 +193,8 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
         parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear(cause)))
     label, exposed, us = exposure_of(explanation, unit)
     is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
-    return parts, [_Part(label, us, exposed, is_net=is_net)] if label and is_visible(us, unit) else []
+    what = (new_wait(explanation) or exposed) if is_net else exposed
+    return parts, [_Part(label, us, what, is_net=is_net)] if label and is_visible(us, unit) else []
 
 
 def _happened(cause: Cause) -> str:
@@ -221,10 +232,27 @@ def _with_time(part: _Part, unit: Unit, what: str) -> str:
     return f"{part.label} ({': '.join(filter(None, (f'{unit.signed(part.delta_us)} {unit.name}', what)))})"
 
 
+def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
+    """Whether the verdict says all that is called on one side only, or more often, a line what is waited for, or
+    another fact which modules there are more of.
+    """
+    if fact.code == CHANGED_MODULES:
+        return any(other.code == REPEATED for other in explanation.facts)
+    if fact.code == NEW_WAIT:
+        return bool(exposure_of(explanation, unit_of(explanation))[0])
+    if fact.code == REPEATED:
+        return ", " not in fact.text and fact.test in verdict.difference
+    names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]
+    return fact.code == ONE_SIDED_CALLS and all(name in verdict.difference for name in names)
+
+
 def _unlike(comparison: Comparison) -> tuple[str, ...]:
     """Facts of the explanation, a line each, then the cautions that no fact states, a line for each kind."""
     explanation = comparison.explanation
-    stated = [sentence(fact.text) for fact in explanation.facts] if explanation is not None else []
+    stated = []
+    if explanation is not None:
+        facts = [fact for fact in explanation.facts if not _is_said(fact, comparison.verdict, explanation)]
+        stated = [sentence(fact.text) for fact in facts]
     reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
     if any(fact.code == OTHER_PROGRAM for fact in (explanation.facts if explanation is not None else ())):
         reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which says what is there instead

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import OPERATOR
 from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.facts import NEW_WAIT
 from tracediff.explain.leaves import (
     GPU,
     HOST,
@@ -113,7 +114,8 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [_of_unclear(unclear, explanation.scale_us, unit)] if unclear else []
     if all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us)):
-        label, what = f"critical path moved: {what.replace(f' {unit.name}', '')}", ""
+        label = f"critical path moved: {what.replace(f' {unit.name}', '')}"
+        what = new_wait(explanation)
     lines += [_of_rest(label, what, exposure_us, unit)] if label else []
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
     change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
@@ -131,7 +133,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     )
     period = explanation.period
     effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", "on path", effect
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", "of Δ", effect
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -176,7 +178,13 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
         changes = zip(parts, closing(unit, [*parts.values()], total), strict=True)
         both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in changes)
         return label, ", ".join(both), total
-    return label, f"mostly {explanation.exposed}" if explanation.exposed else "", total
+    mostly = f"mostly {explanation.exposed}" if explanation.exposed else ""
+    return label, "; ".join(filter(None, (mostly, new_wait(explanation)))), total
+
+
+def new_wait(explanation: Explanation) -> str:
+    """In which operator only the side that takes longer waits for the GPU; empty if in none."""
+    return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
 
 
 def _of_rest(label: str, what: str, us: float, unit: Unit) -> ExplanationLine:
