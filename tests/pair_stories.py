@@ -393,8 +393,8 @@ STORIES = (
             (
                 "what is left of two exposures has both beside it",
                 lambda t: (
-                    t.exposure[0] == "critical path moved from GPU to host"
-                    and t.exposure[1] == "GPU −27.8 ms, host +23.1 ms"
+                    t.exposure[0] == "change of overlap"
+                    and t.exposure[1] == "GPU work now overlapped −27.8 ms, host work no longer +23.1 ms"
                 ),
             ),
         ),

@@ -8,9 +8,13 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from tracediff import bounds, thresholds
+from tracediff.patterns import late
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+COMMAND = late(r"##(?=[\w.-]*\[)")
+"""How commands in the logs of Azure Pipelines, TeamCity and older GitHub Actions begin, anywhere in a line."""
 
 
 class TracediffError(Exception):
@@ -125,3 +129,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c in "\n\t\r" else "�" for c in text)
+
+
+def log_line(line: str) -> str:
+    """``line`` without workflow commands, which continuous integration runs when it finds them in a log: ``::error::``
+    at the start of a line, ``##[error]`` anywhere.
+    """
+    line = COMMAND.sub("# #", line)
+    return line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line

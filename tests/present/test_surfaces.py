@@ -23,7 +23,7 @@ LARGE = ("flux",)
 """Pairs that take seconds."""
 NUMBER = r"[\d,]+(?:\.\d+)?"
 SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
-EXPOSURE = rf"(?:overlapped|(?:less|more) overlap|path moved)[^()]*\(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
+EXPOSURE = rf"(?:overlapped|(?:less|more|change of) overlap)[^()]*\(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
 US = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 WIDE = 250
 """Columns in which no sentence is broken."""

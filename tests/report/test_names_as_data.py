@@ -16,9 +16,9 @@ from inert_markdown import LINKED, parsed
 from properties import examples
 from tracediff_cli.group import cli
 
-from tracediff.errors import printable
+from tracediff.errors import log_line, printable
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.report.escape import csv_cell, escaped, log_line
+from tracediff.report.escape import csv_cell, escaped
 
 NAMES = (
     "@torvalds #1",

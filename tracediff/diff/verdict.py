@@ -376,7 +376,7 @@ def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
     """``verdict`` with the sentence and the result of ``unprofiled``."""
     return replace(
         verdict,
-        difference=stated(unprofiled.result, label, f"{how_long(unprofiled.change)} without the profiler"),
+        difference=stated(unprofiled.result, label, how_long(unprofiled.change, f"{STEP} without the profiler")),
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,
     )

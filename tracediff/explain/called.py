@@ -13,7 +13,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.ops import Op
 from tracediff.explain.facts import ONE_SIDED_CALLS, REPEATED, SAME_CALLS, Fact
 from tracediff.explain.leaves import Leaves
-from tracediff.explain.programs import class_of, listed, modules_around, operator_calls, repeated_modules
+from tracediff.explain.programs import class_of, differing, listed, modules_around, operator_calls, repeated_modules
 from tracediff.formatting import count, counts, plural, times, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 
@@ -79,6 +79,21 @@ def instead(control: str, test: str, lead: str = "with") -> list[str]:
     if test:
         return [f"{lead} {test} instead of {control}" if control else f"{lead} {test}"]
     return [f"without {control}"] if control else []
+
+
+def largest_difference(trees: tuple[CallTree, CallTree]) -> list[str]:
+    """``with aten::matmul``, ``calling aten::linear 3 instead of 120 times``: of the outermost operators that the sides
+    do not call as often, the one that this costs most.
+    """
+    for name, numbers in differing(trees).items():
+        control, test = (name if number else "" for number in numbers)
+        return [often(name, *numbers)] if control and test else instead(control, test)
+    return []
+
+
+def often(name: str, control: float, test: float) -> str:
+    """``calling AdamW.step 1 instead of 4 times``."""
+    return f"calling {name} {count(test)} instead of {plural(control, 'time')}"
 
 
 def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
@@ -162,7 +177,7 @@ def repeated(ops: Sequence[Op], trees: tuple[CallTree, CallTree]) -> list[Fact]:
         per_step = [number / tree.denominator for number, tree in zip(op.count, trees, strict=True)]
         if op.category == ANNOTATION and name.endswith(STEP) and all(per_step) and not isclose(*per_step):
             texts.append(f"{name} {counts(*per_step)}")
-            values.append(f"calling {name} {count(per_step[1])} instead of {plural(per_step[0], 'time')}")
+            values.append(often(name, *per_step))
     for module, numbers, factor in repeated_modules(trees):
         texts.append(f"{module} {counts(*numbers)}" if factor == 1 else f"{module} {times(factor)} × as often")
         more = f"with {count(numbers[1])} instead of {count(numbers[0])} {module}"

@@ -38,7 +38,7 @@ from tracediff.diff.verdict import (
     of_other_work,
     refused,
 )
-from tracediff.explain.called import instead, other_classes, other_functions
+from tracediff.explain.called import instead, largest_difference, other_classes, other_functions
 from tracediff.explain.explanation import Compared, Explanation, explain
 from tracediff.explain.facts import (
     AS_OFTEN,
@@ -243,7 +243,7 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
         return verdict
     ratio, basis = verdict.ratio, WHOLE_FILE if comparison.is_whole_file else STEP
     if unprofiled:
-        ratio, basis = 1 + unprofiled.change, "without the profiler"
+        ratio, basis = 1 + unprofiled.change, f"{STEP} without the profiler"
     elif verdict.is_of_medians:
         ratio, basis = by_median, f"{basis} by the median"
     other_work = other.text if other is not None else ""
@@ -259,11 +259,8 @@ def _settings(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInputs
     """What the sides differ in, ``other`` work among it, as the verdict says it."""
     settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
     settings += [f"on a host {fact.test}" for fact in facts if fact.code == HOST_SPEED and fact.test]
-    is_other = other is not None and other.code == OTHER_PROGRAM
-    names = other_classes(facts) or [fact.test for fact in facts if fact.code == REPEATED]
-    names = names or _stand_ins(facts)
-    names = names or ([] if is_other else other_functions(facts))
-    if other is not None and is_other:  # which these name, or its largest operators
+    names = other_classes(facts) or [fact.test for fact in facts if fact.code == REPEATED] or _stand_ins(facts)
+    if other is not None and other.code == OTHER_PROGRAM:  # which these name, or its largest operators
         names = names or [", ".join((other.times_are_for, *instead(*in_place(comparison.trees), lead="such as")))]
     elif other is not None and other.code != LATE_START and not (other.code == AS_OFTEN and names):
         settings.append(other.times_are_for)
@@ -271,7 +268,19 @@ def _settings(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInputs
         settings.append("not in steady state")
     if recomputed := [fact.test for fact in facts if fact.code == RECOMPUTED]:
         settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
+    names = names or other_functions(facts) or _replaced(comparison, facts)
     return [*settings, *names, *_other_inputs(inputs)]
+
+
+def _replaced(comparison: Comparison, facts: Sequence[Fact]) -> list[str]:
+    """``with aten::rms_norm instead of aten::layer_norm``; if the programs differ by much, at least their largest
+    difference; none on another GPU, whose libraries have operators of their own.
+    """
+    if any(reason.code == "gpu" for reason in comparison.comparability.reasons):
+        return []
+    control, test = in_place(comparison.trees)
+    is_rewritten = any(fact.code == REWRITTEN for fact in facts)
+    return instead(control, test) if control and test else largest_difference(comparison.trees) if is_rewritten else []
 
 
 def _stand_ins(facts: Sequence[Fact]) -> list[str]:

@@ -257,7 +257,7 @@ def label_of(line: Line) -> str:
         return _work_label(trail, label)
     if len(trail) == 1:
         if label in HOST_CALLS:
-            return f"{label} on the host"
+            return f"{_one_sided(line.node) or label} on the host"
         return {
             NOT_RECORDED: "host code that was not recorded",
             COMPILED_CODE: "compiled code on the host",
@@ -275,6 +275,13 @@ def label_of(line: Line) -> str:
         is_inside = bool(line.node.children) and label not in line.node.children
         return f"calls {'in' if is_inside else 'of'} {where}" if trail[1] == OTHER_CALLS else where
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, COMPILED_CODE, QUEUE, WAITING) else label
+
+
+def _one_sided(node: Node) -> str:
+    """``added operator calls``: other calls that one side alone makes; empty of any others."""
+    if node.label != OTHER_CALLS or node.total.all() or not node.total.any():
+        return ""
+    return f"{'added' if node.total[1] else 'removed'} operator calls"
 
 
 def _work_label(trail: tuple[str, ...], label: str) -> str:
@@ -317,6 +324,8 @@ def what_happened(
         return ""
     if node.note == REPLACED:
         return "replaced"
+    if _one_sided(node):  # as its label says
+        return ""
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
@@ -385,6 +394,8 @@ def _pace(longer: float, slower: str) -> str:
 UNKNOWN = "amount of work unknown"
 CONV = "conv"
 """The family of convolutions."""
+BOTH_WAYS = "change of overlap"
+"""The label of exposure both ways."""
 CODE = "host time outside operators"
 UNRECORDED = "not recorded on the other side"
 
@@ -404,8 +415,7 @@ def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
     if not (exposed and hidden) and abs(total) < thresholds.WORTH_A_LINE * scale_us:
         return ""
     if exposed and hidden:
-        moved = (" and ".join(label.removesuffix(" work") for label in labels) for labels in (hidden, exposed))
-        return "critical path moved from {} to {}".format(*moved)
+        return BOTH_WAYS
     if not (moved_alike := exposed if total > 0 else hidden):
         return "less overlap" if total > 0 else "more overlap"
     return f"{' and '.join(map(_work, moved_alike))} {'no longer' if total > 0 else 'now'} overlapped"

@@ -103,26 +103,35 @@ def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Ca
     """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators are called
     more or less often, those that take most time first; where all agree, which of those inside them.
     """
-    both = _by_time(outer if _differing(*outer) else [_numbers(tree) for tree in trees], trees)
+    both = _by_time(outer, trees)
     return listed([f"{name} {counts(*numbers)}" for name, numbers in both.items()], bounds.CALLS_NAMED)
 
 
 def in_place(trees: tuple[CallTree, CallTree]) -> tuple[str, str]:
-    """The outermost operators that only control calls, and that only test does, which take most time; or empty."""
-    both = _by_time([operators(tree, outermost=True) for tree in trees], trees)
+    """The operators that only control calls, and that only test does, which take most time, of the outermost, or where
+    all of these agree, of those inside them; or empty.
+    """
+    both = differing(trees)
     control = next((name for name, numbers in both.items() if not numbers[1]), "")
     return control, next((name for name, numbers in both.items() if not numbers[0]), "")
 
 
-def _by_time(sides: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> dict[str, tuple[float, float]]:
-    """Operator → its numbers on both ``sides``, where these differ; those first whose other calls take most time."""
+def differing(trees: tuple[CallTree, CallTree]) -> dict[str, tuple[float, float]]:
+    """As `_by_time`, of the outermost operators of both sides."""
+    return _by_time([operators(tree, outermost=True) for tree in trees], trees)
+
+
+def _by_time(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> dict[str, tuple[float, float]]:
+    """``outer`` operator, or where all agree one inside them → its numbers on both sides, where these differ; those
+    first whose other calls take most time.
+    """
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    both = _differing(*sides)
+    both = _differing(*outer) or _differing(*map(_numbers, trees))
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     return {name: both[name] for name in sorted(cost, key=lambda name: (-cost[name], name))}
 

@@ -23,7 +23,7 @@ from tracediff.explain.facts import (
     Fact,
 )
 from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
-from tracediff.explain.lines import UNKNOWN, exposed_and_hidden
+from tracediff.explain.lines import BOTH_WAYS, UNKNOWN
 from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
@@ -192,7 +192,7 @@ def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Par
         is_other = is_other_work(cause) and not is_same_program
         parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear(cause)))
     label, exposed, us = exposure_of(explanation, unit)
-    is_net = all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us))
+    is_net = label == BOTH_WAYS
     what = (new_wait(explanation) or exposed) if is_net else exposed
     return parts, [_Part(label, us, what, is_net=is_net)] if label and is_visible(us, unit) else []
 

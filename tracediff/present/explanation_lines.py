@@ -25,7 +25,7 @@ from tracediff.explain.leaves import (
     SINGLES,
     UNPAIRED,
 )
-from tracediff.explain.lines import UNKNOWN, exposed_and_hidden, exposure_label
+from tracediff.explain.lines import BOTH_WAYS, UNKNOWN, exposure_label
 from tracediff.formatting import ARROW, Unit, closing, percent, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
@@ -113,9 +113,10 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     small = [cause for cause in explanation.causes if id(cause) not in listed and cause not in unclear]
     lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
     lines += [_of_unclear(unclear, explanation.scale_us, unit)] if unclear else []
-    if all(exposed_and_hidden(explanation.exposure_us, explanation.scale_us)):
-        label = f"critical path moved: {what.replace(f' {unit.name}', '')}"
-        what = new_wait(explanation)
+    if label == BOTH_WAYS:
+        both = _both_ways(explanation, unit)
+        label = f"overlap: {', '.join(f'{name} {unit.signed(us)}' for name, us in both)}"
+        what = new_wait(explanation) or ", ".join(_overlapped(both))
     lines += [_of_rest(label, what, exposure_us, unit)] if label else []
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
     change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
@@ -174,10 +175,10 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     """
     parts, scale_us = explanation.exposure_us, explanation.scale_us
     label, total = exposure_label(parts, scale_us), sum(parts.values())
-    if all(exposed_and_hidden(parts, scale_us)):  # its total is what is left of both
-        changes = zip(parts, closing(unit, [*parts.values()], total), strict=True)
-        both = (f"{name.removesuffix(' work')} {unit.signed(us)} {unit.name}" for name, us in changes)
-        return label, ", ".join(both), total
+    if label == BOTH_WAYS:  # its total is what is left of both
+        both = _both_ways(explanation, unit)
+        texts = zip(_overlapped(both), both, strict=True)
+        return label, ", ".join(f"{text} {unit.signed(us)} {unit.name}" for text, (_, us) in texts), total
     mostly = f"mostly {explanation.exposed}" if explanation.exposed else ""
     return label, "; ".join(filter(None, (mostly, new_wait(explanation)))), total
 
@@ -185,6 +186,19 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
 def new_wait(explanation: Explanation) -> str:
     """In which operator only the side that takes longer waits for the GPU; empty if in none."""
     return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
+
+
+def _both_ways(explanation: Explanation, unit: Unit) -> list[tuple[str, float]]:
+    """(host or GPU, its part of the exposure in µs), what is now overlapped first."""
+    parts = explanation.exposure_us
+    names = (name.removesuffix(" work") for name in parts)
+    both = zip(names, closing(unit, [*parts.values()], sum(parts.values())), strict=True)
+    return sorted(both, key=lambda part: part[1])
+
+
+def _overlapped(both: Sequence[tuple[str, float]]) -> list[str]:
+    """``host work now overlapped``, ``GPU work no longer``."""
+    return [f"{name} work {'now overlapped' if us < 0 else 'no longer'}" for name, us in both]
 
 
 def _of_rest(label: str, what: str, us: float, unit: Unit) -> ExplanationLine:

@@ -1,5 +1,5 @@
 """How names from traces enter each kind of text, so that whoever reads it finds a name and no markup, link, formula or
-command. Terminals: `tracediff.errors.printable`. HTML: the templates. JSON and XML: their libraries.
+command. Terminals and logs: `tracediff.errors`. HTML: the templates. JSON and XML: their libraries.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ QUOTATION = late(r"\(?`[^`]+`\)?[.,;:]?(?= |\Z)")
 TOKEN = late(rf"{QUOTATION.pattern}|[^ ]+")
 BACKTICKS = late(r"`+")
 READ_IN_CODE = late(r"<(?=[!@#])|#(?=#[\w.-]*\[)")
-"""What is read in code, too: Slack's mentions, which may notify a whole channel, and commands in logs (`COMMAND`)."""
+"""What is read in code, too: Slack's mentions, which may notify a whole channel, and commands in logs."""
 BREAK = "\u200b"
 """A space without width."""
-COMMAND = late(r"##(?=[\w.-]*\[)")
-"""How commands in the logs of Azure Pipelines, TeamCity and older GitHub Actions begin, anywhere in a line."""
 FORMULA = ("=", "+", "-", "@")
 NUMBER = late(r"[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
@@ -83,11 +81,3 @@ def csv_cell(value: Any) -> Any:
     text = printable(value)
     first = normalize("NFKC", text.lstrip()[:1])
     return f"'{text}" if first in FORMULA and not NUMBER.fullmatch(text) else text
-
-
-def log_line(line: str) -> str:
-    """``line`` without workflow commands, which continuous integration runs when it finds them in a log: ``::error::``
-    at the start of a line, ``##[error]`` anywhere.
-    """
-    line = COMMAND.sub("# #", line)
-    return line.replace("::", ": :", 1) if line.lstrip().startswith("::") else line

@@ -14,7 +14,7 @@ from tracediff.arrays import group_by
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
-from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, printable, quoted
+from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
 from tracediff.explain.leaves import NOT_RECORDED
 from tracediff.explain.reasons import changed_input_of
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
@@ -22,7 +22,6 @@ from tracediff.pair import Pair, total
 from tracediff.present.explanation_lines import because, effect_us, is_visible, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.report.escape import log_line
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 WHY = {

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from tracediff.errors import COMMAND
 from tracediff.pair import SIDES, Pair
-from tracediff.report.escape import COMMAND
 from tracediff.write import encoded
 
 

@@ -232,8 +232,8 @@ def _executor(name: str | None) -> Iterator[Any]:
     if name is None:
         yield None
         return
+    from tracediff.errors import log_line
     from tracediff.process.workers import described, executor_of
-    from tracediff.report.escape import log_line
 
     with executor_of(name) as executor:
         click.echo(log_line(f"Reading with {described(executor)}"), err=True)
