@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from plant import Truth
@@ -73,7 +72,7 @@ def judge(comparison: Comparison, truth: Truth, sign: int = 1) -> Verdict:
         facts = {fact.code: fact for fact in explanation.facts}
         has_fact = truth.fact in facts or (truth.fact == "other-program" and "rewritten" in facts)  # by what it does
         if has_fact and truth.ratio != 1:
-            ratio = float(re.sub(",", "", facts[truth.fact].test))
+            ratio = facts[truth.fact].ratio
             has_fact = 0.5 <= abs(ratio - 1) / abs(truth.ratio - 1) <= 1.5
         return Verdict(True, has_fact, has_fact, false, effects)
     matters = abs(change) >= MATTERS * step

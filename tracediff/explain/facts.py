@@ -32,7 +32,7 @@ ONE_SIDED_CALLS, REPEATED = "one-sided-calls", "repeated"
 
 
 TIMES_ARE_FOR = {
-    WORK_DIFFERS: "on different work",
+    WORK_DIFFERS: "on different work ({1} where sizes differ)",
     AS_OFTEN: "on different work",
     OTHER_PROGRAM: "with other operator calls",
     OTHER_RANKS: "on another rank",

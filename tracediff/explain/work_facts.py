@@ -160,7 +160,7 @@ def _amounts(
         where = f"where sizes differ ({resized} of the {WORDS[label]})"
         amount = how_much(exp(median), unit)
         text = f"the work differs: {test} does {amount} {where}{example} ({same}sizes known for {percent(part)})"
-        out.append(Fact(WORK_DIFFERS, text, "1", times(exp(median)), exp(median)))
+        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median)))
     return out
 
 

@@ -60,7 +60,7 @@ def spread(comparison: Comparison) -> str:
         both = unit.plain(least) if least == most else f"{unit.plain(least)}–{unit.plain(most)}"
         texts.append(both if common else f"{both} {unit.name}")
     is_open = comparison.verdict.result == "inconclusive"  # which steps of few runs do not decide
-    how = "overlap" if overlap(spans) else "disjoint, in too few runs" if is_open else "disjoint"
+    how = "overlap" if overlap(spans) else "disjoint, but too few runs" if is_open else "disjoint"
     return f"step times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
