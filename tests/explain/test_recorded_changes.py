@@ -137,6 +137,20 @@ def test_steps_that_the_profiler_changes_the_other_way_are_gpu_work_and_idle_tim
     assert answer.offset_by == "offset by GPU idle (+100 µs)"
 
 
+@pytest.mark.parametrize(("after", "said"), [(150, " (significantly more)"), (50, " (significantly less)"), (100, "")])
+def test_gpu_work_that_surely_changed_is_said_where_the_host_hides_it(tmp_path, after, said):
+    """The host takes 500 to 900 µs, on either side."""
+    sides = {
+        name: lambda run, work=work: of_gpu(work + 0.5 * run, (500, 900, 700)[run])
+        for name, work in (("before", 100), ("after", after))
+    }
+    comparison = compared(tmp_path, sides, runs=3)
+    assert comparison.verdict.result == "inconclusive"
+    assert f" µs{said}, busy" in answer_of(comparison).limits.replace(", off the path", "").replace(
+        " (off the path)", ""
+    )
+
+
 def test_gpu_work_that_is_longer_than_the_step_explains_only_profiled_steps(tmp_path):
     comparison = compared(tmp_path, {"before": of_gpu(900, 50), "after": of_gpu(500, 900)}, unprofiled=(800.0, 700.0))
     assert comparison.explanation.profiled

@@ -17,7 +17,7 @@ from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.diff.groups import Group
 from tracediff.diff.ops import Op
-from tracediff.diff.statistics.many import Significance, compare_many
+from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
@@ -190,7 +190,7 @@ class Explanation:
         exposure_us: first label → the same work, now on the critical path or off it. exposed: what is most of that.
         rests_us: what is longer, and what is shorter, in no line; causes, exposure and these are the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
-        root: the whole tree. leaves: what it is built from.
+        root: the whole tree. leaves: what it is built from. gpu_work: the significance of all GPU work.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
@@ -208,6 +208,7 @@ class Explanation:
     exposed: str = ""
     ranks: int = 1
     of_rank: str = ""
+    gpu_work: Significance = UNTESTED
 
     @property
     def rest_us(self) -> float:
@@ -267,6 +268,7 @@ def explain(compared: Compared) -> Explanation:
     root = build(leaves)
     lines = lines_of(root)
     tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
+    gpu_work = [root.children[GPU]] if GPU in root.children else []
     facts = facts_of(
         profiled,
         compared.trees,
@@ -294,6 +296,7 @@ def explain(compared: Compared) -> Explanation:
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in compared.sides),
         of_rank=_of_rank(compared.sides),
+        gpu_work=next(iter(_significance(gpu_work, leaves, compared.noise_floor)), UNTESTED),
     )
 
 

@@ -68,13 +68,24 @@ def limits_sentence(comparison: Comparison) -> str:
     times_us = [ns / 1000 for ns in gpu_ns]
     unit = with_digits(with_decimals_of(unit_of(explanation), max(times_us)), times_us)
     work = _change(unit, times_us)
-    streams = " (streams overlap)" if _overlaps(explanation, gpu_ns, limits) else ""
-    aside = " (off the path)" if _is_hidden(explanation, gpu_ns) else ""
-    busy = f"GPU work {work}{aside}{streams}, busy {_once(control.gpu_busy, test.gpu_busy)}"
+    remarks = [CERTAIN[explanation.gpu_work.word]] if _is_certain(comparison, explanation) else []
+    remarks += ["off the path"] if _is_hidden(explanation, gpu_ns) else []
+    remarks += ["streams overlap"] if _overlaps(explanation, gpu_ns, limits) else []
+    aside = f" ({', '.join(remarks)})" if remarks else ""
+    busy = f"GPU work {work}{aside}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
+
+
+CERTAIN = {"faster": "significantly less", "slower": "significantly more"}
+"""What an inconclusive verdict leaves out."""
+
+
+def _is_certain(comparison: Comparison, explanation: Explanation) -> bool:
+    """Whether all GPU work takes another time for sure, though the step may not."""
+    return comparison.verdict.result == "inconclusive" and explanation.gpu_work.word in CERTAIN
 
 
 def _path(explanation: Explanation, first: str) -> str:
