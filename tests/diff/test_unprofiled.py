@@ -89,3 +89,17 @@ def test_the_median_is_believed_where_one_step_makes_the_mean(tmp_path):
     test = write(tmp_path / "b.json", steps(*[102] * 9, 500))
     sentence = compare_sets(*load_sets([str(control), str(test)])).verdict.sentence
     assert "took 2.0 % longer per step by the median (mean: 4" in sentence
+
+
+def test_the_mean_is_stated_where_it_is_nearer_to_what_is_tested(tmp_path):
+    """Runs of one side differ, so that the median of their medians is far from their mean, as the test sees it."""
+
+    def runs(name, *lengths):
+        for run, us in enumerate(lengths):
+            steps = [event for k in range(5) for event in (step(k, us * k, us), op("aten::mm", us * k, us))]
+            write(tmp_path / name / f"run{run}" / "trace.json", document(steps))
+        return str(tmp_path / name)
+
+    verdict = compare_sets(*load_sets([runs("a", 100, 100, 100), runs("b", 100, 190, 200)])).verdict
+    assert not verdict.is_of_medians
+    assert verdict.difference.endswith("took 63 % longer per step")

@@ -73,7 +73,7 @@ class Verdict(TestedChange, frozen=True, kw_only=True):
         difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
         control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
         median_control_us, median_test_us: median over runs of the median period.
-        is_of_medians: whether it is stated by these, as the means contradict them and what is tested.
+        is_of_medians: whether it is stated by these, as the means contradict what is tested, which these are nearer to.
         min_detectable_us: the detectable change, None where untested.
         other_work: how the work differs, in words; empty if it does not.
         within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
@@ -146,7 +146,8 @@ def judge(
     by_mean = means[1] / means[0] - 1 if means[0] else 0.0
     by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
     tested_change = math.expm1(difference.effect)
-    is_of_medians = all(contradicting(by_mean, change) for change in (by_median, tested_change))
+    is_nearer = _apart(by_median, tested_change) < _apart(by_mean, tested_change)
+    is_of_medians = is_nearer and contradicting(by_mean, tested_change)
     difference_text = f"{labels[0]} has no step time to compare with"
     if means[0]:
         basis = WHOLE_FILE if whole_files else STEP
@@ -247,8 +248,13 @@ def contradicting(change: float, other: float) -> bool:
 
 def far_apart(change: float, other: float) -> bool:
     """Whether two measures of a relative change contradict each other by their size; the same for swapped sides."""
+    return _apart(change, other) > thresholds.CONTRADICTION
+
+
+def _apart(change: float, other: float) -> float:
+    """How far apart two relative changes are, as the logarithm of a ratio."""
     ratios = 1 + change, 1 + other
-    return min(ratios) <= 0 or abs(math.log(ratios[0] / ratios[1])) > thresholds.CONTRADICTION
+    return abs(math.log(ratios[0] / ratios[1])) if min(ratios) > 0 else math.inf
 
 
 def opposed(change: float, other: float) -> bool:
