@@ -39,7 +39,7 @@ from tracediff.diff.verdict import (
     refused,
 )
 from tracediff.explain.called import instead, largest_difference, other_classes, other_functions
-from tracediff.explain.explanation import Compared, Explanation, explain
+from tracediff.explain.explanation import Explanation, explain
 from tracediff.explain.facts import (
     AS_OFTEN,
     BACKLOG,
@@ -62,7 +62,6 @@ from tracediff.explain.reasons import LAYOUTS, changed_input
 from tracediff.formatting import ARROW, percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
-from tracediff.runtimes import vendors_of
 
 if TYPE_CHECKING:
     from tracediff.diff.groups import Group
@@ -219,7 +218,7 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     comparison = replace(comparison, comparability=comparability)
     if comparability.level == REFUSED and not force:
         return _refused(comparison)
-    explanation, inputs = explain(_compared(comparison, summaries, judging)), other_inputs(comparison)
+    explanation, inputs = _explained(comparison, summaries, judging), other_inputs(comparison)
     return replace(
         comparison,
         comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts, inputs))),
@@ -314,27 +313,13 @@ def _of_ranks(traces: TraceSet, ranks: set[int]) -> TraceSet:
     return replace(traces, runs=of_ranks(traces.runs, frozenset(ranks)))
 
 
-def _compared(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Compared:
-    trees = comparison.trees
+def _explained(comparison: Comparison, summaries: tuple[SetSummary, SetSummary], judging: Judging) -> Explanation:
     families = summaries[0].traces.families
-    leaves = tuple(set_leaves(s.traces, tree, s.steps.runs) for s, tree in zip(summaries, trees, strict=True))
-    return Compared(
-        leaves=(leaves[0], leaves[1]),
-        groups=comparison.work.groups,
-        trees=trees,
-        ops=comparison.ops,
-        sides=comparison.sides,
-        same_vendor=vendors_of(k.name for k in leaves[0].keys) == vendors_of(k.name for k in leaves[1].keys),
-        family_of=families.of_kernel if comparison.has_gpu else families.of_work,
-        noise_floor=judging.noise_floor,
-        unprofiled=_contradicting(comparison),
+    control, test = (
+        set_leaves(side.traces, tree, side.steps.runs) for side, tree in zip(summaries, comparison.trees, strict=True)
     )
-
-
-def _contradicting(comparison: Comparison) -> Pair[float] | None:
-    """µs of the steps without the profiler, where the verdict is of these and the profiled changed the other way."""
-    unprofiled, period = comparison.believed_unprofiled, comparison.step_time.period
-    return unprofiled.us if unprofiled is not None and unprofiled.us.delta * period.delta < 0 else None
+    family_of = families.of_kernel if comparison.has_gpu else families.of_work
+    return explain(comparison, (control, test), family_of, judging.noise_floor)
 
 
 def _accounts(control: SetSummary, test: SetSummary, judging: Judging) -> Comparison:

@@ -15,8 +15,8 @@ from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.aggregate.summary import Side
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
-from tracediff.diff.ops import Op
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
@@ -52,7 +52,7 @@ from tracediff.formatting import ARROW, Unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
-from tracediff.runtimes import KERNEL
+from tracediff.runtimes import KERNEL, vendors_of
 
 NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
@@ -221,69 +221,60 @@ class Explanation:
         return self.root.change / 1000
 
 
-class Compared(Struct, frozen=True, kw_only=True, dict=True):
-    """What an explanation is made from.
+class Sources(Struct, frozen=True, dict=True):
+    """What the words of the lines are read from.
 
     Attributes:
-        leaves: of control and test. groups: the matched work. trees: the call trees. ops: all that is called. sides:
-            what was recorded of each.
-        same_vendor: whether the GPUs are of one vendor. family_of: (name, operator) → family.
-        noise_floor: relative change that is none. unprofiled: µs of the step without the profiler, where it changed in
-            the other direction; else None.
+        comparison: the matched work, the call trees and what was recorded. leaves: what the lines are built from.
     """
 
-    leaves: tuple[SetLeaves, SetLeaves]
-    groups: Sequence[Group]
-    trees: Pair[CallTree]
-    ops: Sequence[Op]
-    sides: Pair[Side]
-    same_vendor: bool
-    family_of: Callable[[str, str | None], str]
-    noise_floor: float
-    unprofiled: Pair[float] | None = None
+    comparison: Comparison
+    leaves: Leaves
 
     @cached_property
     def added_calls(self) -> Pair[dict[str, Counter[str]]]:
         """Operator → line of code → ns of its calls there that the other side does not make there."""
-        lines = [{call.line for call in tree.calls if call.line} for tree in self.trees]
-        renamed = Pair[dict[str, str]](moved_lines(*lines), {})
-        sides = [_by_line(tree, names) for tree, names in zip(self.trees, renamed, strict=True)]
+        trees = self.comparison.trees
+        renamed = Pair[dict[str, str]](
+            moved_lines(*({call.line for call in tree.calls if call.line} for tree in trees)), {}
+        )
+        sides = [_by_line(tree, names) for tree, names in zip(trees, renamed, strict=True)]
         return Pair(*({op: mine[op] - other.get(op, Counter()) for op in mine} for mine, other in (sides, sides[::-1])))
 
     @cached_property
     def launching(self) -> Pair[set[str]]:
         """The operators below which there is GPU work."""
-        return self.trees.map(launching_operators)
+        return self.comparison.trees.map(launching_operators)
 
 
-def explain(compared: Compared) -> Explanation:
-    """Why the step of the test side takes longer or shorter."""
-    leaves = pair(compared.leaves, compared.groups, compared.sides, compared.family_of)
-    name_singles(leaves, float(leaves.path[1].sum() - leaves.path[0].sum()))
-    leaves = with_calls_apart(leaves)
-    measure(leaves, compared.groups, compared.trees, compared.same_vendor)
-    steps = compared.unprofiled
-    unprofiled = leaves.without_profiler(steps.map(lambda us: 1000 * us)) if steps is not None else None
-    profiled, leaves = leaves, leaves if unprofiled is None else unprofiled
+def explain(
+    comparison: Comparison,
+    leaves_of_sides: tuple[SetLeaves, SetLeaves],
+    family_of: Callable[[str, str | None], str],
+    noise_floor: float,
+) -> Explanation:
+    """Why the step of the test side takes longer or shorter; ``family_of``: (name, operator) → family. A relative
+    change up to ``noise_floor`` is none.
+    """
+    groups, sides = comparison.work.groups, comparison.sides
+    profiled = pair(leaves_of_sides, groups, sides, family_of)
+    name_singles(profiled, float(profiled.path[1].sum() - profiled.path[0].sum()))
+    profiled = with_calls_apart(profiled)
+    vendors = [vendors_of(key.name for key in leaves.keys) for leaves in leaves_of_sides]
+    same_vendor = vendors[0] == vendors[1]
+    measure(profiled, groups, comparison.trees, same_vendor)
+    leaves = _without_profiler(comparison, profiled) or profiled
     root = build(leaves)
     lines = lines_of(root)
-    tested = _significance([line.node for line in lines.shown], leaves, compared.noise_floor)
     gpu_work = [root.children[GPU]] if GPU in root.children else []
-    facts = facts_of(
-        profiled,
-        compared.trees,
-        compared.sides,
-        compared.groups,
-        compared.ops,
-        same_vendor=compared.same_vendor,
-        exposure=sum(lines.exposure.values()),
-    )
-    rests = Rests(_without_event(lines.shown, leaves), _kinds(compared.groups))
+    facts = facts_of(profiled, comparison, same_vendor=same_vendor, exposure=sum(lines.exposure.values()))
+    sources, rests = Sources(comparison, leaves), Rests(_without_event(lines.shown, leaves), _kinds(groups))
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
+    tested = _significance([line.node for line in lines.shown], leaves, noise_floor)
     return Explanation(
         facts=facts,
         causes=tuple(
-            _cause(line, leaves, compared, significance, rests, is_stated=is_stated and not line.trail)
+            _cause(line, sources, significance, rests, is_stated=is_stated and not line.trail)
             for line, significance in zip(lines.shown, tested, strict=True)
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
@@ -292,12 +283,22 @@ def explain(compared: Compared) -> Explanation:
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,
-        period="whole file" if all(side.whole_file for side in compared.sides) else "step",
+        period="whole file" if comparison.is_whole_file else "step",
         profiled=leaves is profiled,
-        ranks=max(len(side.ranks) for side in compared.sides),
-        of_rank=_of_rank(compared.sides),
-        gpu_work=next(iter(_significance(gpu_work, leaves, compared.noise_floor)), UNTESTED),
+        ranks=max(len(side.ranks) for side in sides),
+        of_rank=_of_rank(sides),
+        gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
     )
+
+
+def _without_profiler(comparison: Comparison, leaves: Leaves) -> Leaves | None:
+    """``leaves`` of the steps without the profiler, where the verdict is of these and the profiled changed the other
+    way; None elsewhere, or where they do not fit.
+    """
+    unprofiled = comparison.believed_unprofiled
+    if unprofiled is None or unprofiled.us.delta * comparison.step_time.period.delta >= 0:
+        return None
+    return leaves.without_profiler(unprofiled.us.map(lambda us: 1000 * us))
 
 
 def _of_rank(sides: Pair[Side]) -> str:
@@ -347,19 +348,18 @@ def _kinds(groups: Iterable[Group]) -> dict[str, set[str]]:
     return out
 
 
-def _cause(
-    line: Line, leaves: Leaves, compared: Compared, significance: Significance, rests: Rests, *, is_stated: bool
-) -> Cause:
+def _cause(line: Line, sources: Sources, significance: Significance, rests: Rests, *, is_stated: bool) -> Cause:
     """The line with its words; ``is_stated``: whether a fact says how much more work it is."""
+    comparison, leaves = sources.comparison, sources.leaves
     node = line.node
     amount = node_amount(node, leaves)
     as_much = amount is not None and abs(np.log(amount.ratio)) <= thresholds.SAME_RATIO
     is_recorded, others = _elsewhere(node, leaves)
     groups, other_groups = (
-        [compared.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in some) if g >= 0]
+        [comparison.work.groups[g] for g in dict.fromkeys(leaves.groups[leaf] for leaf in some) if g >= 0]
         for some in (node.leaves, others)
     )
-    work = NodeWork(groups, compared.trees, as_much, other_groups)
+    work = NodeWork(groups, comparison.trees, as_much, other_groups)
     singles = [leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single]
     single = max(singles, key=lambda one: one.longest.ns, default=None)
     label, reasons = _named(line, reasons_of(work))
@@ -378,12 +378,12 @@ def _cause(
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         steps = sum(leaves.steps[single.side])
-        reasons.append(of_single(single, compared.sides[single.side].label, steps, unit, on_both=on_both))
-    elif part := _longest_gap(node, leaves, compared.sides, unit) or largest_parts(node, line.trail):
+        reasons.append(of_single(single, comparison.sides[single.side].label, steps, unit, on_both=on_both))
+    elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(node, line.trail):
         reasons.append(part)
-    if OTHER_CALLS in line.chain and (place := _line_of_calls(node, leaves, compared)):
+    if OTHER_CALLS in line.chain and (place := _line_of_calls(node, sources)):
         reasons.append(place)
-    if device := _on_other_device(node, leaves, compared):
+    if device := _on_other_device(node, sources):
         reasons.append(device)
     return Cause(
         label=rests.named(label, line),
@@ -420,33 +420,34 @@ def _by_line(tree: CallTree, renamed: Mapping[str, str]) -> dict[str, Counter[st
     return out
 
 
-def _line_of_calls(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:
+def _line_of_calls(node: Node, sources: Sources) -> Reason | None:
     """The line of code outside of torch that most of the calls run for that the side which has more makes beside those
     of the other.
     """
     side = int(node.total[1] > node.total[0])
+    leaves = sources.leaves
     names = {leaves.names[side][leaf] for leaf in node.leaves if leaves.kinds[leaf] == "op"}
     by_line = Counter[str]()
     for name in names:
-        by_line += compared.added_calls[side].get(name, Counter())
+        by_line += sources.added_calls[side].get(name, Counter())
     return main_line(by_line)
 
 
-def _on_other_device(node: Node, leaves: Leaves, compared: Compared) -> Reason | None:
+def _on_other_device(node: Node, sources: Sources) -> Reason | None:
     """That the operators of most of a node's time launch GPU work on one side, and on the other compute themselves."""
-    if not all(side.has_gpu for side in compared.sides):
+    leaves, sides = sources.leaves, sources.comparison.sides
+    if not all(side.has_gpu for side in sides):
         return None
     ns_of: dict[tuple[bool, ...], float] = defaultdict(float)
     for leaf in node.leaves:
         names = {match_name(names[leaf]) for names in leaves.names}
         if leaves.kinds[leaf] == "op" and leaves.count[:, leaf].all() and len(names) == 1:
-            ns_of[tuple(names <= launching for launching in compared.launching)] += float(leaves.total[:, leaf].max())
+            ns_of[tuple(names <= launching for launching in sources.launching)] += float(leaves.total[:, leaf].max())
     places, ns = max(ns_of.items(), key=lambda item: item[1], default=((), 0.0))
     if len({*places}) < 2 or ns < thresholds.MOSTLY * float(node.total.max()):
         return None
     parts = (
-        f"on the {'GPU' if is_gpu else 'host'} in {side.label}"
-        for is_gpu, side in zip(places, compared.sides, strict=True)
+        f"on the {'GPU' if is_gpu else 'host'} in {side.label}" for is_gpu, side in zip(places, sides, strict=True)
     )
     return Reason("device", f"computed {', '.join(parts)}")
 

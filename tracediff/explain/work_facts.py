@@ -11,9 +11,9 @@ import numpy as np
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.diff.ops import Op
 from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
 from tracediff.explain.called import one_sided_calls, repeated
 from tracediff.explain.facts import (
@@ -74,19 +74,11 @@ NO_MEASURE = ("calls", "events", "")
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
 
 
-def facts_of(
-    leaves: Leaves,
-    trees: tuple[CallTree, CallTree],
-    sides: tuple[Side, Side],
-    groups: Sequence[Group],
-    ops: Sequence[Op],
-    *,
-    same_vendor: bool,
-    exposure: float,
-) -> tuple[Fact, ...]:
-    """The facts, the weightiest first. ``groups`` are the matched work, whose names compare if ``same_vendor``, ``ops``
-    all that is called; ``exposure`` is what of the change is the same work, now on the path or off it, in ns per step.
+def facts_of(leaves: Leaves, comparison: Comparison, *, same_vendor: bool, exposure: float) -> tuple[Fact, ...]:
+    """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``; ``exposure`` is what
+    of the change is the same work, now on the path or off it, in ns per step.
     """
+    trees, sides, groups, ops = comparison.trees, comparison.sides, comparison.work.groups, comparison.ops
     program = _program(leaves, trees, sides)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
