@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isclose
 
 from tracediff import thresholds
@@ -11,9 +11,17 @@ from tracediff.aggregate.averages import ANNOTATION
 from tracediff.aggregate.call_tree import CallTree
 from tracediff.aggregate.summary import Side
 from tracediff.diff.ops import Op
-from tracediff.explain.facts import ONE_SIDED_CALLS, REPEATED, SAME_CALLS, Fact
+from tracediff.explain.facts import (
+    COMPILED,
+    GRAPH_REPLAYS,
+    ONE_SIDED_CALLS,
+    OTHER_PROGRAM,
+    REPEATED,
+    SAME_CALLS,
+    Fact,
+)
 from tracediff.explain.leaves import Leaves
-from tracediff.explain.programs import class_of, differing, listed, modules_around, operator_calls, repeated_modules
+from tracediff.explain.programs import Differing, class_of, listed, modules_around, operator_calls, repeated_modules
 from tracediff.formatting import count, counts, plural, times, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 
@@ -24,11 +32,15 @@ STEP = ".step"
 
 
 def one_sided_calls(
-    leaves: Leaves, ops: Sequence[Op], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
+    leaves: Leaves,
+    ops: Sequence[Op],
+    trees: tuple[CallTree, CallTree],
+    sides: tuple[Side, Side],
+    others: Sequence[Fact],
 ) -> list[Fact]:
     """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
     by torch's annotations, classes of modules, the program's functions that take a part of the step, and functions of
-    libraries that are called by code which both sides run.
+    libraries that are called by code which both sides run. ``others`` are facts that may say more of the program.
     """
     sources = _annotated_calls(ops), _module_calls(trees), _own_functions(leaves, trees), _python_calls(leaves)
     every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
@@ -39,39 +51,31 @@ def one_sided_calls(
             own[side] += sorted(names, key=lambda name: (-mine[name], name))
     both = zip(sides, own, strict=True)
     parts = [f"only {side.label}'s code calls {listed(names)}" for side, names in both if names]
-    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(own[0]), ", ".join(own[1]))] if parts else []
+    control, test = map(", ".join, own)
+    setting = _instead_of_calls(own, {fact.code for fact in others})
+    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), control, test, setting=setting)] if parts else []
 
 
-def other_classes(facts: Sequence[Fact]) -> list[str]:
+def _instead_of_calls(own: Sequence[Sequence[str]], others: Collection[str]) -> str:
     """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the classes of optimizers, loaders of
-    data and modules that only one side calls, each side's first.
+    data and modules that only one side calls, each side's first. Without any, of functions: ``with clip_grad_norm_()``,
+    ``without histc() + 2 more``, unless another fact, ``others`` are their codes, names what replaced operators. Of
+    sides that call the same operators only what torch annotates or what has no counterpart, as modules and functions
+    may only have other names.
     """
-    sides = ([class_in(name) for name in names] for names in _one_sided(facts))
-    return instead(*(next(filter(str.isidentifier, names), "") for names in sides))
-
-
-def other_functions(facts: Sequence[Fact]) -> list[str]:
-    """``with clip_grad_norm_()``, ``without histc() + 2 more``: of the functions that only one side calls."""
-    sides = ([name for name in names if name.endswith("()")] for names in _one_sided(facts))
-    return instead(*(with_more(names[0], len(names) - 1) if names else "" for names in sides))
+    if SAME_CALLS in others and all(own):
+        own = [[name for name in side if "." in name] for side in own]
+    classes = ([class_in(name) for name in side] for side in own)
+    setting = instead(*(next(filter(str.isidentifier, names), "") for names in classes))
+    if not setting and not {REPEATED, GRAPH_REPLAYS, COMPILED, OTHER_PROGRAM} & {*others}:
+        functions = ([name for name in side if name.endswith("()")] for side in own)
+        setting = instead(*(with_more(names[0], len(names) - 1) if names else "" for names in functions))
+    return "".join(setting)
 
 
 def class_in(name: str) -> str:
     """The class of ``AdamW.step``, of what torch annotates; any other name as it is."""
     return name.partition(".")[0]
-
-
-def _one_sided(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
-    """What only control calls, and only test; of sides that call the same operators only what torch annotates or what
-    has no counterpart, as modules and functions may only have other names.
-    """
-    is_same = any(fact.code == SAME_CALLS for fact in facts)
-    for fact in facts:
-        if fact.code == ONE_SIDED_CALLS:
-            names = fact.control.split(", "), fact.test.split(", ")
-            control, test = ([name for name in side if "." in name] for side in names)
-            return (control, test) if is_same and fact.control and fact.test else names
-    return [], []
 
 
 def instead(control: str, test: str, lead: str = "with") -> list[str]:
@@ -81,11 +85,9 @@ def instead(control: str, test: str, lead: str = "with") -> list[str]:
     return [f"without {control}"] if control else []
 
 
-def largest_difference(trees: tuple[CallTree, CallTree]) -> list[str]:
-    """``with aten::matmul``, ``calling aten::linear 3 instead of 120 times``: of the outermost operators that the sides
-    do not call as often, the one that this costs most.
-    """
-    for name, numbers in differing(trees).items():
+def largest_difference(differing: Differing) -> list[str]:
+    """``with aten::matmul``, ``calling aten::linear 3 instead of 120 times``: of the first operator."""
+    for name, numbers in differing.items():
         control, test = (name if number else "" for number in numbers)
         return [often(name, *numbers)] if control and test else instead(control, test)
     return []
@@ -182,7 +184,7 @@ def repeated(ops: Sequence[Op], trees: tuple[CallTree, CallTree]) -> list[Fact]:
         texts.append(f"{module} {counts(*numbers)}" if factor == 1 else f"{module} {times(factor)} × as often")
         more = f"with {count(numbers[1])} instead of {count(numbers[0])} {module}"
         values.append(more if factor == 1 else f"calling {module} {times(factor)} × as often")
-    return [Fact(REPEATED, f"calls per step: {listed(texts)}", test=values[0])] if texts else []
+    return [Fact(REPEATED, f"calls per step: {listed(texts)}", test=values[0], setting=values[0])] if texts else []
 
 
 def _no_calls() -> CallsOfSides:

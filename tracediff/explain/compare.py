@@ -38,7 +38,7 @@ from tracediff.diff.verdict import (
     of_other_work,
     refused,
 )
-from tracediff.explain.called import instead, largest_difference, other_classes, other_functions
+from tracediff.explain.called import instead, largest_difference
 from tracediff.explain.explanation import Explanation, explain
 from tracediff.explain.facts import (
     AS_OFTEN,
@@ -49,7 +49,9 @@ from tracediff.explain.facts import (
     HOST_SPEED,
     LATE_START,
     NOT_STEADY,
+    ONE_SIDED_CALLS,
     OTHER_PROGRAM,
+    OTHER_RANKS,
     RECOMPUTED,
     REPEATED,
     REWRITTEN,
@@ -57,7 +59,7 @@ from tracediff.explain.facts import (
     WORK_DIFFERS,
     Fact,
 )
-from tracediff.explain.programs import in_place, operators, other_counts
+from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, changed_input
 from tracediff.formatting import ARROW, percent, plural
 from tracediff.pair import Pair
@@ -79,11 +81,12 @@ work they are.
 """
 
 
-def cautions_of(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInputs) -> list[Reason]:
+def cautions_of(comparison: Comparison, explanation: Explanation, inputs: OtherInputs) -> list[Reason]:
     """The cautions operators, workload, missing-work, dtype and outside-steps."""
     has_steps = not (comparison.control.whole_file or comparison.test.whole_file)
-    judged = [fact for fact in facts if not (has_steps and fact.code == AS_OFTEN and fact.ratio > 1)]  # added work
-    differing = [reason for fact in judged if (reason := _of_fact(fact, comparison))]
+    is_added = [has_steps and fact.code == AS_OFTEN and fact.ratio > 1 for fact in explanation.facts]
+    judged = [fact for fact, added in zip(explanation.facts, is_added, strict=True) if not added]
+    differing = [reason for fact in judged if (reason := _of_fact(fact, explanation))]
     dtypes = [inputs["dtype"][:2]] if "dtype" in inputs else []
     return [
         *differing,
@@ -93,12 +96,11 @@ def cautions_of(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInpu
     ]
 
 
-def _of_fact(fact: Fact, comparison: Comparison) -> Reason | None:
+def _of_fact(fact: Fact, explanation: Explanation) -> Reason | None:
     """The caution that a fact is; the fact itself has the figures."""
     values = fact.control, fact.test
     if fact.code in (OTHER_PROGRAM, REWRITTEN):
-        outer = [operators(tree, outermost=True) for tree in comparison.trees]
-        return Reason("operators", f"other operators: {other_counts(outer, comparison.trees)}", *values)
+        return Reason("operators", f"other operators: {examples_of(explanation.differing)}", *values)
     if fact.code == WORK_DIFFERS:
         return Reason("workload", "other amounts of work: compare equal workloads, or times per sample", *values)
     if fact.code == AS_OFTEN:
@@ -221,7 +223,7 @@ def compare_sets(control: TraceSet, test: TraceSet, force: bool = False, judging
     explanation, inputs = _explained(comparison, summaries, judging), other_inputs(comparison)
     return replace(
         comparison,
-        comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation.facts, inputs))),
+        comparability=Comparability((*comparability.reasons, *cautions_of(comparison, explanation, inputs))),
         explanation=explanation,
         verdict=_judged(comparison, explanation, inputs),
     )
@@ -232,10 +234,10 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     verdict, unprofiled = comparison.verdict, comparison.believed_unprofiled
     if unprofiled is None and any(fact.code == BACKLOG for fact in explanation.facts):
         verdict = of_no_steady_state(verdict)
-    others = [fact for fact in explanation.facts if fact.times_are_for]
+    others = [fact for fact in explanation.facts if fact.code in OTHER_WORK]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
-    late_starts = [fact.times_are_for for fact in others if fact.code == LATE_START]
-    settings = _settings(comparison, explanation.facts, inputs, other)
+    late_starts = [fact.setting for fact in others if fact.code == LATE_START]
+    settings = _settings(comparison, explanation, inputs, other)
     times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     by_median = verdict.ratio_of_medians
     if not times_are_for or verdict.ratio is None or by_median is None:
@@ -249,43 +251,41 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))
 
 
-HAS = "with", "without"
-STAND_INS = {COMPILED: "compiled code", GRAPH_REPLAYS: "replays of graphs"}
-"""What replaces operators, in the verdict."""
+OTHER_WORK = WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, OTHER_RANKS, UNKNOWN_WORK, LATE_START
+"""Facts with which times alone do not say which side is faster."""
 
 
-def _settings(comparison: Comparison, facts: Sequence[Fact], inputs: OtherInputs, other: Fact | None) -> list[str]:
+def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInputs, other: Fact | None) -> list[str]:
     """What the sides differ in, ``other`` work among it, as the verdict says it."""
-    settings = ["on another GPU"] if any(r.code == "gpu" for r in comparison.comparability.reasons) else []
-    settings += [f"on a host {fact.test}" for fact in facts if fact.code == HOST_SPEED and fact.test]
-    names = other_classes(facts) or [fact.test for fact in facts if fact.code == REPEATED] or _stand_ins(facts)
-    if other is not None and other.code == OTHER_PROGRAM:  # which these name, or its largest operators
-        names = names or [", ".join((other.times_are_for, *instead(*in_place(comparison.trees), lead="such as")))]
-    elif other is not None and other.code != LATE_START and not (other.code == AS_OFTEN and names):
-        settings.append(other.times_are_for)
-    if any(fact.code in (NOT_STEADY, FIRST_CALLS, BACKLOG) for fact in facts):
-        settings.append("not in steady state")
-    if recomputed := [fact.test for fact in facts if fact.code == RECOMPUTED]:
-        settings.append("recomputing activations" if recomputed == ["with"] else "without recomputing activations")
-    names = names or other_functions(facts) or _replaced(comparison, facts)
-    return [*settings, *names, *_other_inputs(inputs)]
+
+    def of(*codes: str) -> list[str]:
+        """What the first kind of facts says that says anything."""
+        settings = ([fact.setting for fact in explanation.facts if fact.code == code] for code in codes)
+        return next(filter(any, settings), [])
+
+    on_other_gpu = any(reason.code == "gpu" for reason in comparison.comparability.reasons)
+    names = of(ONE_SIDED_CALLS, REPEATED) or [*of(GRAPH_REPLAYS), *of(COMPILED)] or of(OTHER_PROGRAM)
+    is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and bool(names))
+    return [
+        *(["on another GPU"] if on_other_gpu else []),
+        *of(HOST_SPEED),
+        *([other.setting] if other is not None and not is_named else []),
+        *of(NOT_STEADY, FIRST_CALLS, BACKLOG),
+        *of(RECOMPUTED)[:1],
+        *(names or ([] if on_other_gpu else _replaced(explanation))),  # whose libraries have operators of their own
+        *_other_inputs(inputs),
+    ]
 
 
-def _replaced(comparison: Comparison, facts: Sequence[Fact]) -> list[str]:
+def _replaced(explanation: Explanation) -> list[str]:
     """``with aten::rms_norm instead of aten::layer_norm``; if the programs differ by much, at least their largest
-    difference; none on another GPU, whose libraries have operators of their own.
+    difference.
     """
-    if any(reason.code == "gpu" for reason in comparison.comparability.reasons):
-        return []
-    control, test = in_place(comparison.trees)
-    is_rewritten = any(fact.code == REWRITTEN for fact in facts)
-    return instead(control, test) if control and test else largest_difference(comparison.trees) if is_rewritten else []
-
-
-def _stand_ins(facts: Sequence[Fact]) -> list[str]:
-    """``with replays of graphs and compiled code``, ``without compiled code``."""
-    stand_ins = {has: [STAND_INS[f.code] for f in facts if f.code in STAND_INS and f.test == has] for has in HAS}
-    return [f"{has} {' and '.join(names)}" for has, names in stand_ins.items() if names]
+    control, test = in_place(explanation.differing)
+    if control and test:
+        return instead(control, test)
+    is_rewritten = any(fact.code == REWRITTEN for fact in explanation.facts)
+    return largest_difference(explanation.differing) if is_rewritten else []
 
 
 def _other_inputs(inputs: OtherInputs) -> list[str]:

@@ -44,7 +44,7 @@ from tracediff.explain.lines import (
     waits_for_ranks,
     what_happened,
 )
-from tracediff.explain.programs import launching_operators
+from tracediff.explain.programs import Differing, differing_calls, launching_operators
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, main_line, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build
 from tracediff.explain.work_facts import facts_of
@@ -191,6 +191,7 @@ class Explanation:
         rests_us: what is longer, and what is shorter, in no line; causes, exposure and these are the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from. gpu_work: the significance of all GPU work.
+        differing: the operators that are not called as often.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
@@ -203,6 +204,7 @@ class Explanation:
     scale_us: float
     root: Node
     leaves: Leaves = field(repr=False, compare=False)
+    differing: Differing
     period: str = "step"
     profiled: bool = True
     exposed: str = ""
@@ -221,7 +223,7 @@ class Explanation:
         return self.root.change / 1000
 
 
-class Sources(Struct, frozen=True, dict=True):
+class LineSources(Struct, frozen=True, dict=True):
     """What the words of the lines are read from.
 
     Attributes:
@@ -267,8 +269,9 @@ def explain(
     root = build(leaves)
     lines = lines_of(root)
     gpu_work = [root.children[GPU]] if GPU in root.children else []
-    facts = facts_of(profiled, comparison, same_vendor=same_vendor, exposure=sum(lines.exposure.values()))
-    sources, rests = Sources(comparison, leaves), Rests(_without_event(lines.shown, leaves), _kinds(groups))
+    differing = differing_calls(comparison.trees)
+    facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor, exposure=sum(lines.exposure.values()))
+    sources, rests = LineSources(comparison, leaves), Rests(_without_event(lines.shown, leaves), _kinds(groups))
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
     tested = _significance([line.node for line in lines.shown], leaves, noise_floor)
     return Explanation(
@@ -288,6 +291,7 @@ def explain(
         ranks=max(len(side.ranks) for side in sides),
         of_rank=_of_rank(sides),
         gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
+        differing=differing,
     )
 
 
@@ -348,7 +352,7 @@ def _kinds(groups: Iterable[Group]) -> dict[str, set[str]]:
     return out
 
 
-def _cause(line: Line, sources: Sources, significance: Significance, rests: Rests, *, is_stated: bool) -> Cause:
+def _cause(line: Line, sources: LineSources, significance: Significance, rests: Rests, *, is_stated: bool) -> Cause:
     """The line with its words; ``is_stated``: whether a fact says how much more work it is."""
     comparison, leaves = sources.comparison, sources.leaves
     node = line.node
@@ -420,7 +424,7 @@ def _by_line(tree: CallTree, renamed: Mapping[str, str]) -> dict[str, Counter[st
     return out
 
 
-def _line_of_calls(node: Node, sources: Sources) -> Reason | None:
+def _line_of_calls(node: Node, sources: LineSources) -> Reason | None:
     """The line of code outside of torch that most of the calls run for that the side which has more makes beside those
     of the other.
     """
@@ -433,7 +437,7 @@ def _line_of_calls(node: Node, sources: Sources) -> Reason | None:
     return main_line(by_line)
 
 
-def _on_other_device(node: Node, sources: Sources) -> Reason | None:
+def _on_other_device(node: Node, sources: LineSources) -> Reason | None:
     """That the operators of most of a node's time launch GPU work on one side, and on the other compute themselves."""
     leaves, sides = sources.leaves, sources.comparison.sides
     if not all(side.has_gpu for side in sides):

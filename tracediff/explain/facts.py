@@ -29,17 +29,8 @@ OTHER_COUNTS, SAME_CALLS, UNKNOWN_SIZES = "other-counts", "same-calls", "unknown
 SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
 UNIFORM, HOST_SPEED, LATE_RANK, CHANGED_MODULES = "uniform", "host-speed", "late-rank", "changed-modules"
 ONE_SIDED_CALLS, REPEATED = "one-sided-calls", "repeated"
-
-
-TIMES_ARE_FOR = {
-    WORK_DIFFERS: "on different work ({1} where sizes differ)",
-    AS_OFTEN: "on different work",
-    OTHER_PROGRAM: "with other operator calls",
-    OTHER_RANKS: "on another rank",
-    UNKNOWN_WORK: "on work that may differ",
-    LATE_START: "of which {} → {} is waiting for the first GPU event",
-}
-"""What a verdict gives its times for if there is such a fact, with the fact's values."""
+UNSTEADY = "not in steady state"
+"""What the verdict says of steps that change as more of them are recorded."""
 
 
 class Fact(Struct, frozen=True):
@@ -48,6 +39,7 @@ class Fact(Struct, frozen=True):
     Attributes:
         code: stable short name, listed in docs/explanation.md. text: what differs, in one sentence without a full stop.
         control, test: the two values, as text. ratio: how much more test does, 1 where that is not a number.
+        setting: for what, in what or with what the test side takes its time, as the verdict says it; may be empty.
     """
 
     code: str
@@ -55,16 +47,12 @@ class Fact(Struct, frozen=True):
     control: str = ""
     test: str = ""
     ratio: float = 1.0
+    setting: str = ""
 
     @property
     def is_other_work(self) -> bool:
         """Whether the sides do other work, so that their times alone say little."""
         return self.code in (WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN)
-
-    @property
-    def times_are_for(self) -> str:
-        """What the verdict gives the times for instead of calling a side faster; empty if it may."""
-        return TIMES_ARE_FOR.get(self.code, "").format(self.control, self.test)
 
 
 def other_kernels(groups: Sequence[Group]) -> list[Fact]:
@@ -105,7 +93,7 @@ def other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     waiting, rest = (change(*values.tolist()) for values in (within / 1000, (whole - within) / 1000))
     text = f"other ranks, which wait for one another: {waiting} of the path is communication, all else {rest}"
     control, test = (", ".join(map(str, side.ranks)) for side in sides)
-    return [Fact(OTHER_RANKS, text, control, test)]
+    return [Fact(OTHER_RANKS, text, control, test, setting="on another rank")]
 
 
 def late_rank(sides: tuple[Side, Side]) -> list[Fact]:
@@ -158,15 +146,16 @@ def new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list[
 def replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """graph-replays, compiled: only one side has what replaces operators; ``with`` it or ``without``."""
     facts, stand_ins = [], stand_ins_of(leaves)
-    for code, is_such, text in (
-        (GRAPH_REPLAYS, is_graph_launch, "replays graphs, whose kernels have no operators: matched in launch order"),
-        (COMPILED, is_of_inductor, "runs compiled code, which replaces operators of {}"),
+    graphs = "replays graphs, whose kernels have no operators: matched in launch order"
+    for code, is_such, name, text in (
+        (GRAPH_REPLAYS, is_graph_launch, "replays of graphs", graphs),
+        (COMPILED, is_of_inductor, "compiled code", "runs compiled code, which replaces operators of {}"),
     ):
         has = [code in side for side in stand_ins]
         if has[0] != has[1] and any(is_such(name) for names in leaves.names for name in names):
             only, other = (sides[has.index(which)].label for which in (True, False))
             values = ("without", "with") if has[1] else ("with", "without")
-            facts.append(Fact(code, f"only {only} {text.format(other)}", *values))
+            facts.append(Fact(code, f"only {only} {text.format(other)}", *values, setting=f"{values[1]} {name}"))
     return facts
 
 
@@ -211,7 +200,7 @@ def not_steady(leaves: Leaves) -> list[Fact]:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
     text = f"not steady state: torch.compile takes {control} → {test} of the measured time"
-    return [Fact(NOT_STEADY, text, control, test)]
+    return [Fact(NOT_STEADY, text, control, test, setting=UNSTEADY)]
 
 
 def backlog(sides: tuple[Side, Side]) -> list[Fact]:
@@ -227,7 +216,7 @@ def backlog(sides: tuple[Side, Side]) -> list[Fact]:
     if not all(gpu) or not opposed(gpu[1] / gpu[0] - 1, lasting[1] / lasting[0] - 1):
         return []
     text = f"not steady state: the GPU works off a queue, and completes steps in {change(*gpu)} that take the host "
-    return [Fact(BACKLOG, text + change(*host), time(gpu[0]), time(gpu[1]))]
+    return [Fact(BACKLOG, text + change(*host), time(gpu[0]), time(gpu[1]), setting=UNSTEADY)]
 
 
 def late_start(leaves: Leaves) -> list[Fact]:
@@ -244,7 +233,7 @@ def late_start(leaves: Leaves) -> list[Fact]:
     took = change(*(start / 1000))
     text = f"until the first GPU event starts ({took}), the GPU runs earlier work, or the profiler starts"
     before, _, after = took.partition(ARROW)
-    return [Fact(LATE_START, text, before, after)]
+    return [Fact(LATE_START, text, before, after, setting=f"of which {took} is waiting for the first GPU event")]
 
 
 def _calls_of(leaves: Leaves, has_role: Callable[[str], bool]) -> tuple[list[float], set[str]]:
@@ -280,4 +269,4 @@ def first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     who = f"{allocating[0]} still allocates" if len(allocating) == 1 else "both sides still allocate"
     how_often = f"{counts(*calls)} calls of {call_names}"
     text = f"not steady state: {who} memory from the driver ({how_often}), as in first calls"
-    return [Fact(FIRST_CALLS, text, plural(calls[0], "call"), plural(calls[1], "call"))]
+    return [Fact(FIRST_CALLS, text, plural(calls[0], "call"), plural(calls[1], "call"), setting=UNSTEADY)]

@@ -99,44 +99,35 @@ def in_parts(trees: tuple[CallTree, CallTree]) -> str:
     return f", in {times(factor)} × as many calls" if is_all else ""
 
 
-def other_counts(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> str:
-    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``: which of the ``outer`` operators are called
-    more or less often, those that take most time first; where all agree, which of those inside them.
-    """
-    both = _by_time(outer, trees)
-    return listed([f"{name} {counts(*numbers)}" for name, numbers in both.items()], bounds.CALLS_NAMED)
+Differing = dict[str, tuple[float, float]]
+"""Operator → its calls per step on both sides, which are not as many; those first whose other calls take most time."""
 
 
-def in_place(trees: tuple[CallTree, CallTree]) -> tuple[str, str]:
-    """The operators that only control calls, and that only test does, which take most time, of the outermost, or where
-    all of these agree, of those inside them; or empty.
-    """
-    both = differing(trees)
-    control = next((name for name, numbers in both.items() if not numbers[1]), "")
-    return control, next((name for name, numbers in both.items() if not numbers[0]), "")
-
-
-def differing(trees: tuple[CallTree, CallTree]) -> dict[str, tuple[float, float]]:
-    """As `_by_time`, of the outermost operators of both sides."""
-    return _by_time([operators(tree, outermost=True) for tree in trees], trees)
-
-
-def _by_time(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree]) -> dict[str, tuple[float, float]]:
-    """``outer`` operator, or where all agree one inside them → its numbers on both sides, where these differ; those
-    first whose other calls take most time.
-    """
+def differing_calls(trees: tuple[CallTree, CallTree]) -> Differing:
+    """Of the outermost operators, or where all of these agree, of those inside them."""
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    both = _differing(*outer) or _differing(*map(_numbers, trees))
+    both = _differing(*(operators(tree, outermost=True) for tree in trees)) or _differing(*map(_numbers, trees))
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     return {name: both[name] for name in sorted(cost, key=lambda name: (-cost[name], name))}
 
 
-def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+def examples_of(differing: Differing) -> str:
+    """``aten::conv2d 5 → 7, aten::max_pool2d 2 → 0 + 1 more``."""
+    return listed([f"{name} {counts(*numbers)}" for name, numbers in differing.items()], bounds.CALLS_NAMED)
+
+
+def in_place(differing: Differing) -> tuple[str, str]:
+    """The first operators that only control calls, and that only test does; or empty."""
+    control = next((name for name, numbers in differing.items() if not numbers[1]), "")
+    return control, next((name for name, numbers in differing.items() if not numbers[0]), "")
+
+
+def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> Differing:
     """Name → its numbers on both sides, where they are not the same but for the rounding of means."""
     both = {name: (control.get(name, 0.0), test.get(name, 0.0)) for name in control.keys() | test.keys()}
     return {name: numbers for name, numbers in both.items() if not isclose(*numbers)}

@@ -15,7 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
-from tracediff.explain.called import one_sided_calls, repeated
+from tracediff.explain.called import instead, one_sided_calls, repeated
 from tracediff.explain.facts import (
     AS_MUCH,
     AS_OFTEN,
@@ -49,15 +49,17 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.programs import (
+    Differing,
     agreeing,
     changed_modules,
     common,
     contained,
+    examples_of,
     in_parts,
+    in_place,
     listed,
     loads_data,
     operators,
-    other_counts,
     phases_of_operators,
     recomputed,
     same_inputs,
@@ -71,15 +73,18 @@ from tracediff.runtimes import MEMCPY
 
 NO_MEASURE = ("calls", "events", "")
 """Units of which more is not more work."""
+DIFFERENT_WORK = "on different work"
 WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
 
 
-def facts_of(leaves: Leaves, comparison: Comparison, *, same_vendor: bool, exposure: float) -> tuple[Fact, ...]:
+def facts_of(
+    leaves: Leaves, comparison: Comparison, differing: Differing, *, same_vendor: bool, exposure: float
+) -> tuple[Fact, ...]:
     """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``; ``exposure`` is what
     of the change is the same work, now on the path or off it, in ns per step.
     """
     trees, sides, groups, ops = comparison.trees, comparison.sides, comparison.work.groups, comparison.ops
-    program = _program(leaves, trees, sides)
+    program = _program(leaves, trees, sides, differing)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
     is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
@@ -92,13 +97,14 @@ def facts_of(leaves: Leaves, comparison: Comparison, *, same_vendor: bool, expos
             *_uniform(leaves, trees, sides),
         )
     )
+    repetitions = repeated(ops, trees)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     return (
         *(not_steady(leaves) or first_calls(leaves, sides)),
         *_one_sided_phases(trees, sides),
         *_recomputed(leaves, trees, sides),
-        *one_sided_calls(leaves, ops, trees, sides),
-        *repeated(ops, trees),
+        *one_sided_calls(leaves, ops, trees, sides, others=(*program, *repetitions, *of_compilers)),
+        *repetitions,
         *backlog(sides),
         *late_start(leaves),
         *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
@@ -152,7 +158,8 @@ def _amounts(
         where = f"where sizes differ ({resized} of the {WORDS[label]})"
         amount = how_much(exp(median), unit)
         text = f"the work differs: {test} does {amount} {where}{example} ({same}sizes known for {percent(part)})"
-        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median)))
+        where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
+        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
     return out
 
 
@@ -198,20 +205,22 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
 
 
-def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
-    """other-program and as-often, from how often each outermost operator is called; as-often only if the operators
-    within them agree, too, which batched code does not call as often. Nothing where only one side calls compiled code
-    or has replays of graphs, which replace operators.
+def _program(
+    leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], differing: Differing
+) -> list[Fact]:
+    """other-program and as-often, from how often each outermost operator is called, and which are ``differing``;
+    as-often only if the operators within them agree, too, which batched code does not call as often. Nothing where only
+    one side calls compiled code or has replays of graphs, which replace operators.
     """
     outer, stand_ins = [operators(tree, outermost=True) for tree in trees], stand_ins_of(leaves)
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
+    examples = examples_of(differing)
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
-            examples = other_counts(outer, trees)
             return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
-        return _same_calls(trees) or [_same_program(outer, trees, sides)]
+        return _same_calls(trees) or [_same_program(outer, trees, sides, examples)]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -222,8 +231,9 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
     values = plural(calls[0], "call"), plural(calls[1], "call")
     if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{counts(*calls)} calls, {percent(agree)} of which agree"
-        return [Fact(AS_OFTEN, f"the same program, {times(factor)} × as often: {share}", *values, factor)]
-    share, examples = _agreement(outer, trees, sides), other_counts(outer, trees)
+        text = f"the same program, {times(factor)} × as often: {share}"
+        return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
+    share = _agreement(outer, trees, sides)
     another = "another program: " if contained(outer) is None else ""
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
     by_others = " by other operators" if another and common(kinds) < thresholds.SAME_PROGRAM else ""
@@ -231,7 +241,8 @@ def _program(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side
         as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {sides[1].label} does {multiple(flops, 'known FLOPs')}"
-    return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values)]
+    setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
+    return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values, setting=setting)]
 
 
 def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
@@ -249,12 +260,11 @@ def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, Call
 
 
 def _same_program(
-    outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]
+    outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], others: str
 ) -> Fact:
-    """other-counts: how many of the ``outer`` calls agree, and which do not; same-program if all do, and which of those
-    inside them do not.
+    """other-counts: how many of the ``outer`` calls agree, and which ``others`` do not; same-program if all do, and
+    which of those inside them do not.
     """
-    others = other_counts(outer, trees)
     if len({*map(count, agreeing(outer))}) > 1:
         mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
         return Fact(OTHER_COUNTS, f"{mostly}: {others}" if others else mostly)
@@ -272,9 +282,11 @@ def _recomputed(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[S
             RECOMPUTED,
             f"only {side.label} {again}: {listed(names)} ({unit.text(work_in_backward(tree, names) / 1000)} of "
             f"{WORDS[GPU if side.has_gpu else OPERATORS]})",
-            *has,
+            control,
+            test,
+            setting=f"{'' if test == 'with' else 'without '}recomputing activations",
         )
-        for side, tree, names, has in both
+        for side, tree, names, (control, test) in both
         if names
     ]
 
@@ -321,7 +333,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
         return []
     part = percent(float(measured_ns / whole.sum()))
     what = f"operators cannot be compared, sizes known for {part} of its time"
-    return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}")]
+    return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}", setting="on work that may differ")]
 
 
 def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
@@ -380,7 +392,7 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
         return []
     text = f"all calls of both sides take the host {times(factor)} × the time: likely its clocks or load"
     pace = f"{times(1 / factor)} × as fast" if factor < 1 else f"{times(factor)} × as slow"
-    return [Fact(HOST_SPEED, text, test=pace, ratio=factor)]
+    return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=f"on a host {pace}")]
 
 
 def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
