@@ -30,16 +30,16 @@ def many_leaves(number, slower):
     total[0, gone < 0.02] = total[1, gone > 0.98] = 0
     return Leaves(
         chains=chains,
-        groups=[-1] * number,
+        groups=np.full(number, -1),
         path=total * np.where(random.random(number) < 0.5, 1, 0.2),
         total=total,
         count=(total > 0) * 1.0,
         runs=(total[:1], total[1:]),
         ratio=np.where(random.random(number) < 0.5, np.nan, 1.0),
         unit=np.full(number, "FLOPs", object),
-        kinds=["gpu"] * number,
-        names=(("",) * number, ("",) * number),
-        ops=(("",) * number, ("",) * number),
+        kinds=np.full(number, "gpu", object),
+        names=np.full((2, number), "", object),
+        ops=np.full((2, number), "", object),
         longest=({}, {}),
         steps=([1], [1]),
     )

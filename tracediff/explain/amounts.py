@@ -53,7 +53,7 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
     """The same leaves, where operators on the host that one side calls more often are two: the calls that both sides
     make, and the others, each with its part of the operator's time, and of the calls of the driver in it.
     """
-    counted, is_call = _counts(leaves), np.array([chain[:2] == (HOST, OPERATORS) for chain in leaves.chains], bool)
+    counted, is_call = _counts(leaves), leaves.below(HOST, OPERATORS)
     counts = [counted.get(_operator(leaves, i), leaves.count[:, i]) for i in range(len(leaves))]
     calls = np.array(counts).reshape(-1, 2).T
     is_same = is_call & calls.all(axis=0)
@@ -69,16 +69,16 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
             (HOST, label, *leaves.chains[i][2:]) if is_call[i] else leaves.chains[i]
             for i, label in zip(order, labels, strict=True)
         ],
-        groups=[leaves.groups[i] for i in order],
+        groups=leaves.groups[order],
         path=leaves.path[:, order] * part,
         total=leaves.total[:, order] * part,
         count=leaves.count[:, order] * part,
         runs=(first, second),
         ratio=leaves.ratio[order],
         unit=leaves.unit[order],
-        kinds=[leaves.kinds[i] for i in order],
-        names=tuple(tuple(names[i] for i in order) for names in leaves.names),
-        ops=tuple(tuple(ops[i] for i in order) for ops in leaves.ops),
+        kinds=leaves.kinds[order],
+        names=leaves.names[:, order],
+        ops=leaves.ops[:, order],
     )
 
 

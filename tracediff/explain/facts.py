@@ -82,8 +82,8 @@ def other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     """
     if set(sides[0].ranks) & set(sides[1].ranks):
         return []
-    is_within = np.array([any(map(is_communication, both)) for both in zip(*leaves.names, strict=True)], bool)
-    is_within &= np.array(leaves.kinds, object) == "gpu"
+    is_within = np.array([any(map(is_communication, both)) for both in leaves.names.T], bool)
+    is_within &= leaves.kinds == "gpu"
     whole, within = leaves.path.sum(axis=1), leaves.path[:, is_within].sum(axis=1)
     apart, moved = (float(values[1] - values[0]) for values in (whole, within))
     if not leaves.total[:, is_within].any(axis=1).all() or abs(apart) < thresholds.NO_DIFFERENCE * whole.max():
@@ -111,8 +111,7 @@ def late_rank(sides: tuple[Side, Side]) -> list[Fact]:
 
 def hidden_host(leaves: Leaves) -> list[Fact]:
     """hidden-host: what the host does takes more or less time, which the step does not wait for."""
-    idle = (HOST, QUEUE), (HOST, WAITING)
-    is_host = np.array([chain[0] == HOST and chain[:2] not in idle for chain in leaves.chains], bool)
+    is_host = leaves.below(HOST) & ~leaves.below(HOST, QUEUE) & ~leaves.below(HOST, WAITING)
     (before, after), on_path = leaves.total[:, is_host].sum(axis=1), leaves.path[:, is_host].sum(axis=1)
     changed, waited = abs(after - before), abs(on_path[1] - on_path[0])
     least = thresholds.WORTH_A_LINE
@@ -152,7 +151,7 @@ def replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
         (COMPILED, is_of_inductor, "compiled code", "runs compiled code, which replaces operators of {}"),
     ):
         has = [code in side for side in stand_ins]
-        if has[0] != has[1] and any(is_such(name) for names in leaves.names for name in names):
+        if has[0] != has[1] and any(map(is_such, leaves.names.ravel().tolist())):
             only, other = (sides[has.index(which)].label for which in (True, False))
             values = ("without", "with") if has[1] else ("with", "without")
             facts.append(Fact(code, f"only {only} {text.format(other)}", *values, setting=f"{values[1]} {name}"))
@@ -193,9 +192,8 @@ def stand_ins_of(leaves: Leaves) -> list[set[str]]:
 
 def not_steady(leaves: Leaves) -> list[Fact]:
     """not-steady: torch.compile works within the measured steps."""
-    compiling = np.array([kind == "compiling" for kind in leaves.kinds], bool)
     whole = leaves.path.sum(axis=1)
-    parts = leaves.path[:, compiling].sum(axis=1) / np.where(whole > 0, whole, 1)
+    parts = leaves.path[:, leaves.kinds == "compiling"].sum(axis=1) / np.where(whole > 0, whole, 1)
     if parts.max() < thresholds.WORTH_A_LINE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
@@ -223,8 +221,7 @@ def late_start(leaves: Leaves) -> list[Fact]:
     """late-start: a file's first GPU event starts long after its launch, as the GPU runs what was launched before the
     recording or the profiler starts; said where the change would be another one without that.
     """
-    is_start = np.array([kind == "start" for kind in leaves.kinds], bool)
-    whole, start = leaves.path.sum(axis=1), leaves.path[:, is_start].sum(axis=1)
+    whole, start = leaves.path.sum(axis=1), leaves.path[:, leaves.kinds == "start"].sum(axis=1)
     rest = whole - start
     if not start.any() or not rest.all():
         return []

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
@@ -17,7 +18,7 @@ from tracediff import bounds
 from tracediff.aggregate.call_tree import CallTree, Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
-from tracediff.arrays import Floats, Int64
+from tracediff.arrays import AnyArray, Bools, Floats, Int64
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW, Unit, time_unit
@@ -31,6 +32,7 @@ from tracediff.runtimes import MEMCPY
 Step = str | int
 """One level of a chain: a label, or the index of a group of matched work, which is one instance of the label above."""
 Chain = tuple[Step, ...]
+Texts = NDArray[np.object_]
 
 GPU, HOST, OPERATORS, MIXED = "GPU work", "host", "operators", "work"
 """First labels: GPU events; the host; operators of sides without a GPU; work, where only one side has a GPU."""
@@ -88,26 +90,27 @@ class Leaves(Struct):
     """What the steps of both sides waited for, l leaves; times in ns per step.
 
     Attributes:
-        chains: of each, its labels from the root on. groups: index of its group of matched work, −1 for none.
+        chains: of each, its labels from the root on. groups: int64[l] index of its group of matched work, −1 for none.
         path, total, count: float64[2, l] of control and test: on the path, in the period, instances.
         runs: of each side float64[runs, l] ns in the period.
         ratio: float64[l] how many times as much work test has; NaN where unknown. unit: what it is counted in.
-        longest: of each side, (run, leaf) → its longest instance. names: of each side, of each leaf; empty where
-            it has none. ops: likewise the innermost operator around it.
+        kinds: of `LeafKey`. names: [2, l] of each side, empty where it has none. ops: likewise the innermost operator
+            around it.
+        longest: of each side, (run, leaf) → its longest instance. steps: of each side, how many each run has.
         single: leaf → the event that dominates it.
     """
 
     chains: list[Chain]
-    groups: list[int]
+    groups: Int64
     path: Floats
     total: Floats
     count: Floats
     runs: tuple[Floats, Floats]
     ratio: Floats
-    unit: NDArray[np.object_]
-    kinds: list[str]
-    names: tuple[tuple[str, ...], tuple[str, ...]]
-    ops: tuple[tuple[str, ...], tuple[str, ...]]
+    unit: Texts
+    kinds: Texts
+    names: Texts
+    ops: Texts
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
     steps: tuple[list[int], list[int]]
     single: dict[int, Single] = field(default_factory=dict)
@@ -119,27 +122,32 @@ class Leaves(Struct):
         """The same leaves, of steps of ``step`` ns without the profiler: GPU events take as long there, and all else is
         time in which the GPU is idle, one leaf. None where they do not fit, as those of several streams may not.
         """
-        is_gpu = np.array([kind == "gpu" for kind in self.kinds], bool)
+        is_gpu = self.kinds == "gpu"
         idle = np.array(step) - self.total[:, is_gpu].sum(axis=1)
         if idle.min() < 0 or not is_gpu.any():
             return None
-        with_idle = {name: np.append(getattr(self, name), idle[:, None], axis=1) for name in ("path", "total")}
-        with_idle["path"][:, :-1] = np.where(is_gpu, self.total, 0.0)
+
+        def followed_by(columns: AnyArray, value: Any) -> AnyArray:
+            return np.append(columns, np.broadcast_to(np.asarray(value, columns.dtype), (len(columns), 1)), axis=1)
+
         return replace(
             self,
-            **with_idle,
             chains=[*self.chains, (HOST, IDLE)],
-            groups=[*self.groups, -1],
-            count=np.append(self.count, np.ones((2, 1)), axis=1),
-            runs=tuple(
-                np.append(runs, np.full((len(runs), 1), ns), axis=1) for runs, ns in zip(self.runs, idle, strict=True)
-            ),
+            groups=np.append(self.groups, -1),
+            path=followed_by(np.where(is_gpu, self.total, 0.0), idle[:, None]),
+            total=followed_by(self.total, idle[:, None]),
+            count=followed_by(self.count, 1.0),
+            runs=tuple(followed_by(runs, ns) for runs, ns in zip(self.runs, idle, strict=True)),
             ratio=np.append(self.ratio, np.nan),
             unit=np.append(self.unit, ""),
-            kinds=[*self.kinds, "unknown"],
-            names=tuple((*names, "") for names in self.names),
-            ops=tuple((*ops, "") for ops in self.ops),
+            kinds=np.append(self.kinds, "unknown"),
+            names=followed_by(self.names, ""),
+            ops=followed_by(self.ops, ""),
         )
+
+    def below(self, *labels: str) -> Bools:
+        """bool[l]: those whose chains begin with these labels."""
+        return np.array([chain[: len(labels)] == labels for chain in self.chains], bool)
 
     @property
     def step_unit(self) -> Unit:
@@ -151,9 +159,8 @@ class Leaves(Struct):
         """float64[l]: of time before GPU events begin, which off the path is unknown: the logarithm of how many times
         as large a part of all GPU events it is now that the path waits for; NaN of all else.
         """
-        kinds = np.array(self.kinds, object)
-        before = np.isin(kinds, ("queue", "between"))
-        events = self.count[:, kinds == "gpu"].sum(axis=1, keepdims=True)
+        before = np.isin(self.kinds, ("queue", "between"))
+        events = self.count[:, self.kinds == "gpu"].sum(axis=1, keepdims=True)
         parts = np.divide(self.count, events, out=np.zeros_like(self.count), where=events > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(before, np.log(parts[1]) - np.log(parts[0]), np.nan)
@@ -187,21 +194,24 @@ def pair(
             out.append(both)
         return out[0], out[1]
 
-    def texts(column: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        first, second = (tuple(str(getattr(keys.get(i), column, "")) for i in range(size)) for keys in key_of_leaf)
-        return first, second
+    def means(runs: tuple[Floats, Floats]) -> Floats:
+        return np.array([of_side.mean(axis=0) for of_side in runs]).reshape(2, size)
 
-    path, total, count = summed("path"), summed("total"), summed("count")
+    def texts(column: str) -> Texts:
+        sides = [[str(getattr(keys.get(i), column, "")) for i in range(size)] for keys in key_of_leaf]
+        return np.array(sides, object).reshape(2, size)
+
+    runs = summed("total")
     return Leaves(
         chains=[chain for chain, _ in index],
-        groups=[group for _, group in index],
-        path=np.array([p.mean(axis=0) for p in path]).reshape(2, size),
-        total=np.array([t.mean(axis=0) for t in total]).reshape(2, size),
-        count=np.array([c.mean(axis=0) for c in count]).reshape(2, size),
-        runs=total,
+        groups=np.array([group for _, group in index], np.int64),
+        path=means(summed("path")),
+        total=means(runs),
+        count=means(summed("count")),
+        runs=runs,
         ratio=np.full(size, np.nan),
         unit=np.full(size, "", object),
-        kinds=kinds,
+        kinds=np.array(kinds, object),
         names=texts("name"),
         ops=texts("op"),
         longest=(_longest(sides[0], places[0]), _longest(sides[1], places[1])),

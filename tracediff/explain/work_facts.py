@@ -181,7 +181,7 @@ def _has_same_shapes(group: Group, trees: tuple[CallTree, CallTree]) -> bool:
 
 def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
     """(bool[l] whether each leaf is below these first labels, bool[l] whether its amount is measured, too)."""
-    here = np.array([str(chain[0]) in labels for chain in leaves.chains], np.bool_)
+    here = np.array([chain[0] in labels for chain in leaves.chains], np.bool_)
     return here, here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
 
 
@@ -327,7 +327,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     if _does_as_much(leaves):
         part = percent(float(_measured(leaves, WORDS)[0].sum()))
         return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
-    is_work = np.array([chain[0] in WORDS for chain in leaves.chains], bool)
+    is_work, _ = _is_measured(leaves, WORDS)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
@@ -379,9 +379,7 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     """host-speed: all calls that both sides make take longer or shorter, whatever operator they are of, by most of the
     step's change.
     """
-    is_same, is_other = (
-        np.array([chain[:2] == (HOST, label) for chain in leaves.chains], bool) for label in (SHARED_CALLS, OTHER_CALLS)
-    )
+    is_same, is_other = leaves.below(HOST, SHARED_CALLS), leaves.below(HOST, OTHER_CALLS)
     took = leaves.total[:, is_same].sum(axis=1) / 1000
     changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
     least = max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us))
