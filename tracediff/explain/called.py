@@ -8,9 +8,9 @@ from math import isclose
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import ANNOTATION
-from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.summary import Side
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import Op
+from tracediff.explain.amounts import Trees
 from tracediff.explain.facts import (
     COMPILED,
     GRAPH_REPLAYS,
@@ -31,26 +31,22 @@ STEP = ".step"
 """After the class of an optimizer, in the annotation of its step."""
 
 
-def one_sided_calls(
-    leaves: Leaves,
-    ops: Sequence[Op],
-    trees: tuple[CallTree, CallTree],
-    sides: tuple[Side, Side],
-    others: Sequence[Fact],
-) -> list[Fact]:
+def one_sided_calls(leaves: Leaves, comparison: Comparison, others: Sequence[Fact]) -> list[Fact]:
     """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
     by torch's annotations, classes of modules, the program's functions that take a part of the step, and functions of
     libraries that are called by code which both sides run. ``others`` are facts that may say more of the program.
     """
-    sources = _annotated_calls(ops), _module_calls(trees), _own_functions(leaves, trees), _python_calls(leaves)
+    trees = comparison.trees
+    in_programs = _module_calls(trees), _own_functions(leaves, trees), _python_calls(leaves)
+    sources = _annotated_calls(comparison.ops), *in_programs
     every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
     own: list[list[str]] = [[], []]
     for _, candidates in sources:
         for side, mine in enumerate(candidates):
             names = mine.keys() - every[1 - side] - set(own[side])
             own[side] += sorted(names, key=lambda name: (-mine[name], name))
-    both = zip(sides, own, strict=True)
-    parts = [f"only {side.label}'s code calls {listed(names)}" for side, names in both if names]
+    both = zip(comparison.labels, own, strict=True)
+    parts = [f"only {label}'s code calls {listed(names)}" for label, names in both if names]
     control, test = map(", ".join, own)
     setting = _instead_of_calls(own, {fact.code for fact in others})
     return [Fact(ONE_SIDED_CALLS, ", ".join(parts), control, test, setting=setting)] if parts else []
@@ -113,7 +109,7 @@ def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
     return every, longest
 
 
-def _module_calls(trees: tuple[CallTree, CallTree]) -> tuple[CallsOfSides, CallsOfSides]:
+def _module_calls(trees: Trees) -> tuple[CallsOfSides, CallsOfSides]:
     """(all, those in every step) classes of modules: ``RMSNorm`` → ns of its own operators; none where a side recorded
     no modules.
     """
@@ -143,7 +139,7 @@ def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
     return every, shared
 
 
-def _own_functions(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> tuple[CallsOfSides, CallsOfSides]:
+def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfSides]:
     """(all, those that take a part of the step) functions outside of torch: ``attend()`` → ns per step of their
     operators and Python, but for loading data; none of programs that share less than they do not.
     """
@@ -169,7 +165,7 @@ def _function(line: str) -> str:
     return f"{line.rpartition(': ')[2]}()"
 
 
-def repeated(ops: Sequence[Op], trees: tuple[CallTree, CallTree]) -> list[Fact]:
+def repeated(ops: Sequence[Op], trees: Trees) -> list[Fact]:
     """repeated: the steps of optimizers that a side makes more often, of how many modules of a class it calls more, and
     which modules it calls several times as often.
     """

@@ -33,6 +33,9 @@ UNSTEADY = "not in steady state"
 """What the verdict says of steps that change as more of them are recorded."""
 
 
+Sides = tuple[Side, Side]
+
+
 class Fact(Struct, frozen=True):
     """Something that differs between the recordings, not within the step.
 
@@ -76,7 +79,7 @@ def _takes_as_long(group: Group) -> bool:
     return all(group.time) and abs(log(group.time.test / group.time.control)) <= thresholds.SAME_RATIO
 
 
-def other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+def other_ranks(leaves: Leaves, sides: Sides) -> list[Fact]:
     """other-ranks: most of the change is waiting for communication, and no rank is on both sides: a rank that enters a
     collective early waits in it for those that are late, so that the side that takes longer need not be slower.
     """
@@ -96,7 +99,7 @@ def other_ranks(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     return [Fact(OTHER_RANKS, text, control, test, setting="on another rank")]
 
 
-def late_rank(sides: tuple[Side, Side]) -> list[Fact]:
+def late_rank(sides: Sides) -> list[Fact]:
     """late-rank: a rank that the others wait for, on either side."""
     late_ranks = [(side.label, late) for side in sides if (late := side.late_rank)]
     return [
@@ -123,7 +126,7 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
     return [Fact(HIDDEN_HOST, text, *took)]
 
 
-def new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list[Fact]:
+def new_wait(leaves: Leaves, sides: Sides, exposure: float) -> list[Fact]:
     """new-wait: the change is mostly work that the step now waits for, and only the longer side waits for the GPU in
     some operator of each step, so that its host does not run ahead.
     """
@@ -142,7 +145,7 @@ def new_wait(leaves: Leaves, sides: tuple[Side, Side], exposure: float) -> list[
     return [Fact(NEW_WAIT, text)]
 
 
-def replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+def replacing(leaves: Leaves, sides: Sides) -> list[Fact]:
     """graph-replays, compiled: only one side has what replaces operators; ``with`` it or ``without``."""
     facts, stand_ins = [], stand_ins_of(leaves)
     graphs = "replays graphs, whose kernels have no operators: matched in launch order"
@@ -158,7 +161,7 @@ def replacing(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     return facts
 
 
-def graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
+def graph_breaks(sides: Sides) -> list[Fact]:
     """graph-breaks: where the compiled code of a side ends its graph, if the sides differ in it."""
     breaks = [side.graph_breaks or () for side in sides]
     return [
@@ -168,7 +171,7 @@ def graph_breaks(sides: tuple[Side, Side]) -> list[Fact]:
     ]
 
 
-def recompiles(sides: tuple[Side, Side]) -> list[Fact]:
+def recompiles(sides: Sides) -> list[Fact]:
     """recompiles: where code was compiled again, if one side did so more often."""
     recompiles = [side.recompiles for side in sides]
     if recompiles[0] is None or recompiles[1] is None or len(recompiles[0]) == len(recompiles[1]):
@@ -201,7 +204,7 @@ def not_steady(leaves: Leaves) -> list[Fact]:
     return [Fact(NOT_STEADY, text, control, test, setting=UNSTEADY)]
 
 
-def backlog(sides: tuple[Side, Side]) -> list[Fact]:
+def backlog(sides: Sides) -> list[Fact]:
     """backlog: the GPU works off what was launched before, so that it completes steps in less time than the host takes
     for them, and longer recordings, in which neither outruns the other, would change in the other direction.
     """
@@ -244,7 +247,7 @@ def _calls_of(leaves: Leaves, has_role: Callable[[str], bool]) -> tuple[list[flo
     return calls, names_of_calls
 
 
-def _memory_returned(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+def _memory_returned(leaves: Leaves, sides: Sides) -> list[Fact]:
     """memory-returned: memory is given back to the driver in each step, so that it is got again."""
     frees, _ = _calls_of(leaves, is_release)
     if max(frees) < 1 or min(frees) >= 1:
@@ -254,7 +257,7 @@ def _memory_returned(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
     return [Fact(MEMORY_RETURNED, text)]
 
 
-def first_calls(leaves: Leaves, sides: tuple[Side, Side]) -> list[Fact]:
+def first_calls(leaves: Leaves, sides: Sides) -> list[Fact]:
     """first-calls: memory is still got from the driver, at least once per step: the caching allocator grows."""
     calls, names = _calls_of(leaves, is_allocation)
     if max(calls) < 1:

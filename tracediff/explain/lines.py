@@ -316,54 +316,66 @@ def what_happened(
     fact says how much more work it is.
     """
     node = line.node
-    control, test = node.total
-    effect, share = node.main_effect
-    if node.note == SINGLE:
+    if node.note == SINGLE or _one_sided(node):  # as its label says
         return ""
     if OTHER_CALLS in line.chain and node.total.all():  # a reason names them
         return ""
     if node.note == REPLACED:
         return "replaced"
-    if _one_sided(node):  # as its label says
-        return ""
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
-        return UNRECORDED if not is_recorded else "added" if test > control else "removed"
+        return _added_or_removed(node) if is_recorded else UNRECORDED
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN
-    more_calls, longer = (node.count[1] - node.count[0]) * (test - control) > 0, test / control
-    if effect == "presence" and share >= thresholds.MAIN_PART and more_calls:
-        if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
-            # what is only there is larger than the rest
-            return f"mostly {'added' if test > control else 'removed'} ones"
-        if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
-            return f"{'more' if test > control else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
-        return "done more often" if test > control else "done less often"
+    return _more_or_less(line) or _of_amount(line, amount, calls, is_stated=is_stated)
+
+
+def _added_or_removed(node: Node) -> str:
+    return "added" if node.total[1] > node.total[0] else "removed"
+
+
+def _more_or_less(line: Line) -> str:
+    """What happened if most of the change is work of one side, as its calls say, too; else empty."""
+    node, (effect, share) = line.node, line.node.main_effect
+    more, longer = node.count[1] - node.count[0], node.total[1] / node.total[0]
+    if effect != "presence" or share < thresholds.MAIN_PART or more * (longer - 1) <= 0:
+        return ""
+    if node.count.all() and abs(log(node.count[1] / node.count[0])) < thresholds.MOSTLY * abs(log(longer)):
+        return f"mostly {_added_or_removed(node)} ones"  # what is only there is larger than the rest
+    if len(line.trail) < 2 or PYTHON in line.trail:  # of several operators, or in several stretches of code
+        return f"{'more' if longer > 1 else 'less'} {'code' if PYTHON in line.trail else 'of it'}"
+    return _how_often(longer)
+
+
+def _how_often(ratio: float) -> str:
+    return "done more often" if ratio > 1 else "done less often"
+
+
+def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: bool) -> str:
+    """What happened to work that both sides do, by its ``amount``."""
+    node, longer = line.node, line.node.total[1] / line.node.total[0]
     is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
     if amount is None and ARROW in node.label and "::" in node.label:
         return "replaced"
-    if amount is None or effect == "time" or (amount.unit == "events" and is_same):
+    if amount is None or node.main_effect[0] == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
     if amount.unit == "events":  # of which a reason has the number
-        return "done more often" if amount.ratio > 1 else "done less often"
+        return _how_often(amount.ratio)
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)
-    rate = amount.ratio / longer
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
+    in_time = f" in {multiple(longer, 'time')}"
     if is_same:
-        changed = abs(log(longer)) > thresholds.SAME_RATIO
-        slower = f" in {multiple(longer, 'time')}"
-        pace = f"{_pace(longer, slower)}{strides}"
         as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
-        return f"{as_much}{known_note}{pace if changed else ''}"
+        pace = f"{_pace(longer, in_time)}{strides}" if abs(log(longer)) > thresholds.SAME_RATIO else ""
+        return f"{as_much}{known_note}{pace}"
     if is_stated:
         return multiple(longer, "time")
-    has_pace = abs(log(rate)) > thresholds.SAME_RATIO
-    pace = f" in {multiple(longer, 'time')}{strides}" if has_pace else ""
-    how_much = multiple if amount.exact else about
-    return f"{how_much(amount.ratio, amount.unit)}{known_note}{pace}"
+    has_pace = abs(log(amount.ratio / longer)) > thresholds.SAME_RATIO
+    how_much = (multiple if amount.exact else about)(amount.ratio, amount.unit)
+    return f"{how_much}{known_note}{in_time if has_pace else ''}{strides if has_pace else ''}"
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:

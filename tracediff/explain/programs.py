@@ -9,7 +9,7 @@ from math import gcd, isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
-from tracediff.explain.amounts import HEAVY, flop_calls, nodes_around, work_within
+from tracediff.explain.amounts import HEAVY, Trees, flop_calls, nodes_around, work_within
 from tracediff.explain.reasons import PLACES
 from tracediff.formatting import counts, times, with_more
 from tracediff.profile.analyses.leaf_keys import COMPILER
@@ -91,7 +91,7 @@ def loads_data(tree: CallTree) -> bool:
     return any(call.kind == "op" and call.parent >= 0 and _loads(tree.calls[call.parent]) for call in tree.calls)
 
 
-def in_parts(trees: tuple[CallTree, CallTree]) -> str:
+def in_parts(trees: Trees) -> str:
     """How many times as often the calls that do the FLOPs are made, if all of them are, as for a batch in parts."""
     calls = [flop_calls(tree) for tree in trees]
     factor = sum(calls[1].values()) / sum(calls[0].values())
@@ -103,7 +103,7 @@ Differing = dict[str, tuple[float, float]]
 """Operator → its calls per step on both sides, which are not as many; those first whose other calls take most time."""
 
 
-def differing_calls(trees: tuple[CallTree, CallTree]) -> Differing:
+def differing_calls(trees: Trees) -> Differing:
     """Of the outermost operators, or where all of these agree, of those inside them."""
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
@@ -152,7 +152,7 @@ def phases_of_operators(tree: CallTree) -> set[str]:
     return {phase for phase, call in zip(_phases(tree), tree.calls, strict=True) if call.kind == "op" and call.count}
 
 
-def recomputed(trees: tuple[CallTree, CallTree]) -> tuple[list[str], list[str]]:
+def recomputed(trees: Trees) -> tuple[list[str], list[str]]:
     """Of each side, the operators that both call outermost in the forward pass, and that side alone in its backward
     pass, too, those that are called most often first; none where none of these is a product, a convolution or
     attention.
@@ -194,7 +194,7 @@ def _phases(tree: CallTree) -> list[str]:
     return phases
 
 
-def same_inputs(trees: tuple[CallTree, CallTree]) -> float:
+def same_inputs(trees: Trees) -> float:
     """The part (0–1) of both sides' self time of calls that both make with inputs of these dtypes and strides."""
     sides = [Counter[tuple[str, str | None, str | None]]() for _ in trees]
     for ns, tree in zip(sides, trees, strict=True):
@@ -209,7 +209,7 @@ ModulePath = tuple[str, ...]
 """Labels of nested modules, from the outermost."""
 
 
-def changed_modules(trees: tuple[CallTree, CallTree]) -> str:
+def changed_modules(trees: Trees) -> str:
     """The modules that alone call other operators, or the same with other shapes: ``LM.Block[6] (of 12 Block)``, or
     ``4 of 12 Block in LM``. Empty where most of the model does, or none, and where a side has no modules.
     """
@@ -248,7 +248,7 @@ def modules_around(tree: CallTree) -> list[ModulePath]:
     return modules
 
 
-def repeated_modules(trees: tuple[CallTree, CallTree]) -> list[tuple[str, tuple[int, int], float]]:
+def repeated_modules(trees: Trees) -> list[tuple[str, tuple[int, int], float]]:
     """(class, how many of it the sides call, how many times as often test calls the same ones) of the outermost modules
     that differ in it.
 

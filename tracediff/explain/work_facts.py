@@ -9,12 +9,10 @@ from math import exp, log
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import CallTree
-from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.explain.amounts import changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
+from tracediff.explain.amounts import Trees, changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
 from tracediff.explain.called import instead, one_sided_calls, repeated
 from tracediff.explain.facts import (
     AS_MUCH,
@@ -84,7 +82,7 @@ def facts_of(
     of the change is the same work, now on the path or off it, in ns per step.
     """
     trees, sides, groups, ops = comparison.trees, comparison.sides, comparison.work.groups, comparison.ops
-    program = _program(leaves, trees, sides, differing)
+    program = _program(leaves, comparison, differing)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
     is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
@@ -93,17 +91,17 @@ def facts_of(
         ()
         if is_judged
         else (
-            *(_amounts(leaves, groups, trees, sides[1].label, same) or _unknown_sizes(leaves, trees)),
-            *_uniform(leaves, trees, sides),
+            *(_amounts(leaves, comparison, same) or _unknown_sizes(leaves, trees)),
+            *_uniform(leaves, comparison),
         )
     )
     repetitions = repeated(ops, trees)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     return (
         *(not_steady(leaves) or first_calls(leaves, sides)),
-        *_one_sided_phases(trees, sides),
-        *_recomputed(leaves, trees, sides),
-        *one_sided_calls(leaves, ops, trees, sides, others=(*program, *repetitions, *of_compilers)),
+        *_one_sided_phases(comparison),
+        *_recomputed(leaves, comparison),
+        *one_sided_calls(leaves, comparison, (*program, *repetitions, *of_compilers)),
         *repetitions,
         *backlog(sides),
         *late_start(leaves),
@@ -120,13 +118,11 @@ def facts_of(
     )
 
 
-def _amounts(
-    leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree], test: str, same: str
-) -> list[Fact]:
-    """work-differs: how much more work of known amount ``test``, the test side, does, whether or not the step waits for
-    it, with an example of a shape where one changed; ``same`` are words for a program that is.
+def _amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
+    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it, with
+    an example of a shape where one changed; ``same`` are words for a program that is.
     """
-    out = []
+    out, groups, trees = [], comparison.work.groups, comparison.trees
     is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0).astype(float))) > thresholds.SAME_RATIO
     is_paired = np.array(
         [
@@ -155,9 +151,9 @@ def _amounts(
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median), unit)) else ""
         resized = percent(float(parts[np.abs(ratios) > thresholds.SAME_RATIO].sum()))
-        where = f"where sizes differ ({resized} of the {WORDS[label]})"
+        where = f"where sizes differ ({resized} of the {WORDS[label]}){example} ({same}sizes known for {percent(part)})"
         amount = how_much(exp(median), unit)
-        text = f"the work differs: {test} does {amount} {where}{example} ({same}sizes known for {percent(part)})"
+        text = f"the work differs: {comparison.test.label} does {amount} {where}"
         where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
     return out
@@ -173,7 +169,7 @@ def _is_paired(group: Group) -> bool:
     return is_of_one and not is_copied and group.count.control == group.count.test
 
 
-def _has_same_shapes(group: Group, trees: tuple[CallTree, CallTree]) -> bool:
+def _has_same_shapes(group: Group, trees: Trees) -> bool:
     """Whether both sides call with the same shapes, however often."""
     control, test = shapes_of(group, trees)
     return control == test != {None} and bool(control)
@@ -205,14 +201,13 @@ def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
 
 
-def _program(
-    leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], differing: Differing
-) -> list[Fact]:
+def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> list[Fact]:
     """other-program and as-often, from how often each outermost operator is called, and which are ``differing``;
     as-often only if the operators within them agree, too, which batched code does not call as often. Nothing where only
     one side calls compiled code or has replays of graphs, which replace operators.
     """
-    outer, stand_ins = [operators(tree, outermost=True) for tree in trees], stand_ins_of(leaves)
+    trees, stand_ins = comparison.trees, stand_ins_of(leaves)
+    outer = [operators(tree, outermost=True) for tree in trees]
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
@@ -220,7 +215,7 @@ def _program(
     if common(outer) >= thresholds.SAME_PROGRAM:
         if any(stand_ins):  # what these do is unknown
             return [Fact(OTHER_COUNTS, f"operators called more or less often: {examples}")] if examples else []
-        return _same_calls(trees) or [_same_program(outer, trees, sides, examples)]
+        return _same_calls(trees) or [_same_program(outer, comparison, examples)]
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
@@ -233,50 +228,49 @@ def _program(
         share = f"{counts(*calls)} calls, {percent(agree)} of which agree"
         text = f"the same program, {times(factor)} × as often: {share}"
         return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
-    share = _agreement(outer, trees, sides)
+    share = _agreement(outer, comparison)
     another = "another program: " if contained(outer) is None else ""
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
     by_others = " by other operators" if another and common(kinds) < thresholds.SAME_PROGRAM else ""
     if as_many or (flops is None and _does_as_much(leaves)):
         as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else another
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
-    work = "" if flops is None else f"; {sides[1].label} does {multiple(flops, 'known FLOPs')}"
+    work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
     return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values, setting=setting)]
 
 
-def _outermost_calls(trees: tuple[CallTree, CallTree]) -> str:
+def _outermost_calls(trees: Trees) -> str:
     return f"outermost operator calls{' outside data loading' if any(map(loads_data, trees)) else ''}"
 
 
-def _agreement(outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> str:
+def _agreement(outer: Sequence[Mapping[str, float]], comparison: Comparison) -> str:
     """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
-    less, calls, name = contained(outer), [sum(side.values()) for side in outer], _outermost_calls(trees)
+    less, calls, name = contained(outer), [sum(side.values()) for side in outer], _outermost_calls(comparison.trees)
+    labels = comparison.labels
     if less is None:
-        both, (control, test) = agreeing(outer)[0], (side.label for side in sides)
-        return f"{count(both)} {name} agree, of {count(calls[0])} in {control} and {count(calls[1])} in {test}"
-    alike = f"all {count(calls[less])} {name} of {sides[less].label} are in {sides[1 - less].label}"
+        each = " and ".join(f"{count(number)} in {label}" for number, label in zip(calls, labels, strict=True))
+        return f"{count(agreeing(outer)[0])} {name} agree, of {each}"
+    alike = f"all {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"
     return f"{alike}, which makes {count(abs(calls[1] - calls[0]))} more"
 
 
-def _same_program(
-    outer: Sequence[Mapping[str, float]], trees: tuple[CallTree, CallTree], sides: tuple[Side, Side], others: str
-) -> Fact:
+def _same_program(outer: Sequence[Mapping[str, float]], comparison: Comparison, others: str) -> Fact:
     """other-counts: how many of the ``outer`` calls agree, and which ``others`` do not; same-program if all do, and
     which of those inside them do not.
     """
     if len({*map(count, agreeing(outer))}) > 1:
-        mostly = f"mostly the same program: {_agreement(outer, trees, sides)}"
+        mostly = f"mostly the same program: {_agreement(outer, comparison)}"
         return Fact(OTHER_COUNTS, f"{mostly}: {others}" if others else mostly)
-    agree = f"all {_outermost_calls(trees)} agree"
+    agree = f"all {_outermost_calls(comparison.trees)} agree"
     return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
 
 
-def _recomputed(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+def _recomputed(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     """recomputed: only one side runs operators of the forward pass again in the backward pass, and for how long."""
     again = "runs operators of the forward pass again in the backward pass, as checkpoints of activations do"
-    unit = leaves.step_unit
-    both = zip(sides, trees, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
+    unit, trees = leaves.step_unit, comparison.trees
+    both = zip(comparison.sides, trees, recomputed(trees), (("with", "without"), ("without", "with")), strict=True)
     return [
         Fact(
             RECOMPUTED,
@@ -291,25 +285,25 @@ def _recomputed(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[S
     ]
 
 
-def _changed_modules(trees: tuple[CallTree, CallTree]) -> list[Fact]:
+def _changed_modules(trees: Trees) -> list[Fact]:
     """changed-modules: what alone differs of the modules, if it is a part of the model."""
     place = changed_modules(trees)
     return [Fact(CHANGED_MODULES, f"modules with other operators or sizes: only {place}")] if place else []
 
 
-def _one_sided_phases(trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+def _one_sided_phases(comparison: Comparison) -> list[Fact]:
     """one-sided-phases: only one side runs a backward pass, or an optimizer, where both have operators."""
-    phases = [phases_of_operators(tree) for tree in trees]
+    phases = list(map(phases_of_operators, comparison.trees))
     if not all(phases):
         return []
     return [
         Fact(ONE_SIDED_PHASES, f"only {side.label} runs {' and '.join(PLACES[phase] for phase in sorted(only))}")
-        for side, mine, others in zip(sides, phases, reversed(phases), strict=True)
+        for side, mine, others in zip(comparison.sides, phases, reversed(phases), strict=True)
         if (only := (mine - others) & PLACES.keys())
     ]
 
 
-def _same_calls(trees: tuple[CallTree, CallTree]) -> list[Fact]:
+def _same_calls(trees: Trees) -> list[Fact]:
     """same-calls: both sides call the same operators with the same shapes, to the last call."""
     sides: tuple[Counter[tuple[str, str | None]], Counter[tuple[str, str | None]]] = (Counter(), Counter())
     for calls, tree in zip(sides, trees, strict=True):
@@ -336,11 +330,11 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     return [Fact(UNKNOWN_WORK, f"unknown whether it is the same work: {what}", setting="on work that may differ")]
 
 
-def _uniform(leaves: Leaves, trees: tuple[CallTree, CallTree], sides: tuple[Side, Side]) -> list[Fact]:
+def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     """uniform: most of the work is as much on both sides, of the same inputs and devices, and takes longer or shorter
     alike, whatever operator it is of.
     """
-    if sides[0].devices != sides[1].devices or same_inputs(trees) < thresholds.SAME_PROGRAM:
+    if comparison.control.devices != comparison.test.devices or same_inputs(comparison.trees) < thresholds.SAME_PROGRAM:
         return []
     is_work, as_much = _is_measured(leaves, WORDS)
     as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
@@ -393,7 +387,7 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=f"on a host {pace}")]
 
 
-def _unknown_sizes(leaves: Leaves, trees: tuple[CallTree, CallTree]) -> list[Fact]:
+def _unknown_sizes(leaves: Leaves, trees: Trees) -> list[Fact]:
     """unknown-sizes: operators of which a side has no shapes, nor enough of their work another amount."""
     sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
     if not all(sides) or all(map(any, sides)) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
