@@ -40,7 +40,6 @@ from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, did_you_mean
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.explain.lines import exposure_label
 from tracediff.git import Repository
 from tracediff.history import change_points
 from tracediff.history.change_points import Change
@@ -49,6 +48,7 @@ from tracediff.history.series import Point, Series, _nearest, explain
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.present.answer import changed_code_sentence
+from tracediff.present.explanation_lines import exposure_label
 from tracediff.present.sections import _significance, changed_work, step_sums
 from tracediff.report.page.script_data import comparison_flame
 from tracediff.report.to_json import to_json

@@ -1,6 +1,4 @@
-"""Paired leaves: what both sides' steps waited for, under one chain of labels; and the path by the line of code that
-each part of it runs for.
-"""
+"""Paired leaves: what both sides' steps waited for, under one chain of labels."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracediff import bounds
-from tracediff.aggregate.call_tree import CallTree, Key
+from tracediff.aggregate.call_tree import Key
 from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import AnyArray, Bools, Floats, Int64
@@ -26,7 +24,6 @@ from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, match_name
-from tracediff.profile.placement.scopes import CODE
 from tracediff.runtimes import MEMCPY
 
 Step = str | int
@@ -50,6 +47,8 @@ SHARED_CALLS, OTHER_CALLS = HOST_CALLS = "the same operator calls", "other opera
 IDLE = "GPU idle"
 SHAPES = "(["
 """What a call of an operator has whose shapes are known."""
+UNPLACED = ""
+"""The line of code of what has none."""
 COPIED = " in "
 """Between a copy that is no kernel and its operator."""
 ANNOTATION = " (annotation)"
@@ -398,74 +397,3 @@ def kernels_of(group: Group) -> str:
 def largest_kernels(group: Group) -> str:
     """Readable name of the largest work of a group, of both sides where they differ."""
     return ARROW.join(dict.fromkeys(filter(None, map(largest_kernel, group.members))))
-
-
-Operation = tuple[str, str | None, str | None, str | None]
-"""Match name, shapes, dtypes and strides of an operator."""
-UNPLACED = ""
-"""The line of what has none."""
-
-
-class Place(Struct):
-    """One line of code on one side.
-
-    Attributes:
-        path: ns per step that the step waits for its work; over all places of a side they add up to the step.
-        runs: float64[runs] ns per step of its work in each run, on the path or not.
-        operations: the operators that it calls → numerators per step.
-    """
-
-    path: float
-    runs: Floats
-    operations: Counter[Operation] = field(default_factory=Counter)
-
-
-Places = dict[str, Place]
-"""``model.py(12): forward``, LOADING or UNPLACED → its place."""
-
-
-def places_of(leaves: Leaves, groups: Sequence[Group], trees: tuple[CallTree, CallTree]) -> tuple[Places, Places]:
-    """The places of both sides."""
-    first, second = (_of_side(leaves, groups, tree, side) for side, tree in enumerate(trees))
-    return first, second
-
-
-def _of_side(leaves: Leaves, groups: Sequence[Group], tree: CallTree, side: int) -> Places:
-    by_op: dict[str, Counter[str]] = {}
-    out: Places = {}
-
-    def at(line: str) -> Place:
-        return out.setdefault(line, Place(0.0, np.zeros(len(leaves.runs[side]))))
-
-    for call in tree.calls:
-        if call.kind == "op":
-            line = call.line or UNPLACED
-            by_op.setdefault(call.label, Counter())[line] += call.self_ns
-            at(line).operations[call.label, call.shapes, call.types, call.strides] += call.count
-    for leaf, kind in enumerate(leaves.kinds):
-        if not leaves.total[side, leaf]:
-            continue
-        for line, part in _parts(leaves, groups, by_op, leaf, kind, side).items():
-            place = at(line)
-            place.path += part * float(leaves.path[side, leaf])
-            place.runs = place.runs + part * leaves.runs[side][:, leaf]
-    return out
-
-
-def _parts(
-    leaves: Leaves, groups: Sequence[Group], by_op: dict[str, Counter[str]], leaf: int, kind: str, side: int
-) -> dict[str, float]:
-    """Line → the part of a leaf's time that is its."""
-    name, group = leaves.names[side][leaf], leaves.groups[leaf]
-    if kind == "loading":
-        return {LOADING: 1.0}
-    if kind == "python" and CODE.search(name):
-        return {name: 1.0}
-    if group >= 0:
-        ns: Counter[str] = Counter()
-        for item in groups[group].items[side]:
-            ns[item.line or UNPLACED] += item.ns
-    else:
-        ns = by_op.get(leaves.ops[side][leaf] or name, Counter())
-    whole = sum(ns.values())
-    return {line: part / whole for line, part in ns.items()} if whole else {UNPLACED: 1.0}

@@ -325,7 +325,7 @@ def what_happened(
     if not node.total.all():
         if node.count.all() or QUEUE in line.chain:  # who waits on one side only does no other work
             return ""
-        return _added_or_removed(node) if is_recorded else UNRECORDED
+        return _added_or_removed(node) if is_recorded else "not recorded on the other side"
     if MIXED in line.trail:  # events of a GPU against operators
         return UNKNOWN
     return _more_or_less(line) or _of_amount(line, amount, calls, is_stated=is_stated)
@@ -406,32 +406,4 @@ def _pace(longer: float, slower: str) -> str:
 UNKNOWN = "amount of work unknown"
 CONV = "conv"
 """The family of convolutions."""
-BOTH_WAYS = "change of overlap"
-"""The label of exposure both ways."""
 CODE = "host time outside operators"
-UNRECORDED = "not recorded on the other side"
-
-
-def exposed_and_hidden(exposure_us: dict[str, float], scale_us: float) -> tuple[list[str], list[str]]:
-    """The first labels whose exposure is large, of work that is now on the critical path, and of overlapped work."""
-    large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
-    return [label for label, us in large.items() if us > 0], [label for label, us in large.items() if us < 0]
-
-
-def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: of what the same work is now on the critical path, or overlapped by other
-    work. Empty where it is part of the rest: not worth a line.
-    """
-    total = sum(exposure_us.values())
-    exposed, hidden = exposed_and_hidden(exposure_us, scale_us)
-    if not (exposed and hidden) and abs(total) < thresholds.WORTH_A_LINE * scale_us:
-        return ""
-    if exposed and hidden:
-        return BOTH_WAYS
-    if not (moved_alike := exposed if total > 0 else hidden):
-        return "less overlap" if total > 0 else "more overlap"
-    return f"{' and '.join(map(_work, moved_alike))} {'no longer' if total > 0 else 'now'} overlapped"
-
-
-def _work(label: str) -> str:
-    return f"{label} work" if label == HOST else label

@@ -23,9 +23,10 @@ from tracediff.explain.facts import (
     Fact,
 )
 from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
-from tracediff.explain.lines import BOTH_WAYS, UNKNOWN
+from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
+    BOTH_WAYS,
     DECISIVE,
     effect_us,
     exposure_of,

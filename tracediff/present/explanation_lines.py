@@ -25,7 +25,7 @@ from tracediff.explain.leaves import (
     SINGLES,
     UNPAIRED,
 )
-from tracediff.explain.lines import BOTH_WAYS, UNKNOWN, exposure_label
+from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, closing, percent, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
@@ -46,6 +46,8 @@ DECISIVE = (
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
 OF_OTHER_WORK = ("dtype", "layout")
 """Reasons that say that other work is done."""
+BOTH_WAYS = "change of overlap"
+"""The label of exposure both ways."""
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
@@ -181,6 +183,22 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
         return label, ", ".join(f"{text} {unit.signed(us)} {unit.name}" for text, (_, us) in texts), total
     mostly = f"mostly {explanation.exposed}" if explanation.exposed else ""
     return label, "; ".join(filter(None, (mostly, new_wait(explanation)))), total
+
+
+def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
+    """What the line of the exposure says: of what the same work is now on the critical path, or overlapped by other
+    work. Empty where it is part of the rest: not worth a line.
+    """
+    total = sum(exposure_us.values())
+    large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
+    if min(large.values(), default=0.0) < 0 < max(large.values(), default=0.0):
+        return BOTH_WAYS
+    if abs(total) < thresholds.WORTH_A_LINE * scale_us:
+        return ""
+    moved_alike = [f"{label} work" if label == HOST else label for label, us in large.items() if us * total > 0]
+    if not moved_alike:
+        return "less overlap" if total > 0 else "more overlap"
+    return f"{' and '.join(moved_alike)} {'no longer' if total > 0 else 'now'} overlapped"
 
 
 def new_wait(explanation: Explanation) -> str:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
+from tracediff.arrays import Floats
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import compare_many
 from tracediff.errors import TracediffError, quoted
-from tracediff.explain.leaves import LOADING, UNPLACED, Place, places_of
+from tracediff.explain.leaves import LOADING, UNPLACED, Leaves
 from tracediff.git import CHANGES, Repository
+from tracediff.profile.placement.scopes import CODE
 from tracediff.source.code import BODY, Code, Definition, reached
 from tracediff.source.revisions import ChangedFile, Lines, Revisions
 
@@ -65,12 +68,32 @@ class ChangedCode(Struct, frozen=True, kw_only=True):
     """why the changed lines are unknown; empty otherwise"""
 
 
+Operation = tuple[str, str | None, str | None, str | None]
+"""Match name, shapes, dtypes and strides of an operator."""
+
+
+class Place(Struct):
+    """One line of code on one side.
+
+    Attributes:
+        path: ns per step that the step waits for its work; over all places of a side they add up to the step.
+        runs: float64[runs] ns per step of its work in each run, on the path or not.
+        operations: the operators that it calls → numerators per step.
+    """
+
+    path: float
+    runs: Floats
+    operations: Counter[Operation] = field(default_factory=Counter)
+
+
 Key = tuple[str, str]
 """The later path of a file, and the name of a definition in it; of statements that name nothing, their code."""
 Keys = tuple[Key, ...] | None
 """Definitions that work runs for; None where none is known."""
-Sides = tuple[Mapping[str, Place], Mapping[str, Place]]
-"""Line of code → what runs for it, of control and of test."""
+Places = dict[str, Place]
+"""``model.py(12): forward``, LOADING or UNPLACED → what runs for it."""
+Sides = tuple[Places, Places]
+"""Of control and of test."""
 SETTINGS = frozenset(
     ("backends", "environ", "set_num_threads", "set_float32_matmul_precision", "use_deterministic_algorithms")
 )
@@ -88,7 +111,8 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
         return ChangedCode(commits=revisions.commits, note="the sides were not compared")
     changed = revisions.changed
     python = [file for file in changed if file.path.endswith(".py")]
-    places = places_of(explanation.leaves, comparison.work.groups, comparison.trees)
+    control, test = (_places(comparison, explanation.leaves, side) for side in (0, 1))
+    places = control, test
     program = _Program(revisions, places, python)
     work = program.work(places)
     changed_work = {keys: own for keys, own in work.items() if own.has_changed}
@@ -102,6 +126,45 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
         changed_work=of_changed / whole if whole else 0.0,
         unplaced=abs(changed_work[None].change) / of_changed if None in changed_work and of_changed else 0.0,
     )
+
+
+def _places(comparison: Comparison, leaves: Leaves, side: int) -> Places:
+    by_op: dict[str, Counter[str]] = {}
+    out: Places = {}
+
+    def at(line: str) -> Place:
+        return out.setdefault(line, Place(0.0, np.zeros(len(leaves.runs[side]))))
+
+    for call in comparison.trees[side].calls:
+        if call.kind == "op":
+            line = call.line or UNPLACED
+            by_op.setdefault(call.label, Counter())[line] += call.self_ns
+            at(line).operations[call.label, call.shapes, call.types, call.strides] += call.count
+    for leaf in np.flatnonzero(leaves.total[side]).tolist():
+        for line, part in _parts(leaves, comparison.work.groups, by_op, leaf, side).items():
+            place = at(line)
+            place.path += part * float(leaves.path[side, leaf])
+            place.runs = place.runs + part * leaves.runs[side][:, leaf]
+    return out
+
+
+def _parts(
+    leaves: Leaves, groups: Sequence[Group], by_op: dict[str, Counter[str]], leaf: int, side: int
+) -> dict[str, float]:
+    """Line → the part of a leaf's time that is its."""
+    name, kind, group = leaves.names[side, leaf], leaves.kinds[leaf], leaves.groups[leaf]
+    if kind == "loading":
+        return {LOADING: 1.0}
+    if kind == "python" and CODE.search(name):
+        return {name: 1.0}
+    ns = Counter[str]()
+    if group >= 0:
+        for item in groups[group].items[side]:
+            ns[item.line or UNPLACED] += item.ns
+    else:
+        ns = by_op.get(leaves.ops[side, leaf] or name, ns)
+    whole = ns.total()
+    return {line: part / whole for line, part in ns.items()} if whole else {UNPLACED: 1.0}
 
 
 class _Work(Struct):
