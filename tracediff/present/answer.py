@@ -103,13 +103,13 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     unit = unit_of(explanation)
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
-    parts, exposure = _parts(explanation, unit)
-    other_work = [part for part in parts if part.is_other_work]
-    if not sure and not other_work and parts and max(parts, key=lambda part: abs(part.delta_us)).is_unclear:
+    every = _parts(explanation, unit)
+    has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
+    other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
+    if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
-    if not sure or other_work:
-        parts = [part for part in parts if not part.is_unclear]
-    lead, way = BECAUSE if sure else LARGEST, sign
+    parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
+    exposure, lead, way = _exposure(explanation, unit), BECAUSE if sure else LARGEST, sign
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
         lead, parts = "work that differs, on the critical path:", sorted(other_work, key=lambda p: -abs(p.delta_us))
@@ -166,36 +166,31 @@ def _is_of_mean(verdict: Verdict) -> bool:
 
 
 class _Part(Struct, frozen=True):
-    """A part of the step's change.
-
-    Attributes:
-        label: what changed. delta_us: in µs. what: what happened.
-        is_other_work: whether it is other work, not another time.
-        is_unclear: whether it is another time that the runs show not to have changed, or not for sure.
-        is_net: whether it is what is left of two changes, and follows all causes.
-    """
+    """A part of the step's change. Attributes: label: what changed. delta_us: in µs. what: what happened."""
 
     label: str
     delta_us: float
     what: str
-    is_other_work: bool = False
-    is_unclear: bool = False
-    is_net: bool = False
+
+    @property
+    def is_net(self) -> bool:
+        """Whether it is what is left of two changes, and follows all causes."""
+        return self.label == BOTH_WAYS
 
 
-def _parts(explanation: Explanation, unit: Unit) -> tuple[list[_Part], list[_Part]]:
-    """(the causes, the exposure if it has a line), as far as they have digits."""
+def _parts(explanation: Explanation, unit: Unit) -> list[tuple[_Part, Cause]]:
+    """The causes, as far as they have digits."""
     causes = visible_causes(explanation)
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
-    is_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
-    parts = []
-    for label, cause in zip(labels, causes, strict=True):
-        is_other = is_other_work(cause) and not is_same_program
-        parts.append(_Part(label, effect_us(cause, unit), _happened(cause), is_other, is_unclear(cause)))
+    both = zip(labels, causes, strict=True)
+    return [(_Part(label, effect_us(cause, unit), _happened(cause)), cause) for label, cause in both]
+
+
+def _exposure(explanation: Explanation, unit: Unit) -> list[_Part]:
+    """The exposure, if it has a line."""
     label, exposed, us = exposure_of(explanation, unit)
-    is_net = label == BOTH_WAYS
-    what = (new_wait(explanation) or exposed) if is_net else exposed
-    return parts, [_Part(label, us, what, is_net=is_net)] if label and is_visible(us, unit) else []
+    part = _Part(label, us, (label == BOTH_WAYS and new_wait(explanation)) or exposed)
+    return [part] if label and is_visible(us, unit) else []
 
 
 def _happened(cause: Cause) -> str:
