@@ -8,8 +8,7 @@ from plant import Truth
 
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
-from tracediff.explain.leaves import GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
-from tracediff.explain.lines import CODE
+from tracediff.explain.leaves import CODE, GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
 from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.profile.analyses.leaf_keys import callee_label
 from tracediff.profile.kernels.display_names import display_name

@@ -13,8 +13,7 @@ import pytest
 from pair_stories import STORIES, Claim, Explained, Story, compared, sets
 
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.leaves import GPU
-from tracediff.explain.lines import CODE
+from tracediff.explain.leaves import CODE, GPU
 from tracediff.explain.tree import SINGLE, Node
 
 Check = Callable[[Story], None]

@@ -4,7 +4,6 @@ cautions about the matched work. Of many sets, the verdicts with their tests cor
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 from math import lcm
@@ -60,8 +59,8 @@ from tracediff.explain.facts import (
     Fact,
 )
 from tracediff.explain.programs import examples_of, in_place
-from tracediff.explain.reasons import LAYOUTS, changed_input
-from tracediff.formatting import ARROW, percent, plural
+from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
+from tracediff.formatting import percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
@@ -73,12 +72,6 @@ COMPUTATION = frozenset(("gemm", "conv", "attention"))
 """Families of work that a faster program still does; copies, pointwise operators and the like may be fused or saved."""
 REPLACEMENTS = COMPUTATION | {"fused", OTHER}
 """Families of kernels that may do such work in another way."""
-
-
-OtherInputs = dict[str, tuple[str, str, float]]
-"""``dtype`` or ``layout`` → what most of the inputs that differ in it have on both sides, and of how much (0–1) of the
-work they are.
-"""
 
 
 def cautions_of(comparison: Comparison, explanation: Explanation, inputs: OtherInputs) -> list[Reason]:
@@ -164,26 +157,6 @@ def _missing_time(group: Group, wrappers: set[int]) -> int:
     if group.ops is None or 2 * group.ops.test > group.ops.control:
         return 0
     return time * -group.ops.delta // group.ops.control
-
-
-def other_inputs(comparison: Comparison) -> OtherInputs:
-    """In what the inputs of the same operators on the same shapes differ in much of the work."""
-    work: list[dict[int, int]] = [defaultdict(int), defaultdict(int)]
-    for of_node, tree in zip(work, comparison.trees, strict=True):
-        for one in tree.work:
-            of_node[one.node] += one.ns
-    changed: dict[str, Counter[str]] = defaultdict(Counter)
-    for a, b in comparison.pairing.test_of.items():
-        x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
-        time = work[0].get(a, 0) + work[1].get(b, 0)
-        if x.kind == "op" and time and (input_change := changed_input(x, y)):
-            changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
-    inputs: OtherInputs = {}
-    for code, kinds in changed.items():
-        before, _, after = kinds.most_common(1)[0][0].partition(ARROW)
-        if (part := kinds.total() / max(sum(comparison.work.time), 1)) >= thresholds.OTHER_INPUTS:
-            inputs[code] = before, after, part
-    return inputs
 
 
 def _outside(comparison: Comparison) -> list[Reason]:

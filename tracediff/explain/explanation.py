@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, Occurrence
-from tracediff.aggregate.leaves import Longest, SetLeaves
+from tracediff.aggregate.leaves import SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
@@ -23,19 +23,14 @@ from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import (
     GPU,
-    HOST,
     NOT_RECORDED,
-    ONE,
     OTHER_CALLS,
-    SINGLES,
     UNPLACED,
     Chain,
     Leaves,
-    Single,
     pair,
 )
 from tracediff.explain.lines import (
-    CODE,
     UNKNOWN,
     Amount,
     Line,
@@ -46,7 +41,7 @@ from tracediff.explain.lines import (
 )
 from tracediff.explain.programs import Differing, differing_calls, launching_operators
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, main_line, of_gap, of_single, reasons_of
-from tracediff.explain.tree import SINGLE, Node, build
+from tracediff.explain.tree import SINGLE, Node, build, name_singles
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
 from tracediff.pair import Pair
@@ -54,79 +49,8 @@ from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import KERNEL, vendors_of
 
-NEVER = ("loading", "compiling", "queue", "unknown", "start")
-"""Kinds of leaves that are not events."""
 STRETCHES = ("python", "annotated")
-"""Those that are code between operators; what compiles, or waits, ends where it ends."""
-
-
-def name_singles(leaves: Leaves, change: float) -> None:
-    """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
-    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it.
-    """
-    for side in (0, 1):
-        names = _by_name(leaves, side)
-        for leaf, single in _dominant(leaves, side, change, names).items():
-            single_leaf = leaves.single.get(leaf)
-            if single_leaf is None or single.longest.ns > single_leaf.longest.ns:
-                leaves.single[leaf] = single
-    for leaf, single in leaves.single.items():
-        leaves.chains[leaf] = _chain(leaves, leaf, single)
-
-
-def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, float]]:
-    """(kind, name) → (ns, instances) per step."""
-    out: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for kind, name, ns, count in zip(
-        leaves.kinds, leaves.names[side], leaves.total[side], leaves.count[side], strict=True
-    ):
-        ns_before, count_before = out[kind, name]
-        out[kind, name] = ns_before + float(ns), count_before + float(count)
-    return out
-
-
-def _dominant(
-    leaves: Leaves, side: int, change: float, names: dict[tuple[str, str], tuple[float, float]]
-) -> dict[int, Single]:
-    """Leaf → the longest event of all runs, where that of every run dominates it."""
-    runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
-    every = sum(steps)
-    of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
-    for (run, leaf), longest in leaves.longest[side].items():
-        of_leaf[leaf][run] = longest
-    out = {}
-    for leaf, by_run in of_leaf.items():
-        kind = leaves.kinds[leaf]
-        is_call = kind == "op" and leaves.groups[leaf] >= 0
-        if kind in NEVER or (is_call and leaves.count[0, leaf] != leaves.count[1, leaf]):
-            continue
-        if leaves.total[side, leaf] < leaves.total[1 - side, leaf]:  # it explains nothing
-            continue
-        ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
-        of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
-        if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
-            continue
-        name_ns, count = names[kind, leaves.names[side][leaf]]
-        if kind == "python" or is_call:  # others of its name are other code, or have other shapes
-            name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
-        longest = max(by_run.values(), key=lambda event: event.ns)
-        others, others_ns = count * every - 1, name_ns * every - longest.ns
-        if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
-            mine = float(leaves.count[side, leaf]) * every
-            out[leaf] = Single(side, longest, mine, others, others_ns, leaves.chains[leaf])
-    return out
-
-
-def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
-    """Its own label is that of the leaf; a GPU event's is its kernel, as each group of work has few."""
-    chain = leaves.chains[leaf]
-    if leaves.kinds[leaf] == "gpu":
-        kernel = display_name(leaves.names[single.side][leaf])
-        return chain[0], SINGLES, f"{ONE}{kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
-    label = next(step for step in reversed(chain) if isinstance(step, str))
-    if leaves.kinds[leaf] == "op" and HOST in chain:
-        label = f"{label} on the host"
-    return HOST, SINGLES, CODE if label == NOT_RECORDED else label
+"""Kinds of leaves that are code between operators; what compiles, or waits, ends where it ends."""
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -366,7 +290,8 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     work = NodeWork(groups, comparison.trees, as_much, other_groups)
     singles = [leaves.single[leaf] for leaf in node.leaves if leaf in leaves.single]
     single = max(singles, key=lambda one: one.longest.ns, default=None)
-    label, reasons = _named(line, reasons_of(work))
+    label = label_of(line)  # which may say which kernels were replaced
+    reasons = [reason for reason in reasons_of(work) if ARROW not in label or reason.code != OTHER_KERNELS]
     what = what_happened(
         line,
         amount,
@@ -454,12 +379,6 @@ def _on_other_device(node: Node, sources: LineSources) -> Reason | None:
         f"on the {'GPU' if is_gpu else 'host'} in {side.label}" for is_gpu, side in zip(places, sides, strict=True)
     )
     return Reason("device", f"computed {', '.join(parts)}")
-
-
-def _named(line: Line, reasons: Sequence[Reason]) -> tuple[str, list[Reason]]:
-    """(label, reasons) that say once which kernels were replaced."""
-    label = label_of(line)
-    return label, [reason for reason in reasons if ARROW not in label or reason.code != OTHER_KERNELS]
 
 
 def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:

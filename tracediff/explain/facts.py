@@ -116,14 +116,18 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
     """hidden-host: what the host does takes more or less time, which the step does not wait for."""
     is_host = leaves.below(HOST) & ~leaves.below(HOST, QUEUE) & ~leaves.below(HOST, WAITING)
     (before, after), on_path = leaves.total[:, is_host].sum(axis=1), leaves.path[:, is_host].sum(axis=1)
-    changed, waited = abs(after - before), abs(on_path[1] - on_path[0])
-    least = thresholds.WORTH_A_LINE
-    if changed < least * leaves.path.sum(axis=1).max() or waited >= least * changed:
+    if not is_hidden(after - before, on_path[1] - on_path[0], leaves.path.sum(axis=1).max()):
         return []
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
     text = f"host time {ARROW.join(took)} {unit.name}: the difference is off the critical path"
     return [Fact(HIDDEN_HOST, text, *took)]
+
+
+def is_hidden(changed: float, waited: float, whole: float) -> bool:
+    """Whether the step waits for next to nothing of what ``changed``, which is a part of the ``whole``."""
+    least = thresholds.WORTH_A_LINE
+    return abs(changed) >= least * whole and abs(waited) < least * abs(changed)
 
 
 def new_wait(leaves: Leaves, sides: Sides, exposure: float) -> list[Fact]:

@@ -45,6 +45,7 @@ UNPAIRED = "without counterpart"
 SHARED_CALLS, OTHER_CALLS = HOST_CALLS = "the same operator calls", "other operator calls"
 """On the host: the calls that both sides make, and those that one side makes beside them."""
 IDLE = "GPU idle"
+CODE = "host time outside operators"
 SHAPES = "(["
 """What a call of an operator has whose shapes are known."""
 UNPLACED = ""
@@ -332,7 +333,7 @@ class _Labels:
         op = operator_of(group) or (group.module or "").split("/")[-1] or NO_OPERATOR
         if {member.category for members in group.members for member in members} == {MEMCPY}:  # not what its kernels do
             op = f"{largest_kernels(group)}{COPIED}{op}"
-        return self._top, group.family, op, kernels_of(group), g
+        return self._top, group.family, op, call_or_kernels(group), g
 
 
 def operator_of(group: Group) -> str:
@@ -387,7 +388,7 @@ def largest_kernel(members: Sequence[Member]) -> str:
     return display_name(match_name(members[0].name)) if members else ""
 
 
-def kernels_of(group: Group) -> str:
+def call_or_kernels(group: Group) -> str:
     """The call, if its shapes are known, else the kernels of a group, of both sides where they differ."""
     if group.call and SHAPES in group.call:
         return group.call

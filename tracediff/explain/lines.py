@@ -11,6 +11,7 @@ from tracediff import thresholds
 from tracediff.arrays import Floats
 from tracediff.explain.leaves import (
     ANNOTATION,
+    CODE,
     COMPILED_CODE,
     COMPILING,
     COPIED,
@@ -406,4 +407,3 @@ def _pace(longer: float, slower: str) -> str:
 UNKNOWN = "amount of work unknown"
 CONV = "conv"
 """The family of convolutions."""
-CODE = "host time outside operators"

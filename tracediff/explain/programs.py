@@ -35,9 +35,13 @@ def contained(sides: Sequence[Mapping[str, float]]) -> int | None:
     return calls.index(min(calls)) if isclose(both, min(calls)) and not isclose(both, every) else None
 
 
-def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
-    """Operator → calls per step of those in no other, or of those that hold no other; without autograd's nodes, which
-    are around those of the backward pass, and without those of a DataLoader and of compilation.
+OUTERMOST, INNERMOST, EVERY = "in no other", "that hold no other", "within others or not"
+"""Which calls of operators are counted."""
+
+
+def operators(tree: CallTree, which: str) -> dict[str, float]:
+    """Operator → calls per step of ``which``; without autograd's nodes, which are around those of the backward pass,
+    and without those of a DataLoader and of compilation.
     """
     out: dict[str, float] = defaultdict(float)
     parents = {call.parent for call in tree.calls if call.kind == "op"}
@@ -45,7 +49,8 @@ def operators(tree: CallTree, *, outermost: bool) -> dict[str, float]:
     for i, (call, number) in enumerate(zip(tree.calls, operator_calls(tree), strict=True)):
         around = tree.calls[call.parent] if call.parent >= 0 else None
         inside.append(around is not None and (inside[call.parent] or _is_operator(around)))
-        if number and _is_operator(call) and not (inside[i] if outermost else i in parents):
+        is_other = {OUTERMOST: inside[i], INNERMOST: i in parents, EVERY: False}[which]
+        if number and _is_operator(call) and not is_other:
             out[call.label] += number
     return dict(out)
 
@@ -111,7 +116,9 @@ def differing_calls(trees: Trees) -> Differing:
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    both = _differing(*(operators(tree, outermost=True) for tree in trees)) or _differing(*map(_numbers, trees))
+    both: Differing = {}
+    for which in (OUTERMOST, EVERY):
+        both = both or _differing(*(operators(tree, which) for tree in trees))
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     return {name: both[name] for name in sorted(cost, key=lambda name: (-cost[name], name))}
 
@@ -131,15 +138,6 @@ def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> Diffe
     """Name → its numbers on both sides, where they are not the same but for the rounding of means."""
     both = {name: (control.get(name, 0.0), test.get(name, 0.0)) for name in control.keys() | test.keys()}
     return {name: numbers for name, numbers in both.items() if not isclose(*numbers)}
-
-
-def _numbers(tree: CallTree) -> dict[str, float]:
-    """Operator → calls per step, within others or not."""
-    out: dict[str, float] = defaultdict(float)
-    for call, number in zip(tree.calls, operator_calls(tree), strict=True):
-        if number and _is_operator(call):
-            out[call.label] += number
-    return dict(out)
 
 
 def listed(names: Sequence[str], most: int = bounds.EXAMPLES) -> str:

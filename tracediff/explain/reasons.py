@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, zip_longest
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.aggregate.leaves import Longest
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.amounts import is_of_other_kinds, resized, shapes_of
@@ -256,6 +257,32 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
                 ]
                 return code, f"{word} {ARROW.join(plain)}"
     return None
+
+
+OtherInputs = dict[str, tuple[str, str, float]]
+"""``dtype`` or ``layout`` → what most of the inputs that differ in it have on both sides, and of how much (0–1) of the
+work they are.
+"""
+
+
+def other_inputs(comparison: Comparison) -> OtherInputs:
+    """In what the inputs of the same operators on the same shapes differ in much of the work."""
+    work: list[dict[int, int]] = [defaultdict(int), defaultdict(int)]
+    for of_node, tree in zip(work, comparison.trees, strict=True):
+        for one in tree.work:
+            of_node[one.node] += one.ns
+    changed: dict[str, Counter[str]] = defaultdict(Counter)
+    for a, b in comparison.pairing.test_of.items():
+        x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
+        time = work[0].get(a, 0) + work[1].get(b, 0)
+        if x.kind == "op" and time and (input_change := changed_input(x, y)):
+            changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
+    inputs: OtherInputs = {}
+    for code, kinds in changed.items():
+        before, _, after = kinds.most_common(1)[0][0].partition(ARROW)
+        if (part := kinds.total() / max(sum(comparison.work.time), 1)) >= thresholds.OTHER_INPUTS:
+            inputs[code] = before, after, part
+    return inputs
 
 
 LAYOUTS = CONTIGUOUS, CHANNELS_LAST = "contiguous", "channels_last"

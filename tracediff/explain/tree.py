@@ -1,10 +1,11 @@
 """The tree: what the leaves' changes add up to, node by node. The change of a leaf is split into presence, amount,
 speed, time and exposure: exact, and of opposite sign for swapped sides. Leaves far below what any line shows are added
-up first, so that a million cost little.
+up first, so that a million cost little; those that one event dominates are put aside before.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -12,9 +13,11 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
+from tracediff.aggregate.leaves import Longest
 from tracediff.arrays import Floats, combined
-from tracediff.explain.leaves import PYTHON, QUEUE, Chain, Leaves, Step
+from tracediff.explain.leaves import CODE, HOST, NOT_RECORDED, ONE, PYTHON, QUEUE, SINGLES, Chain, Leaves, Single, Step
 from tracediff.formatting import ARROW, with_more
+from tracediff.profile.kernels.display_names import display_name
 
 LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
@@ -185,6 +188,79 @@ class Node(Struct, eq=False):
         yield self
         for child in self.children.values():
             yield from child.walk()
+
+
+NEVER = ("loading", "compiling", "queue", "unknown", "start")
+"""Kinds of leaves that are not events."""
+
+
+def name_singles(leaves: Leaves, change: float) -> None:
+    """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
+    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it.
+    """
+    for side in (0, 1):
+        names = _by_name(leaves, side)
+        for leaf, single in _dominant(leaves, side, change, names).items():
+            single_leaf = leaves.single.get(leaf)
+            if single_leaf is None or single.longest.ns > single_leaf.longest.ns:
+                leaves.single[leaf] = single
+    for leaf, single in leaves.single.items():
+        leaves.chains[leaf] = _chain(leaves, leaf, single)
+
+
+def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, float]]:
+    """(kind, name) → (ns, instances) per step."""
+    out: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for kind, name, ns, count in zip(
+        leaves.kinds, leaves.names[side], leaves.total[side], leaves.count[side], strict=True
+    ):
+        ns_before, count_before = out[kind, name]
+        out[kind, name] = ns_before + float(ns), count_before + float(count)
+    return out
+
+
+def _dominant(
+    leaves: Leaves, side: int, change: float, names: dict[tuple[str, str], tuple[float, float]]
+) -> dict[int, Single]:
+    """Leaf → the longest event of all runs, where that of every run dominates it."""
+    runs, steps = leaves.runs[side].shape[0], leaves.steps[side]
+    every = sum(steps)
+    of_leaf: dict[int, dict[int, Longest]] = defaultdict(dict)
+    for (run, leaf), longest in leaves.longest[side].items():
+        of_leaf[leaf][run] = longest
+    out = {}
+    for leaf, by_run in of_leaf.items():
+        kind = leaves.kinds[leaf]
+        is_call = kind == "op" and leaves.groups[leaf] >= 0
+        if kind in NEVER or (is_call and leaves.count[0, leaf] != leaves.count[1, leaf]):
+            continue
+        if leaves.total[side, leaf] < leaves.total[1 - side, leaf]:  # it explains nothing
+            continue
+        ns = sum(longest.ns / steps[run] for run, longest in by_run.items()) / runs
+        of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
+        if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
+            continue
+        name_ns, count = names[kind, leaves.names[side][leaf]]
+        if kind == "python" or is_call:  # others of its name are other code, or have other shapes
+            name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
+        longest = max(by_run.values(), key=lambda event: event.ns)
+        others, others_ns = count * every - 1, name_ns * every - longest.ns
+        if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
+            mine = float(leaves.count[side, leaf]) * every
+            out[leaf] = Single(side, longest, mine, others, others_ns, leaves.chains[leaf])
+    return out
+
+
+def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
+    """Its own label is that of the leaf; a GPU event's is its kernel, as each group of work has few."""
+    chain = leaves.chains[leaf]
+    if leaves.kinds[leaf] == "gpu":
+        kernel = display_name(leaves.names[single.side][leaf])
+        return chain[0], SINGLES, f"{ONE}{kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
+    label = next(step for step in reversed(chain) if isinstance(step, str))
+    if leaves.kinds[leaf] == "op" and HOST in chain:
+        label = f"{label} on the host"
+    return HOST, SINGLES, CODE if label == NOT_RECORDED else label
 
 
 def build(leaves: Leaves) -> Node:

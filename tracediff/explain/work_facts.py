@@ -47,6 +47,8 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.programs import (
+    INNERMOST,
+    OUTERMOST,
     Differing,
     agreeing,
     changed_modules,
@@ -207,7 +209,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     one side calls compiled code or has replays of graphs, which replace operators.
     """
     trees, stand_ins = comparison.trees, stand_ins_of(leaves)
-    outer = [operators(tree, outermost=True) for tree in trees]
+    outer = [operators(tree, OUTERMOST) for tree in trees]
     calls = [sum(side.values()) for side in outer]
     if not all(outer) or max(calls) < thresholds.PROGRAM_CALLS or stand_ins[0] != stand_ins[1]:
         return _unknown(leaves)
@@ -219,7 +221,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     names = outer[0].keys() | outer[1].keys()
     ratios = sorted(outer[1][n] / outer[0][n] for n in names if outer[0].get(n) and outer[1].get(n))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
-    agree = min(common(outer, factor), common([operators(tree, outermost=False) for tree in trees], factor))
+    agree = min(common(outer, factor), common([operators(tree, INNERMOST) for tree in trees], factor))
     is_scaled = agree >= thresholds.SAME_PROGRAM  # all alike, so that any known FLOPs are an example of the work
     flops = flop_ratio(trees, 0 if is_scaled else thresholds.MOSTLY)
     as_many = flops is not None and abs(log(flops)) <= thresholds.SAME_RATIO

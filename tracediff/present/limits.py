@@ -11,6 +11,7 @@ from tracediff import thresholds
 from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
+from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import ARROW, Unit, closing, percent, percents, with_decimals_of, with_digits
 from tracediff.pair import Pair
@@ -111,9 +112,7 @@ def _is_hidden(explanation: Explanation, gpu_ns: list[float]) -> bool:
     """Whether GPU work takes more or less time that the step does not wait for, but for a small part."""
     if not explanation.profiled or GPU not in explanation.root.children:
         return False
-    changed, waited = abs(gpu_ns[1] - gpu_ns[0]), abs(explanation.root.children[GPU].change)
-    least = thresholds.WORTH_A_LINE
-    return changed >= least * max(gpu_ns) and waited < least * changed
+    return is_hidden(gpu_ns[1] - gpu_ns[0], explanation.root.children[GPU].change, max(gpu_ns))
 
 
 def _gpu_work(comparison: Comparison, explanation: Explanation) -> list[float]:
