@@ -148,8 +148,7 @@ def calls_of(node: Node, leaves: Leaves) -> Floats:
     """
     ops = [i for i in node.leaves if leaves.kinds[i] == "op"]
     own = [i for i in ops if leaves.chains[i][-1] == node.label]  # not what it calls
-    calls: Floats = leaves.count[:, own or ops or node.leaves].sum(axis=1)
-    return calls
+    return np.asarray(leaves.count[:, own or ops or node.leaves].sum(axis=1))
 
 
 def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
@@ -157,7 +156,8 @@ def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
     if not (group.time.control and group.time.test):
         return None
     if all(group.items) and all(item.work.size for items in group.items for item in items):
-        return _ratio([_moved(tree, items) for tree, items in zip(trees, group.items, strict=True)], "bytes")
+        sizes = [sum(item.work.size for item in items) for items in group.items]
+        return _ratio([size / tree.denominator for size, tree in zip(sizes, trees, strict=True)], "bytes")
     if is_of_other_kinds(group):
         return None
     names = [{match_name(item.work.name) for item in items} for items in group.items]
@@ -196,7 +196,6 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
             shaped[item.node] += item.ns
     if shaped.total() < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
-
     few = 1 - thresholds.KNOWN_AMOUNT
     helpers = {n for n in shaped if any(shaped[n] < few * shaped[outer] for outer in nodes_around(tree, [n]))}
     workers = shaped.keys() - helpers - nodes_around(tree, shaped.keys() - helpers)
@@ -243,10 +242,6 @@ def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) ->
             return None
         sums.append(float(sum((n or 0) * item.count for item, n in sizes)))
     return _ratio(sums, unit)
-
-
-def _moved(tree: CallTree, items: Sequence[Item]) -> float:
-    return sum(item.work.size for item in items) / tree.denominator
 
 
 def _ratio(amounts: Sequence[float], unit: str) -> Ratio | None:
@@ -315,9 +310,9 @@ def flop_calls(tree: CallTree) -> dict[str, float]:
     """Operator → calls per step of those whose FLOPs are known."""
     calls: dict[str, float] = defaultdict(float)
     flops, around = _known_flops(tree)
-    for node in flops.keys() - around:
-        calls[tree.calls[node].label] += tree.calls[node].count / tree.denominator
-    return dict(calls)
+    for call in (tree.calls[node] for node in flops.keys() - around):
+        calls[call.label] += call.count / tree.denominator
+    return calls
 
 
 def _flops(tree: CallTree) -> tuple[float, float]:

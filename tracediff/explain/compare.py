@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import lcm
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from tracediff.aggregate.summary import SetSummary, summarise
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.diff.accounts import GpuTime, compare_gpu_time, compare_step_time, compare_tables
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import WorkTime, match_work
+from tracediff.diff.groups import Group, WorkTime, match_work
 from tracediff.diff.matching.items import PLACED_AS
 from tracediff.diff.ops import compare_ops, compare_work
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
@@ -37,6 +36,7 @@ from tracediff.diff.verdict import (
     of_other_work,
     refused,
 )
+from tracediff.explain.amounts import HEAVY
 from tracediff.explain.called import instead, largest_difference
 from tracediff.explain.explanation import Explanation, explain
 from tracediff.explain.facts import (
@@ -64,13 +64,7 @@ from tracediff.formatting import percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
-if TYPE_CHECKING:
-    from tracediff.diff.groups import Group
-
-
-COMPUTATION = frozenset(("gemm", "conv", "attention"))
-"""Families of work that a faster program still does; copies, pointwise operators and the like may be fused or saved."""
-REPLACEMENTS = COMPUTATION | {"fused", OTHER}
+REPLACEMENTS = {*HEAVY, "fused", OTHER}
 """Families of kernels that may do such work in another way."""
 
 
@@ -141,15 +135,15 @@ def _wrappers(comparison: Comparison) -> set[int]:
     if comparison.gpu_time.groups:
         return set()
     items = (item for group in comparison.work.groups for item in group.items[0])
-    return {comparison.trees[0].calls[i.node].parent for i in items if i.family in COMPUTATION and i.node >= 0} - {-1}
+    return {comparison.trees[0].calls[i.node].parent for i in items if i.family in HEAVY and i.node >= 0} - {-1}
 
 
 def _missing_time(group: Group, wrappers: set[int]) -> int:
     """Time of control's computation in ``group`` that the test side does not do: without a counterpart, beside nothing
     but other kinds of work of its module, or done half as often or less.
     """
-    time = sum(m.ns for m in group.members.control if m.family in COMPUTATION)
-    time -= sum(i.ns for i in group.items[0] if i.family in COMPUTATION and i.node in wrappers)
+    time = sum(m.ns for m in group.members.control if m.family in HEAVY)
+    time -= sum(i.ns for i in group.items[0] if i.family in HEAVY and i.node in wrappers)
     if not group.members.test or (
         group.level in ("module", PLACED_AS["module"]) and not any(m.family in REPLACEMENTS for m in group.members.test)
     ):

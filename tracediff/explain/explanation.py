@@ -292,13 +292,7 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     single = max(singles, key=lambda one: one.longest.ns, default=None)
     label = label_of(line)  # which may say which kernels were replaced
     reasons = [reason for reason in reasons_of(work) if ARROW not in label or reason.code != OTHER_KERNELS]
-    what = what_happened(
-        line,
-        amount,
-        calls_of(node, leaves),
-        is_recorded=is_recorded,
-        is_stated=is_stated,
-    )
+    what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
     if any(reason.code == "phase" for reason in reasons):
         what = ""  # the reason says more
     if waits_for_ranks(line.chain):

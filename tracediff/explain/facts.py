@@ -20,15 +20,13 @@ from tracediff.profile.kernels.match_names import is_compiled_call, is_generated
 from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
-AS_OFTEN, NOT_STEADY, UNKNOWN_WORK = "as-often", "not-steady", "unknown-work"
-ONE_SIDED_PHASES, RECOMPUTED = "one-sided-phases", "recomputed"
-GRAPH_BREAKS, RECOMPILES, GRAPH_REPLAYS, COMPILED = "graph-breaks", "recompiles", "graph-replays", "compiled"
-OTHER_RANKS, FIRST_CALLS, OTHER_KERNELS, HIDDEN_HOST = "other-ranks", "first-calls", "other-kernels", "hidden-host"
-NEW_WAIT, MEMORY_RETURNED, BACKLOG, LATE_START = "new-wait", "memory-returned", "backlog", "late-start"
-OTHER_COUNTS, SAME_CALLS, UNKNOWN_SIZES = "other-counts", "same-calls", "unknown-sizes"
-SAME_PROGRAM, AS_MUCH = "same-program", "as-much"
-UNIFORM, HOST_SPEED, LATE_RANK, CHANGED_MODULES = "uniform", "host-speed", "late-rank", "changed-modules"
-ONE_SIDED_CALLS, REPEATED = "one-sided-calls", "repeated"
+AS_OFTEN, UNKNOWN_WORK, OTHER_COUNTS = "as-often", "unknown-work", "other-counts"
+SAME_CALLS, SAME_PROGRAM, CHANGED_MODULES = "same-calls", "same-program", "changed-modules"
+ONE_SIDED_CALLS, REPEATED, RECOMPUTED = "one-sided-calls", "repeated", "recomputed"
+NOT_STEADY, FIRST_CALLS, BACKLOG, LATE_START = "not-steady", "first-calls", "backlog", "late-start"
+GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-kernels"
+OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
+"""The codes that others ask for."""
 UNSTEADY = "not in steady state"
 """What the verdict says of steps that change as more of them are recorded."""
 
@@ -104,7 +102,7 @@ def late_rank(sides: Sides) -> list[Fact]:
     late_ranks = [(side.label, late) for side in sides if (late := side.late_rank)]
     return [
         Fact(
-            LATE_RANK,
+            "late-rank",
             f"in {label} {late.waiting} for rank {late.rank}, which works {time(late.own_us)} per step, {late.usual} "
             f"{time(late.usual_us)}, without communication",
         )
@@ -121,7 +119,7 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
     text = f"host time {ARROW.join(took)} {unit.name}: the difference is off the critical path"
-    return [Fact(HIDDEN_HOST, text, *took)]
+    return [Fact("hidden-host", text, *took)]
 
 
 def is_hidden(changed: float, waited: float, whole: float) -> bool:
@@ -169,7 +167,7 @@ def graph_breaks(sides: Sides) -> list[Fact]:
     """graph-breaks: where the compiled code of a side ends its graph, if the sides differ in it."""
     breaks = [side.graph_breaks or () for side in sides]
     return [
-        Fact(GRAPH_BREAKS, f"{side.label} has {plural(len(places), 'graph break')}: {'; '.join(places)}")
+        Fact("graph-breaks", f"{side.label} has {plural(len(places), 'graph break')}: {'; '.join(places)}")
         for side, places in zip(sides, breaks, strict=True)
         if places and breaks[0] != breaks[1]
     ]
@@ -183,7 +181,7 @@ def recompiles(sides: Sides) -> list[Fact]:
     most = max(sides, key=lambda side: len(side.recompiles or ()))
     examples = "; ".join(list(dict.fromkeys(most.recompiles or ()))[: bounds.EXAMPLES])
     number = counts(len(recompiles[0]), len(recompiles[1]))
-    return [Fact(RECOMPILES, f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
+    return [Fact("recompiles", f"torch.compile recompiled {number} times, on {most.label} for {examples}")]
 
 
 def stand_ins_of(leaves: Leaves) -> list[set[str]]:
@@ -258,7 +256,7 @@ def _memory_returned(leaves: Leaves, sides: Sides) -> list[Fact]:
         return []
     label = sides[frees.index(max(frees))].label
     text = f"{label} returns memory to the driver in each step, and gets it again, as torch.cuda.empty_cache() makes it"
-    return [Fact(MEMORY_RETURNED, text)]
+    return [Fact("memory-returned", text)]
 
 
 def first_calls(leaves: Leaves, sides: Sides) -> list[Fact]:

@@ -304,14 +304,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     return f"{trail[1]}: {label}" if ARROW in label else f"{trail[2]} {label}"
 
 
-def what_happened(
-    line: Line,
-    amount: Amount | None,
-    calls: Floats,
-    *,
-    is_recorded: bool = True,
-    is_stated: bool = False,
-) -> str:
+def what_happened(line: Line, amount: Amount | None, calls: Floats, *, is_recorded: bool, is_stated: bool) -> str:
     """What of its amount or time changed, in a few words; empty where its time says all. ``calls``: how often it is
     called. ``is_recorded``: whether a side that has none of it would have it recorded. ``is_stated``: whether a
     fact says how much more work it is.
@@ -384,19 +377,12 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     ``is_same`` does not tell their number.
     """
     control, test = map(float, calls)
+    number = f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")
     if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
-        pace = _pace(longer, f", {times(longer)} × as long") if changed else ""
-        return _number_of(calls) + pace
+        return f"{number}{_pace(longer, f', {times(longer)} × as long') if changed else ''}"
     against = (test - control) * (longer - 1) < 0
-    other = f", but {'longer' if longer > 1 else 'shorter'} ones" if against else ""
-    return _number_of(calls) + other
-
-
-def _number_of(calls: Floats) -> str:
-    """``2 calls each`` or ``3 → 5 calls``."""
-    control, test = map(float, calls)
-    return f"{plural(test, 'call')} each" if control == test else counts_of(control, test, "calls")
+    return f"{number}, but {'longer' if longer > 1 else 'shorter'} ones" if against else number
 
 
 def _pace(longer: float, slower: str) -> str:

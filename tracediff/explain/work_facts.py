@@ -15,19 +15,15 @@ from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.explain.amounts import Trees, changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
 from tracediff.explain.called import instead, one_sided_calls, repeated
 from tracediff.explain.facts import (
-    AS_MUCH,
     AS_OFTEN,
     CHANGED_MODULES,
     HOST_SPEED,
-    ONE_SIDED_PHASES,
     OTHER_COUNTS,
     OTHER_PROGRAM,
     RECOMPUTED,
     REWRITTEN,
     SAME_CALLS,
     SAME_PROGRAM,
-    UNIFORM,
-    UNKNOWN_SIZES,
     UNKNOWN_WORK,
     WORK_DIFFERS,
     Fact,
@@ -89,14 +85,9 @@ def facts_of(
     # by all of its FLOPs, or of its amounts; or too little is known
     is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
     same = "the same operator calls; " if any(fact.code == SAME_PROGRAM for fact in program) else ""
-    by_sizes = (
-        ()
-        if is_judged
-        else (
-            *(_amounts(leaves, comparison, same) or _unknown_sizes(leaves, trees)),
-            *_uniform(leaves, comparison),
-        )
-    )
+    by_sizes: list[Fact] = []
+    if not is_judged:
+        by_sizes = (_amounts(leaves, comparison, same) or _unknown_sizes(leaves, trees)) + _uniform(leaves, comparison)
     repetitions = repeated(ops, trees)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     return (
@@ -299,7 +290,7 @@ def _one_sided_phases(comparison: Comparison) -> list[Fact]:
     if not all(phases):
         return []
     return [
-        Fact(ONE_SIDED_PHASES, f"only {side.label} runs {' and '.join(PLACES[phase] for phase in sorted(only))}")
+        Fact("one-sided-phases", f"only {side.label} runs {' and '.join(PLACES[phase] for phase in sorted(only))}")
         for side, mine, others in zip(comparison.sides, phases, reversed(phases), strict=True)
         if (only := (mine - others) & PLACES.keys())
     ]
@@ -322,7 +313,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if _does_as_much(leaves):
         part = percent(float(_measured(leaves, WORDS)[0].sum()))
-        return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
+        return [Fact("as-much", f"as much work in what both sides do (sizes known for {part} of the time)")]
     is_work, _ = _is_measured(leaves, WORDS)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
@@ -343,7 +334,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     factor = _common_factor(leaves, as_much, is_work)
     what = "the machine (clocks, threads, load) rather than the program"
     text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
-    return [Fact(UNIFORM, text, ratio=factor)] if factor != 1 else []
+    return [Fact("uniform", text, ratio=factor)] if factor != 1 else []
 
 
 def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:
@@ -394,9 +385,8 @@ def _unknown_sizes(leaves: Leaves, trees: Trees) -> list[Fact]:
     sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
     if not all(sides) or all(map(any, sides)) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
         return []
-    where = "on one side only" if any(map(any, sides)) else ""
-    text = f"sizes unknown: shapes were {f'recorded {where}' if where else 'not recorded'} (record_shapes=True)"
-    return [Fact(UNKNOWN_SIZES, text)]
+    recorded = "recorded on one side only" if any(map(any, sides)) else "not recorded"
+    return [Fact("unknown-sizes", f"sizes unknown: shapes were {recorded} (record_shapes=True)")]
 
 
 def _does_as_much(leaves: Leaves) -> bool:
