@@ -42,8 +42,7 @@ from tracediff.present.explanation_lines import (
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
-from tracediff.present.setting import facts, overlap, spans_us, spread
-from tracediff.profile.kernels.match_names import is_generated
+from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
 
 if TYPE_CHECKING:  # source imports git
     from tracediff.source.changed_code import ChangedCode, Touching
@@ -89,7 +88,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         because=because,
         offset_by=offset,
         not_explained=rest,
-        code=_code(comparison),
+        code=sentence(changed_code_sentence(comparison)) if comparison.changed_code is not None else "",
         unlike=_unlike(comparison),
         notes=tuple(map(sentence, asides(comparison))),
         limits=limits_sentence(comparison),
@@ -139,12 +138,6 @@ def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part],
     own, every = ([abs(part.delta_us) for part in some] for some in (along, parts))
     largest, net_least = max(own, default=0.0), max(sum(own), thresholds.MOSTLY * max(every, default=0.0))
     return [part for part in exposure if direction * part.delta_us > (net_least if part.is_net else largest)]
-
-
-def _code(comparison: Comparison) -> str:
-    if comparison.changed_code is None:
-        return ""
-    return sentence(changed_code_sentence(comparison))
 
 
 def _has_changed(comparison: Comparison) -> bool:
@@ -362,11 +355,6 @@ def interval(verdict: Verdict) -> str:
     return f"{text}."
 
 
-SOFTWARE = ("torch", "triton", "cuda", "cudnn", "hip", "python", "driver", "gpu", "threads")
-"""What of the environment changes how the same code runs, the likeliest first."""
-COMPILERS = ("torch", "triton")
-
-
 def changed_code_sentence(comparison: Comparison) -> str:
     """Which changed lines the changed work runs for, without a full stop."""
     code = comparison.changed_code
@@ -374,9 +362,9 @@ def changed_code_sentence(comparison: Comparison) -> str:
     if code.note:
         return f"changed lines: unknown, {code.note}"
     if code.commits[0] == code.commits[1]:
-        return "; ".join(("both sides are of one commit", *_otherwise(comparison)))
+        return "; ".join(("both sides are of one commit", *other_software(comparison)))
     if not code.touching:
-        return "; ".join((_nothing(code), *_otherwise(comparison)))
+        return "; ".join((_nothing(code), *other_software(comparison)))
     first, *more = code.touching
     places = [first, *(place for place in more if place.part >= thresholds.CHANGED_LINES)][: bounds.EXAMPLES]
     parts = "; ".join(f"{where(place)} holds {percent(place.part)} of the changed work" for place in places)
@@ -405,16 +393,3 @@ def _nothing(code: ChangedCode) -> str:
 def _unplaced(code: ChangedCode, lead: str) -> str:
     """How much of the changed work has no known line, where that is worth a word."""
     return f"{lead}{percent(code.unplaced)} has no known line" if code.unplaced >= thresholds.CHANGED_LINES else ""
-
-
-def _otherwise(comparison: Comparison) -> list[str]:
-    """What else differs between the sides, of what is recorded."""
-    manifests = comparison.control.manifest, comparison.test.manifest
-    before, after = (manifest.environment if manifest else {} for manifest in manifests)
-    compiled = sum(is_generated(member.name) for group in comparison.work.groups for member in group.members.test)
-    out = []
-    for name in SOFTWARE:
-        if name in before and name in after and before[name] != after[name]:
-            anew = f", which compiles {plural(compiled, 'kernel')} anew" if compiled and name in COMPILERS else ""
-            out.append(f"{name} {before[name]} → {after[name]}{anew}")
-    return [f"what else differs: {', '.join(out)}"] if out else ["nothing else that was recorded differs"]

@@ -10,6 +10,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.formatting import ARROW, common_unit, plural, ranges, time_unit
 from tracediff.ingest.model.unread import unread_devices
 from tracediff.pair import SIDES, Pair
+from tracediff.profile.kernels.match_names import is_generated
 
 SEPARATORS = "_-./@ "
 """Where a name that begins like the other's may be cut."""
@@ -141,3 +142,21 @@ def steps_used(side: Side) -> str:
     else:
         others = f" (recorded: {ranges(side.steps_recorded)})"
     return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{others}"
+
+
+SOFTWARE = ("torch", "triton", "cuda", "cudnn", "hip", "python", "driver", "gpu", "threads")
+"""What of the environment changes how the same code runs, the likeliest first."""
+COMPILERS = ("torch", "triton")
+
+
+def other_software(comparison: Comparison) -> list[str]:
+    """What else differs between the sides, of what is recorded."""
+    manifests = comparison.control.manifest, comparison.test.manifest
+    before, after = (manifest.environment if manifest else {} for manifest in manifests)
+    compiled = sum(is_generated(member.name) for group in comparison.work.groups for member in group.members.test)
+    out = []
+    for name in SOFTWARE:
+        if name in before and name in after and before[name] != after[name]:
+            anew = f", which compiles {plural(compiled, 'kernel')} anew" if compiled and name in COMPILERS else ""
+            out.append(f"{name} {before[name]} → {after[name]}{anew}")
+    return [f"what else differs: {', '.join(out)}"] if out else ["nothing else that was recorded differs"]
