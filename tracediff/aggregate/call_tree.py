@@ -227,10 +227,15 @@ def _lane(profile: Profile, category: str, lane: int) -> str:
 
 
 def _label(tree: CallTree) -> None:
-    """Give every call its label."""
+    """Give every call its label; a module has one in all phases, whether or not its siblings are called there, too."""
+    paths: dict[tuple[int, str], int] = {}  # (number of the path around, name) → number of a path of modules
+    path_of: list[int] = []
     for call in tree.calls:
         call.label = match_name(call.name) if call.kind == "op" else call.name
-    for i, label in module_labels(
-        (i, c.parent, c.name) for i, c in enumerate(tree.calls) if c.kind == KINDS[MODULE]
-    ).items():
-        tree.calls[i].label = label
+        around = path_of[call.parent] if call.parent >= 0 else -1
+        is_module = call.kind == KINDS[MODULE]
+        path_of.append(paths.setdefault((around, call.name), len(paths)) if is_module else around)
+    labels = module_labels((number, around, name) for (around, name), number in paths.items())
+    for call, path in zip(tree.calls, path_of, strict=True):
+        if call.kind == KINDS[MODULE]:
+            call.label = labels[path]
