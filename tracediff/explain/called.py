@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from math import isclose
 
 from tracediff import thresholds
@@ -17,56 +17,85 @@ from tracediff.explain.facts import (
     ONE_SIDED_CALLS,
     OTHER_PROGRAM,
     REPEATED,
+    REWRITTEN,
     SAME_CALLS,
     Fact,
 )
 from tracediff.explain.leaves import Leaves
-from tracediff.explain.programs import Differing, class_of, listed, modules_around, operator_calls, repeated_modules
+from tracediff.explain.programs import Differing, calls_by_class, in_place, listed, operator_calls, repeated_modules
 from tracediff.formatting import count, counts, plural, times, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 
 CallsOfSides = tuple[dict[str, float], dict[str, float]]
 """Of each side, the name of what is called → its time."""
-STEP = ".step"
-"""After the class of an optimizer, in the annotation of its step."""
+STEP, NEXT = ".step", ".__next__"
+"""After the class of an optimizer or of a loader of data, in the annotation of what it does."""
 
 
-def one_sided_calls(leaves: Leaves, comparison: Comparison, others: Sequence[Fact]) -> list[Fact]:
+def one_sided_calls(
+    leaves: Leaves, comparison: Comparison, differing: Differing, others: Collection[str]
+) -> list[Fact]:
     """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
     by torch's annotations, classes of modules, the program's functions that take a part of the step, and functions of
-    libraries that are called by code which both sides run. ``others`` are facts that may say more of the program.
+    libraries that are called by code which both sides run. None beside what replaces all of these. ``differing`` are
+    operators, ``others`` the codes of facts that may say more of the program.
     """
+    if {GRAPH_REPLAYS, COMPILED} & {*others}:
+        return []
     trees = comparison.trees
-    in_programs = _module_calls(trees), _own_functions(leaves, trees), _python_calls(leaves)
-    sources = _annotated_calls(comparison.ops), *in_programs
+    sources = (
+        _annotated_calls(comparison.ops),
+        _module_calls(trees),
+        _own_functions(leaves, trees),
+        _python_calls(leaves),
+    )
     every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
-    own: list[list[str]] = [[], []]
+    names_of_sides: tuple[set[str], set[str]] = (set(), set())
+    own: list[tuple[dict[str, float], dict[str, float]]] = []
     for _, candidates in sources:
+        sides = []
         for side, mine in enumerate(candidates):
-            names = mine.keys() - every[1 - side] - set(own[side])
-            own[side] += sorted(names, key=lambda name: (-mine[name], name))
-    both = zip(comparison.labels, own, strict=True)
+            names = sorted(mine.keys() - every[1 - side] - names_of_sides[side], key=lambda name: (-mine[name], name))
+            sides.append({name: mine[name] for name in names})
+            names_of_sides[side].update(names)
+        own.append((sides[0], sides[1]))
+    control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
+    both = zip(comparison.labels, (control, test), strict=True)
     parts = [f"only {label}'s code calls {listed(names)}" for label, names in both if names]
-    control, test = map(", ".join, own)
-    setting = _instead_of_calls(own, {fact.code for fact in others})
-    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), control, test, setting=setting)] if parts else []
+    least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max())
+    setting = " and ".join(_instead_of_calls(own, {*others}, differing, least))
+    return (
+        [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(control), ", ".join(test), setting=setting)] if parts else []
+    )
 
 
-def _instead_of_calls(own: Sequence[Sequence[str]], others: Collection[str]) -> str:
-    """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the classes of optimizers, loaders of
-    data and modules that only one side calls, each side's first. Without any, of functions: ``with clip_grad_norm_()``,
-    ``without histc() + 2 more``, unless another fact, ``others`` are their codes, names what replaced operators. Of
-    sides that call the same operators only what torch annotates or what has no counterpart, as modules and functions
-    may only have other names.
+def _instead_of_calls(
+    own: Sequence[CallsOfSides], others: Collection[str], differing: Differing, least: float
+) -> list[str]:
+    """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the optimizers, loaders of data and
+    classes of modules that only one side calls, each side's first; without any, of the program's functions, and if no
+    operators are replaced, of libraries' that take ``least`` ns. Of sides that call the same operators only what
+    torch annotates or what has no counterpart, as modules and functions may only have other names.
     """
-    if SAME_CALLS in others and all(own):
-        own = [[name for name in side if "." in name] for side in own]
-    classes = ([class_in(name) for name in side] for side in own)
-    setting = instead(*(next(filter(str.isidentifier, names), "") for names in classes))
-    if not setting and not {REPEATED, GRAPH_REPLAYS, COMPILED, OTHER_PROGRAM} & {*others}:
-        functions = ([name for name in side if name.endswith("()")] for side in own)
-        setting = instead(*(with_more(names[0], len(names) - 1) if names else "" for names in functions))
-    return "".join(setting)
+    annotated, modules, functions, of_libraries = own
+    kinds = ([[class_in(name) for name in side if name.endswith(end)] for side in annotated] for end in (STEP, NEXT))
+    out = [text for control, test in kinds for text in instead("".join(control[:1]), "".join(test[:1]))]
+    if SAME_CALLS in others and all(any(calls[side] for calls in own[1:]) for side in (0, 1)):
+        return out
+    out += _of_modules(*modules)
+    if out or {REPEATED, OTHER_PROGRAM} & {*others}:
+        return out
+    if not any(functions) and not all(in_place(differing)) and REWRITTEN not in others:
+        functions = tuple({name: ns for name, ns in side.items() if ns >= least} for side in of_libraries)  # type: ignore[assignment]
+    return instead(*(with_more(next(iter(side)), len(side) - 1) if side else "" for side in functions))
+
+
+def _of_modules(control: Mapping[str, float], test: Mapping[str, float]) -> list[str]:
+    """``with RMSNorm instead of LayerNorm``; not as far out, ``with SE`` and ``without Dropout``."""
+    first, second = (next(iter(side), "") for side in (control, test))
+    if not first or not second or control[first] == test[second]:
+        return instead(first, second)
+    return [f"with {second}", f"without {first}"]
 
 
 def class_in(name: str) -> str:
@@ -110,17 +139,34 @@ def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
 
 
 def _module_calls(trees: Trees) -> tuple[CallsOfSides, CallsOfSides]:
-    """(all, those in every step) classes of modules: ``RMSNorm`` → ns of its own operators; none where a side recorded
-    no modules.
+    """(all, those in every step) classes of modules: ``RMSNorm`` → more, the further out they are; none where a side
+    recorded no modules. Classes that only have other names are of neither side.
     """
     every, in_each = _no_calls(), _no_calls()
+    operators: list[dict[str, Counter[str]]] = [defaultdict(Counter), defaultdict(Counter)]
     for side, tree in enumerate(trees):
-        for module, call in zip(modules_around(tree), tree.calls, strict=True):
-            if module:
-                every[side][class_of(module[-1])] += call.self_ns
-                if call.count >= tree.denominator:
-                    in_each[side][class_of(module[-1])] += call.self_ns
-    return (every, in_each) if all(every) else (_no_calls(), _no_calls())
+        for path, (_, calls) in calls_by_class(tree).items():
+            every[side][path[-1]] += calls.total()
+            operators[side][path[-1]] += calls
+            if max(calls.values()) >= tree.denominator:
+                in_each[side][path[-1]] = max(in_each[side][path[-1]], 1 / len(path))
+    if not all(every):
+        return _no_calls(), _no_calls()
+    return every, _without_renamed(in_each, operators)
+
+
+def _without_renamed(candidates: CallsOfSides, operators: Sequence[Mapping[str, Counter[str]]]) -> CallsOfSides:
+    """``candidates`` without those of one side that call the same operators as often as one of the other side alone."""
+    alone = [mine.keys() - others.keys() for mine, others in (operators, operators[::-1])]
+    renamed = {
+        name
+        for one in alone[0]
+        for other in alone[1]
+        if operators[0][one] == operators[1][other] and operators[0][one]
+        for name in (one, other)
+    }
+    first, second = ({name: size for name, size in side.items() if name not in renamed} for side in candidates)
+    return first, second
 
 
 def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
@@ -144,10 +190,12 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
     operators and Python, but for loading data; none of programs that share less than they do not.
     """
     every, large = _no_calls(), _no_calls()
+    operators: list[dict[str, Counter[str]]] = [defaultdict(Counter), defaultdict(Counter)]
     for side, tree in enumerate(trees):
         for call, number in zip(tree.calls, operator_calls(tree), strict=True):
             if number and call.line:
                 every[side][_function(call.line)] += call.self_ns / tree.denominator
+                operators[side][_function(call.line)][call.label] += call.count
         for i, kind in enumerate(leaves.kinds):
             if kind == "python" and leaves.total[side, i]:
                 every[side][_function(leaves.names[side][i])] += float(leaves.total[side, i])
@@ -156,8 +204,9 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
         return _no_calls(), _no_calls()
     for side, calls in enumerate(every):
         least = thresholds.WORTH_A_LINE * float(leaves.path[side].sum())
-        large[side].update({name: ns for name, ns in calls.items() if ns >= least and name[:-2].isidentifier()})
-    return every, large
+        functions = {name: ns for name, ns in calls.items() if name[:-2].isidentifier() or name == "<lambda>()"}
+        large[side].update({name: ns for name, ns in functions.items() if ns >= least})
+    return every, _without_renamed(large, operators)
 
 
 def _function(line: str) -> str:
@@ -167,20 +216,23 @@ def _function(line: str) -> str:
 
 def repeated(ops: Sequence[Op], trees: Trees) -> list[Fact]:
     """repeated: the steps of optimizers that a side makes more often, of how many modules of a class it calls more, and
-    which modules it calls several times as often.
+    in which modules it makes all operator calls several times as often.
     """
-    texts, values = [], []
+    texts, settings = [], []
     for op in ops:
         name = op.raw_name.partition("#")[2]
         per_step = [number / tree.denominator for number, tree in zip(op.count, trees, strict=True)]
         if op.category == ANNOTATION and name.endswith(STEP) and all(per_step) and not isclose(*per_step):
-            texts.append(f"{name} {counts(*per_step)}")
-            values.append(often(name, *per_step))
+            texts.append(f"{name} {counts(*per_step)} times per step")
+            settings.append(often(name, *per_step))
     for module, numbers, factor in repeated_modules(trees):
-        texts.append(f"{module} {counts(*numbers)}" if factor == 1 else f"{module} {times(factor)} × as often")
-        more = f"with {count(numbers[1])} instead of {count(numbers[0])} {module}"
-        values.append(more if factor == 1 else f"calling {module} {times(factor)} × as often")
-    return [Fact(REPEATED, f"calls per step: {listed(texts)}", test=values[0], setting=values[0])] if texts else []
+        if factor == 1:
+            texts.append(f"{module} {counts(*numbers)} modules")
+            settings.append(f"calling {count(numbers[1])} instead of {count(numbers[0])} {module}")
+        else:
+            texts.append(f"{module} {times(factor)} × the operator calls")
+            settings.append(f"with {times(factor)} × the operator calls in {module}")
+    return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=settings[0])] if texts else []
 
 
 def _no_calls() -> CallsOfSides:

@@ -37,7 +37,7 @@ from tracediff.diff.verdict import (
     refused,
 )
 from tracediff.explain.amounts import HEAVY
-from tracediff.explain.called import instead, largest_difference
+from tracediff.explain.called import largest_difference
 from tracediff.explain.explanation import Explanation, explain
 from tracediff.explain.facts import (
     AS_OFTEN,
@@ -231,7 +231,10 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
         return next(filter(any, settings), [])
 
     on_other_gpu = any(reason.code == "gpu" for reason in comparison.comparability.reasons)
-    names = of(ONE_SIDED_CALLS, REPEATED) or [*of(GRAPH_REPLAYS), *of(COMPILED)] or of(OTHER_PROGRAM)
+    names = [*of(GRAPH_REPLAYS), *of(COMPILED), *of(ONE_SIDED_CALLS), *of(REPEATED)] or of(OTHER_PROGRAM)
+    named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
+    if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
+        names = _replaced(explanation)
     is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and bool(names))
     return [
         *(["on another GPU"] if on_other_gpu else []),
@@ -239,27 +242,29 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
         *([other.setting] if other is not None and not is_named else []),
         *of(NOT_STEADY, FIRST_CALLS, BACKLOG),
         *of(RECOMPUTED)[:1],
-        *(names or ([] if on_other_gpu else _replaced(explanation))),  # whose libraries have operators of their own
-        *_other_inputs(inputs),
+        *names,
+        *named_inputs,
     ]
 
 
 def _replaced(explanation: Explanation) -> list[str]:
-    """``with aten::rms_norm instead of aten::layer_norm``; if the programs differ by much, at least their largest
+    """``with aten::rms_norm and without aten::layer_norm``; if the programs differ by much, at least their largest
     difference.
     """
     control, test = in_place(explanation.differing)
     if control and test:
-        return instead(control, test)
+        return [f"with {test}", f"without {control}"]
     is_rewritten = any(fact.code == REWRITTEN for fact in explanation.facts)
     return largest_difference(explanation.differing) if is_rewritten else []
 
 
-def _other_inputs(inputs: OtherInputs) -> list[str]:
-    """``in bf16 instead of float``, ``partly in channels_last instead of contiguous layout``."""
+def _other_inputs(inputs: OtherInputs, least: float) -> list[str]:
+    """``in bf16 instead of float``, ``partly in channels_last instead of contiguous layout``: of at least this part of
+    the work.
+    """
     texts = []
     for code, (before, after, part) in inputs.items():
-        if code == "dtype" or {before, after} == {*LAYOUTS}:
+        if part >= least and (code == "dtype" or {before, after} == {*LAYOUTS}):
             lead, kind = "" if part >= thresholds.MOSTLY else "partly ", "" if code == "dtype" else f" {code}"
             texts.append(f"{lead}in {after} instead of {before}{kind}")
     return texts

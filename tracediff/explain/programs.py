@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from math import gcd, isclose, log
+from math import isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -129,9 +129,12 @@ def examples_of(differing: Differing) -> str:
 
 
 def in_place(differing: Differing) -> tuple[str, str]:
-    """The first operators that only control calls, and that only test does; or empty."""
-    control = next((name for name, numbers in differing.items() if not numbers[1]), "")
-    return control, next((name for name, numbers in differing.items() if not numbers[0]), "")
+    """The first operators that only control calls, and that only test does, which are not of the backward pass alone;
+    or empty.
+    """
+    names = [name for name in differing if "backward" not in name.lower()]
+    control = next((name for name in names if not differing[name][1]), "")
+    return control, next((name for name in names if not differing[name][0]), "")
 
 
 def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> Differing:
@@ -247,39 +250,64 @@ def modules_around(tree: CallTree) -> list[ModulePath]:
 
 
 def repeated_modules(trees: Trees) -> list[tuple[str, tuple[int, int], float]]:
-    """(class, how many of it the sides call, how many times as often test calls the same ones) of the outermost modules
-    that differ in it.
-
-    How often modules are called divides the number of calls of each of their operators.
+    """(class, how many of it the sides call, how many times as often test makes all operator calls in these, 1 if these
+    are more modules) of the outermost modules that differ in it. A module in place of one of another class is no more.
     """
-    control, test = (_calls_by_class(tree) for tree in trees)
+    control, test = (calls_by_class(tree) for tree in trees)
     paths = sorted(control.keys() & test.keys(), key=lambda path: (len(path), path))
     numbers = {path: (len(control[path][0]), len(test[path][0])) for path in paths}
-    factors = {path: 1.0 for path in paths if numbers[path][0] != numbers[path][1]}
+    around = [Counter[ModulePath](), Counter[ModulePath]()]
+    for modules, side in zip(around, (control, test), strict=True):
+        for path, (of_class, _) in side.items():
+            modules[path[:-1]] += len(of_class)
+    factors: dict[ModulePath, float] = {}
     for path in paths:
-        sides = control[path][1], test[path][1]
-        before, after = (_whole(gcd(*calls.values()), tree) for calls, tree in zip(sides, trees, strict=True))
-        is_inside = any(other[: len(path)] == path for other in factors)  # more of what it calls
-        if before != after and before * after and not is_inside:
-            factor = after / before
-            factors |= {path: factor} if common(sides, factor) >= thresholds.SAME_PROGRAM else {}
+        more_modules, more_calls = (log(b / a) for a, b in (numbers[path], _totals(control[path], test[path])))
+        is_in_place = around[0][path[:-1]] == around[1][path[:-1]]
+        if more_modules and not is_in_place and abs(more_calls) >= thresholds.MOSTLY * abs(more_modules):  # not shared
+            factors[path] = 1.0
+    for path in paths:
+        factor = _factor(control[path][1], test[path][1])
+        has_more = any(other[: len(path)] == path for other in factors)  # of what it calls
+        if factor != 1 and numbers[path][0] == numbers[path][1] and not has_more:
+            factors[path] = factor
     outermost = (path for path in factors if not any(path[:depth] in factors for depth in range(1, len(path))))
-    return [(path[-1], numbers[path], factors[path]) for path in outermost]
+    return [
+        (f"{path[-1]} in {path[0]}" if len(path) > 1 and factors[path] != 1 else path[-1], numbers[path], factors[path])
+        for path in outermost
+    ]
 
 
-def _whole(calls: int, tree: CallTree) -> int:
-    """So many calls in all steps per step; 0 if that is no whole number."""
-    return 0 if calls % tree.denominator else calls // tree.denominator
+def _totals(*sides: tuple[set[ModulePath], Counter[str]]) -> tuple[int, int]:
+    """The operator calls of both sides."""
+    control, test = (calls.total() for _, calls in sides)
+    return max(control, 1), max(test, 1)
 
 
-def _calls_by_class(tree: CallTree) -> dict[ModulePath, tuple[set[ModulePath], Counter[str]]]:
-    """Classes of nested modules → (the modules, operator → calls in all steps, within these and what they call)."""
-    out: dict[ModulePath, tuple[set[ModulePath], Counter[str]]] = defaultdict(lambda: (set(), Counter()))
+def _factor(control: Mapping[str, int], test: Mapping[str, int]) -> float:
+    """How many times as often test makes the calls of control, if nearly all are so; else 1."""
+    ratios = sorted(test[name] / number for name, number in control.items() if test.get(name))
+    factor = ratios[len(ratios) // 2] if ratios else 1.0
+    is_all = common((control, test), factor) >= thresholds.KNOWN_AMOUNT
+    return factor if is_all and abs(log(factor)) > thresholds.SAME_RATIO else 1.0
+
+
+ClassCalls = dict[ModulePath, tuple[set[ModulePath], Counter[str]]]
+"""Classes of nested modules → (the modules, operator → calls in all steps, within these and what they call)."""
+
+
+def calls_by_class(tree: CallTree) -> ClassCalls:
+    """The operator calls of the modules of each class in each place."""
+    own: dict[ModulePath, Counter[str]] = defaultdict(Counter)
     for module, call in zip(modules_around(tree), tree.calls, strict=True):
-        for depth in range(1, len(module) + 1) if call.kind == "op" else ():
+        if module and call.kind == "op":
+            own[module][call.label] += call.count
+    out: ClassCalls = defaultdict(lambda: (set(), Counter()))
+    for module, of_module in own.items():
+        for depth in range(1, len(module) + 1):
             modules, calls = out[tuple(map(class_of, module[:depth]))]
             modules.add(module[:depth])
-            calls[call.label] += call.count
+            calls.update(of_module)
     return out
 
 

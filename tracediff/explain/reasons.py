@@ -272,16 +272,20 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
         for one in tree.work:
             of_node[one.node] += one.ns
     changed: dict[str, Counter[str]] = defaultdict(Counter)
+    paired = 0
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
         time = work[0].get(a, 0) + work[1].get(b, 0)
-        if x.kind == "op" and time and (input_change := changed_input(x, y)):
+        if x.kind != "op" or not time or x.shapes != y.shapes:
+            continue
+        paired += time
+        if input_change := changed_input(x, y):
             changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
     inputs: OtherInputs = {}
     for code, kinds in changed.items():
         before, _, after = kinds.most_common(1)[0][0].partition(ARROW)
-        if (part := kinds.total() / max(sum(comparison.work.time), 1)) >= thresholds.OTHER_INPUTS:
-            inputs[code] = before, after, part
+        if kinds.total() >= thresholds.OTHER_INPUTS * sum(comparison.work.time):
+            inputs[code] = before, after, kinds.total() / paired
     return inputs
 
 

@@ -13,10 +13,12 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.explain.amounts import Trees, changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
-from tracediff.explain.called import instead, one_sided_calls, repeated
+from tracediff.explain.called import instead, largest_difference, one_sided_calls, repeated
 from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
+    COMPILED,
+    GRAPH_REPLAYS,
     HOST_SPEED,
     OTHER_COUNTS,
     OTHER_PROGRAM,
@@ -90,11 +92,13 @@ def facts_of(
         by_sizes = (_amounts(leaves, comparison, same) or _unknown_sizes(leaves, trees)) + _uniform(leaves, comparison)
     repetitions = repeated(ops, trees)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
+    codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
+    has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
     return (
         *(not_steady(leaves) or first_calls(leaves, sides)),
-        *_one_sided_phases(comparison),
+        *([] if has_stand_ins else _one_sided_phases(comparison)),
         *_recomputed(leaves, comparison),
-        *one_sided_calls(leaves, comparison, (*program, *repetitions, *of_compilers)),
+        *one_sided_calls(leaves, comparison, differing, codes),
         *repetitions,
         *backlog(sides),
         *late_start(leaves),
@@ -230,6 +234,8 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
+    if not another:
+        setting = "".join(largest_difference(differing))
     return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values, setting=setting)]
 
 

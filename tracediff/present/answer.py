@@ -230,7 +230,7 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
     if fact.code == NEW_WAIT:
         return bool(exposure_of(explanation, unit_of(explanation))[0])
     if fact.code == REPEATED:
-        return ", " not in fact.text and fact.test in verdict.difference
+        return ", " not in fact.text and fact.setting in verdict.difference
     names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]
     return fact.code == ONE_SIDED_CALLS and all(name in verdict.difference for name in names)
 
