@@ -235,7 +235,8 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
     if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
         names = _replaced(explanation)
-    is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and bool(names))
+    says_how_often = any("()" not in name for name in names)  # which functions do not
+    is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and says_how_often)
     return [
         *(["on another GPU"] if on_other_gpu else []),
         *of(HOST_SPEED),
