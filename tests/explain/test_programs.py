@@ -207,3 +207,37 @@ def test_the_flops_of_a_convolution_are_those_of_its_smaller_side_and_unknown_wh
     assert flops("convolution_backward", [8, 128, 32, 32], [8, 64, 16, 16], [64, 128, 4, 4]) == 2 * upward
     assert flops("cudnn_convolution", [8, 64, 34, 34], [128, 64, 32, 32]) is None  # of a gradient's gradient
     assert flops("cudnn_convolution", [8, 64, 1, 1], [128, 64, 1, 1]) == 2 * 8 * 128 * 64
+
+
+def blocks(names, trained=()):
+    """A step of a model of blocks of these ``names``, those of the numbers ``trained`` with a backward pass."""
+    events = [step(1, 0, 90_000), python("nn.Module: LM_0", 10, 50_000, 1)]
+    for i, name in enumerate(names):
+        at = 100 + 4_000 * i
+        linear = op("aten::linear", at + 10, 1_500, **{"Sequence number": i})
+        relu = op("aten::relu", at + 1_600, 1_500)
+        events += [python(f"nn.Module: {name}", at, 3_900, i + 2, 1), linear, relu]
+    for i in trained:
+        at = 52_000 + 3_000 * i
+        node = op("autograd::engine::evaluate_function: MmBackward0", at, 2_900, **{"Sequence number": i})
+        events += [node, op("aten::mm", at + 10, 2_800)]
+    return events
+
+
+SIX = [f"Block_{i}" for i in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (blocks(SIX, range(6)), blocks(SIX, [5])),
+        (blocks(SIX), blocks(["Block_0"] * 6)),
+        (blocks(SIX), blocks([f"Layer_{i}" for i in range(6)])),
+    ],
+    ids=["frozen", "shared", "renamed"],
+)
+def test_modules_that_are_no_more_are_not_said_to_be(tmp_path, before, after):
+    for name, sides in (("there", (before, after)), ("back", (after, before))):
+        verdict = answer_of(compared(tmp_path / name, dict(zip("ab", sides, strict=True)))).verdict
+        assert "Block" not in verdict
+        assert "Layer" not in verdict
