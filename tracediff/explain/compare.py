@@ -252,7 +252,8 @@ def _replaced(explanation: Explanation) -> list[str]:
     """``with aten::rms_norm and without aten::layer_norm``; if the programs differ by much, at least their largest
     difference.
     """
-    control, test = in_place(explanation.differing)
+    forward = {name: both for name, both in explanation.differing.items() if "backward" not in name.lower()}
+    control, test = in_place(forward)
     if control and test:
         return [f"with {test}", f"without {control}"]
     is_rewritten = any(fact.code == REWRITTEN for fact in explanation.facts)

@@ -129,12 +129,9 @@ def examples_of(differing: Differing) -> str:
 
 
 def in_place(differing: Differing) -> tuple[str, str]:
-    """The first operators that only control calls, and that only test does, which are not of the backward pass alone;
-    or empty.
-    """
-    names = [name for name in differing if "backward" not in name.lower()]
-    control = next((name for name in names if not differing[name][1]), "")
-    return control, next((name for name in names if not differing[name][0]), "")
+    """The first operators that only control calls, and that only test does; or empty."""
+    control = next((name for name, numbers in differing.items() if not numbers[1]), "")
+    return control, next((name for name, numbers in differing.items() if not numbers[0]), "")
 
 
 def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> Differing:
