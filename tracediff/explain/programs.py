@@ -35,6 +35,13 @@ def contained(sides: Sequence[Mapping[str, float]]) -> int | None:
     return calls.index(min(calls)) if isclose(both, min(calls)) and not isclose(both, every) else None
 
 
+def mostly_contained(sides: Sequence[Mapping[str, float]]) -> int | None:
+    """The side, 0 or 1, nearly all of whose calls the other makes, too; None where there is none."""
+    calls = [sum(side.values()) for side in sides]
+    is_contained = agreeing(sides)[0] >= thresholds.KNOWN_AMOUNT * min(calls)
+    return calls.index(min(calls)) if is_contained and not isclose(*calls) else None
+
+
 OUTERMOST, INNERMOST, EVERY = "in no other", "that hold no other", "within others or not"
 """Which calls of operators are counted."""
 

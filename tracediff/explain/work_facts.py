@@ -57,6 +57,7 @@ from tracediff.explain.programs import (
     in_place,
     listed,
     loads_data,
+    mostly_contained,
     operators,
     phases_of_operators,
     recomputed,
@@ -226,7 +227,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         text = f"the same program, {times(factor)} × as often: {share}"
         return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
     share = _agreement(outer, comparison)
-    another = "another program: " if contained(outer) is None else ""
+    another = "another program: " if mostly_contained(outer) is None else ""
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
     by_others = " by other operators" if another and common(kinds) < thresholds.SAME_PROGRAM else ""
     if as_many or (flops is None and _does_as_much(leaves)):
@@ -234,7 +235,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
-    if not another:
+    if contained(outer) is not None:
         setting = "".join(largest_difference(differing))
     return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values, setting=setting)]
 
@@ -244,12 +245,17 @@ def _outermost_calls(trees: Trees) -> str:
 
 
 def _agreement(outer: Sequence[Mapping[str, float]], comparison: Comparison) -> str:
-    """How many of the ``outer`` calls agree, or if one side makes all that the other does, how many more it makes."""
-    less, calls, name = contained(outer), [sum(side.values()) for side in outer], _outermost_calls(comparison.trees)
-    labels = comparison.labels
+    """How many of the ``outer`` calls agree, or if one side makes nearly all that the other does, how many others, or
+    more, it makes.
+    """
+    calls, name, both = [sum(side.values()) for side in outer], _outermost_calls(comparison.trees), agreeing(outer)[0]
+    labels, less = comparison.labels, mostly_contained(outer)
     if less is None:
         each = " and ".join(f"{count(number)} in {label}" for number, label in zip(calls, labels, strict=True))
-        return f"{count(agreeing(outer)[0])} {name} agree, of {each}"
+        return f"{count(both)} {name} agree, of {each}"
+    if contained(outer) is None:
+        alike = f"{count(both)} of {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"
+        return f"{alike}, which makes {count(calls[1 - less] - both)} others"
     alike = f"all {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"
     return f"{alike}, which makes {count(abs(calls[1] - calls[0]))} more"
 

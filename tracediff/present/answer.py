@@ -14,6 +14,7 @@ from tracediff.diff.verdict import Verdict, change_text, opposed
 from tracediff.explain.called import class_in
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import (
+    AS_OFTEN,
     CHANGED_MODULES,
     NEW_WAIT,
     ONE_SIDED_CALLS,
@@ -223,9 +224,9 @@ def _with_time(part: _Part, unit: Unit, what: str) -> str:
 
 def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
     """Whether the verdict says all that is called on one side only, or more often, a line what is waited for, or
-    another fact which modules there are more of.
+    another fact of which modules, or of what calls in them, there are more.
     """
-    if fact.code == CHANGED_MODULES:
+    if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
         return bool(exposure_of(explanation, unit_of(explanation))[0])
