@@ -118,7 +118,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     if label == BOTH_WAYS:
         both = _both_ways(explanation, unit)
         label = f"overlap: {', '.join(f'{name} {unit.signed(us)}' for name, us in both)}"
-        what = new_wait(explanation) or ", ".join(_overlapped(both))
+        what = new_wait(explanation) or ", ".join(f"{name} {'hidden' if us < 0 else 'no longer'}" for name, us in both)
     lines += [_of_rest(label, what, exposure_us, unit)] if label else []
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
     change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
