@@ -13,7 +13,7 @@ from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import CallTable, Profile, WorkTable
-from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, module_labels
+from tracediff.profile.placement.calls import KINDS, MODULE, OP, PHASE, ModulePaths, module_labels, modules_of
 from tracediff.profile.placement.scopes import PHASES
 from tracediff.runtimes import DEVICE_CATEGORIES
 
@@ -228,14 +228,10 @@ def _lane(profile: Profile, category: str, lane: int) -> str:
 
 def _label(tree: CallTree) -> None:
     """Give every call its label; a module has one in all phases, whether or not its siblings are called there, too."""
-    paths: dict[tuple[int, str], int] = {}  # (number of the path around, name) → number of a path of modules
-    path_of: list[int] = []
-    for call in tree.calls:
-        call.label = match_name(call.name) if call.kind == "op" else call.name
-        around = path_of[call.parent] if call.parent >= 0 else -1
-        is_module = call.kind == KINDS[MODULE]
-        path_of.append(paths.setdefault((around, call.name), len(paths)) if is_module else around)
+    paths = ModulePaths[str]()
+    path_of = modules_of(((call.parent, KINDS.index(call.kind), call.name) for call in tree.calls), paths)
     labels = module_labels((number, around, name) for (around, name), number in paths.items())
     for call, path in zip(tree.calls, path_of, strict=True):
+        call.label = match_name(call.name) if call.kind == "op" else call.name
         if call.kind == KINDS[MODULE]:
             call.label = labels[path]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -66,6 +67,23 @@ def module_labels(modules: Iterable[tuple[int, int, str]]) -> dict[int, str]:
             for ordinal, (_, node) in enumerate(sorted(siblings)):
                 labels[node] += f"[{ordinal}]"
     return labels
+
+
+Name = TypeVar("Name", int, str)
+"""Of a module as recorded, or its code in a trace."""
+ModulePaths = dict[tuple[int, Name], int]
+"""Paths of modules, each a name below another path, −1 for none → their numbers."""
+
+
+def modules_of(nodes: Iterable[tuple[int, int, Name]], paths: ModulePaths[Name]) -> list[int]:
+    """The path of the innermost module that each node (parent, kind, name) is or is in, −1 for none, in whatever phase;
+    graphs have modules that no call recorded, which are added to ``paths``. Parents are before children.
+    """
+    out: list[int] = []
+    for parent, kind, name in nodes:
+        around = out[parent] if parent >= 0 else -1
+        out.append(paths.setdefault((around, name), len(paths)) if kind == MODULE else around)
+    return out
 
 
 KINDS = ("phase", "annotation", "module", "op")

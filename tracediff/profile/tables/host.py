@@ -26,8 +26,8 @@ from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
 from tracediff.profile.events.step_states import GPU_STATES, STATES, thread_order
 from tracediff.profile.kernels.match_names import match_name, matched
-from tracediff.profile.model.profile import CallTable, TableRows
-from tracediff.profile.placement.calls import MODULE, OP, Calls, module_labels
+from tracediff.profile.model.profile import TableRows
+from tracediff.profile.placement.calls import OP, Calls, ModulePaths, module_labels, modules_of
 from tracediff.profile.placement.nesting import NOTHING, Lane, Painting, innermost, nearest, overlaid
 from tracediff.profile.placement.scopes import enclosing, is_loading, module_lane, outside_torch, paths_of
 from tracediff.profile.placement.steps import PROFILER_STEP
@@ -253,7 +253,7 @@ def module_rows(context: Context) -> TableRows:
     ops, calls, lane = context.lanes.ops, context.calls, module_lane(context.trace)
     of_call, recorded = paths_of(context.trace, lane)
     paths = {path: number for number, path in enumerate(recorded)}
-    of_node = _modules_of(calls.table, paths)
+    of_node = np.array(modules_of(tuples(calls.table.parent, calls.table.kind, calls.table.name), paths), np.int64)
     step = context.steps.positions_at(ops.start) if paths else all_none(len(ops.rows))
     module = np.where(step >= 0, of_node[calls.node], -1)
     (at_step, module), (self_ns, operators) = grouped([step, module], [ops.self_ns, calls.operator])
@@ -266,23 +266,7 @@ def module_rows(context: Context) -> TableRows:
     return summed(step, [(module + 1, [OUTSIDE, *_module_texts(context.trace.names, paths)])], columns)
 
 
-ModulePaths = dict[tuple[int, int], int]
-"""Paths of modules, each a name (a code of the trace) below another path, −1 for none → their numbers."""
-
-
-def _modules_of(calls: CallTable, paths: ModulePaths) -> Int64:
-    """int64[nodes] path of the innermost module at or around each node of the calls, −1 for none; graphs have modules
-    that no call recorded, which are added to ``paths``.
-    """
-    out = np.full(len(calls.parent) + 1, -1)
-    nodes = tuples(calls.parent, calls.kind, calls.name)
-    for node, (parent, kind, name) in enumerate(nodes):
-        around = int(out[parent])  # the last is of roots, which nothing is around
-        out[node] = paths.setdefault((around, name), len(paths)) if kind == MODULE else around
-    return out[:-1]
-
-
-def _module_texts(names: list[str], paths: ModulePaths) -> list[str]:
+def _module_texts(names: list[str], paths: ModulePaths[int]) -> list[str]:
     """The text of each path, labelled as in the other tables."""
     labels = module_labels((number, parent, names[name]) for (parent, name), number in paths.items())
     texts: list[str] = []
