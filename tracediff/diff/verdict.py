@@ -145,9 +145,7 @@ def judge(
     result = result_of(difference, judging.equivalence_band)
     by_mean = means[1] / means[0] - 1 if means[0] else 0.0
     by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
-    tested_change = math.expm1(difference.effect)
-    is_nearer = _apart(by_median, tested_change) < _apart(by_mean, tested_change)
-    is_of_medians = is_nearer and contradicting(by_mean, tested_change)
+    is_of_medians = _is_of_medians(by_mean, by_median, math.expm1(difference.effect))
     difference_text = f"{labels[0]} has no step time to compare with"
     if means[0]:
         basis = WHOLE_FILE if whole_files else STEP
@@ -233,6 +231,11 @@ def result_of(difference: Estimate, band: float) -> str:
     if low > 0 or high < 0:
         return "slower" if difference.effect > 0 else "faster"
     return "inconclusive"
+
+
+def _is_of_medians(by_mean: float, by_median: float, tested: float) -> bool:
+    """Whether the mean contradicts the change that is tested, and the median is nearer to it."""
+    return contradicting(by_mean, tested) and _apart(by_median, tested) < _apart(by_mean, tested)
 
 
 def _by_median(by_mean: float, by_median: float, basis: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from math import isclose
 
 from tracediff import thresholds
@@ -22,30 +22,34 @@ from tracediff.explain.facts import (
     Fact,
 )
 from tracediff.explain.leaves import Leaves
-from tracediff.explain.programs import Differing, calls_by_class, in_place, listed, operator_calls, repeated_modules
+from tracediff.explain.programs import ClassCalls, Differing, in_place, listed, operator_calls, repeated_modules
 from tracediff.formatting import count, counts, plural, times, with_more
 from tracediff.profile.analyses.leaf_keys import callee_label
 
 CallsOfSides = tuple[dict[str, float], dict[str, float]]
-"""Of each side, the name of what is called → its time."""
+"""Of each side, the name of what is called → its time, or what else it is ranked by."""
 STEP, NEXT = ".step", ".__next__"
 """After the class of an optimizer or of a loader of data, in the annotation of what it does."""
 
 
 def one_sided_calls(
-    leaves: Leaves, comparison: Comparison, differing: Differing, others: Collection[str]
+    leaves: Leaves,
+    comparison: Comparison,
+    classes: tuple[ClassCalls, ClassCalls],
+    differing: Differing,
+    others: Set[str],
 ) -> list[Fact]:
     """one-sided-calls: what only one side calls in every step, of what is no operator: optimizers and loaders of data
     by torch's annotations, classes of modules, the program's functions that take a part of the step, and functions of
-    libraries that are called by code which both sides run. None beside what replaces all of these. ``differing`` are
-    operators, ``others`` the codes of facts that may say more of the program.
+    libraries that are called by code which both sides run. None beside what replaces all of these. ``classes`` are of
+    both sides' modules, ``differing`` operators, ``others`` the codes of facts that may say more of the program.
     """
-    if {GRAPH_REPLAYS, COMPILED} & {*others}:
+    if {GRAPH_REPLAYS, COMPILED} & others:
         return []
     trees = comparison.trees
     sources = (
         _annotated_calls(comparison.ops),
-        _module_calls(trees),
+        _module_calls(trees, classes),
         _own_functions(leaves, trees),
         _python_calls(leaves),
     )
@@ -63,15 +67,12 @@ def one_sided_calls(
     both = zip(comparison.labels, (control, test), strict=True)
     parts = [f"only {label}'s code calls {listed(names)}" for label, names in both if names]
     least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max())
-    setting = " and ".join(_instead_of_calls(own, {*others}, differing, least))
-    return (
-        [Fact(ONE_SIDED_CALLS, ", ".join(parts), ", ".join(control), ", ".join(test), setting=setting)] if parts else []
-    )
+    setting = " and ".join(_instead_of_calls(own, others, differing, least))
+    values = ", ".join(control), ", ".join(test)
+    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), *values, setting=setting)] if parts else []
 
 
-def _instead_of_calls(
-    own: Sequence[CallsOfSides], others: Collection[str], differing: Differing, least: float
-) -> list[str]:
+def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, least: float) -> list[str]:
     """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the optimizers, loaders of data and
     classes of modules that only one side calls, each side's first; without any, of the program's functions, and if no
     operators are replaced, of libraries' that take ``least`` ns. Of sides that call the same operators only what
@@ -83,7 +84,7 @@ def _instead_of_calls(
     if SAME_CALLS in others and all(any(calls[side] for calls in own[1:]) for side in (0, 1)):
         return out
     out += _of_modules(*modules)
-    if out or {REPEATED, OTHER_PROGRAM} & {*others}:
+    if out or {REPEATED, OTHER_PROGRAM} & others:
         return out
     if not any(functions) and not all(in_place(differing)) and REWRITTEN not in others:
         functions = tuple({name: ns for name, ns in side.items() if ns >= least} for side in of_libraries)  # type: ignore[assignment]
@@ -133,19 +134,19 @@ def _annotated_calls(ops: Sequence[Op]) -> tuple[CallsOfSides, CallsOfSides]:
         for side in (0, 1):
             if op.count[side]:
                 every[side][name] += op.total[side]
-                if name.partition(".")[0] not in {other.partition(".")[0] for other in longest[side]}:
+                if class_in(name) not in map(class_in, longest[side]):
                     longest[side][name] += op.total[side]
     return every, longest
 
 
-def _module_calls(trees: Trees) -> tuple[CallsOfSides, CallsOfSides]:
+def _module_calls(trees: Trees, classes: tuple[ClassCalls, ClassCalls]) -> tuple[CallsOfSides, CallsOfSides]:
     """(all, those in every step) classes of modules: ``RMSNorm`` → more, the further out they are; none where a side
     recorded no modules. Classes that only have other names are of neither side.
     """
     every, in_each = _no_calls(), _no_calls()
     operators: list[dict[str, Counter[str]]] = [defaultdict(Counter), defaultdict(Counter)]
     for side, tree in enumerate(trees):
-        for path, (_, calls) in calls_by_class(tree).items():
+        for path, (_, calls) in classes[side].items():
             every[side][path[-1]] += calls.total()
             operators[side][path[-1]] += calls
             if max(calls.values()) >= tree.denominator:
@@ -194,8 +195,9 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
     for side, tree in enumerate(trees):
         for call, number in zip(tree.calls, operator_calls(tree), strict=True):
             if number and call.line:
-                every[side][_function(call.line)] += call.self_ns / tree.denominator
-                operators[side][_function(call.line)][call.label] += call.count
+                name = _function(call.line)
+                every[side][name] += call.self_ns / tree.denominator
+                operators[side][name][call.label] += call.count
         for i, kind in enumerate(leaves.kinds):
             if kind == "python" and leaves.total[side, i]:
                 every[side][_function(leaves.names[side][i])] += float(leaves.total[side, i])
@@ -214,7 +216,7 @@ def _function(line: str) -> str:
     return f"{line.rpartition(': ')[2]}()"
 
 
-def repeated(ops: Sequence[Op], trees: Trees) -> list[Fact]:
+def repeated(ops: Sequence[Op], trees: Trees, classes: tuple[ClassCalls, ClassCalls]) -> list[Fact]:
     """repeated: the steps of optimizers that a side makes more often, of how many modules of a class it calls more, and
     in which modules it makes all operator calls several times as often.
     """
@@ -225,7 +227,7 @@ def repeated(ops: Sequence[Op], trees: Trees) -> list[Fact]:
         if op.category == ANNOTATION and name.endswith(STEP) and all(per_step) and not isclose(*per_step):
             texts.append(f"{name} {counts(*per_step)} times per step")
             settings.append(often(name, *per_step))
-    for module, numbers, factor in repeated_modules(trees):
+    for module, numbers, factor in repeated_modules(*classes):
         if factor == 1:
             texts.append(f"{module} {counts(*numbers)} modules")
             settings.append(f"calling {count(numbers[1])} instead of {count(numbers[0])} {module}")

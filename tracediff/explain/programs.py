@@ -212,6 +212,8 @@ def same_inputs(trees: Trees) -> float:
 
 ModulePath = tuple[str, ...]
 """Labels of nested modules, from the outermost."""
+ClassCalls = dict[ModulePath, tuple[set[ModulePath], Counter[str]]]
+"""Classes of nested modules → (the modules, operator → calls in all steps, within these and what they call)."""
 
 
 def changed_modules(trees: Trees) -> str:
@@ -253,11 +255,10 @@ def modules_around(tree: CallTree) -> list[ModulePath]:
     return modules
 
 
-def repeated_modules(trees: Trees) -> list[tuple[str, tuple[int, int], float]]:
+def repeated_modules(control: ClassCalls, test: ClassCalls) -> list[tuple[str, tuple[int, int], float]]:
     """(class, how many of it the sides call, how many times as often test makes all operator calls in these, 1 if these
     are more modules) of the outermost modules that differ in it. A module in place of one of another class is no more.
     """
-    control, test = (calls_by_class(tree) for tree in trees)
     paths = sorted(control.keys() & test.keys(), key=lambda path: (len(path), path))
     numbers = {path: (len(control[path][0]), len(test[path][0])) for path in paths}
     around = [Counter[ModulePath](), Counter[ModulePath]()]
@@ -266,7 +267,8 @@ def repeated_modules(trees: Trees) -> list[tuple[str, tuple[int, int], float]]:
             modules[path[:-1]] += len(of_class)
     factors: dict[ModulePath, float] = {}
     for path in paths:
-        more_modules, more_calls = (log(b / a) for a, b in (numbers[path], _totals(control[path], test[path])))
+        calls = control[path][1].total(), test[path][1].total()
+        more_modules, more_calls = (log(after / before) for before, after in (numbers[path], calls))
         is_in_place = around[0][path[:-1]] == around[1][path[:-1]]
         if more_modules and not is_in_place and abs(more_calls) >= thresholds.MOSTLY * abs(more_modules):  # not shared
             factors[path] = 1.0
@@ -282,22 +284,12 @@ def repeated_modules(trees: Trees) -> list[tuple[str, tuple[int, int], float]]:
     ]
 
 
-def _totals(*sides: tuple[set[ModulePath], Counter[str]]) -> tuple[int, int]:
-    """The operator calls of both sides."""
-    control, test = (calls.total() for _, calls in sides)
-    return max(control, 1), max(test, 1)
-
-
 def _factor(control: Mapping[str, int], test: Mapping[str, int]) -> float:
     """How many times as often test makes the calls of control, if nearly all are so; else 1."""
     ratios = sorted(test[name] / number for name, number in control.items() if test.get(name))
     factor = ratios[len(ratios) // 2] if ratios else 1.0
     is_all = common((control, test), factor) >= thresholds.KNOWN_AMOUNT
     return factor if is_all and abs(log(factor)) > thresholds.SAME_RATIO else 1.0
-
-
-ClassCalls = dict[ModulePath, tuple[set[ModulePath], Counter[str]]]
-"""Classes of nested modules → (the modules, operator → calls in all steps, within these and what they call)."""
 
 
 def calls_by_class(tree: CallTree) -> ClassCalls:

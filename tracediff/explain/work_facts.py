@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from math import exp, log
+from math import exp, isclose, log
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from tracediff.explain.programs import (
     OUTERMOST,
     Differing,
     agreeing,
+    calls_by_class,
     changed_modules,
     common,
     contained,
@@ -91,7 +92,8 @@ def facts_of(
     by_sizes: list[Fact] = []
     if not is_judged:
         by_sizes = (_amounts(leaves, comparison, same) or _unknown_sizes(leaves, trees)) + _uniform(leaves, comparison)
-    repetitions = repeated(ops, trees)
+    classes = calls_by_class(trees[0]), calls_by_class(trees[1])
+    repetitions = repeated(ops, trees, classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
@@ -99,7 +101,7 @@ def facts_of(
         *(not_steady(leaves) or first_calls(leaves, sides)),
         *([] if has_stand_ins else _one_sided_phases(comparison)),
         *_recomputed(leaves, comparison),
-        *one_sided_calls(leaves, comparison, differing, codes),
+        *one_sided_calls(leaves, comparison, classes, differing, codes),
         *repetitions,
         *backlog(sides),
         *late_start(leaves),
@@ -253,7 +255,7 @@ def _agreement(outer: Sequence[Mapping[str, float]], comparison: Comparison) -> 
     if less is None:
         each = " and ".join(f"{count(number)} in {label}" for number, label in zip(calls, labels, strict=True))
         return f"{count(both)} {name} agree, of {each}"
-    if contained(outer) is None:
+    if not isclose(both, calls[less]):
         alike = f"{count(both)} of {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"
         return f"{alike}, which makes {count(calls[1 - less] - both)} others"
     alike = f"all {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"

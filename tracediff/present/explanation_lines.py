@@ -178,9 +178,11 @@ def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
     parts, scale_us = explanation.exposure_us, explanation.scale_us
     label, total = exposure_label(parts, scale_us), sum(parts.values())
     if label == BOTH_WAYS:  # its total is what is left of both
-        both = _both_ways(explanation, unit)
-        texts = zip(_overlapped(both), both, strict=True)
-        return label, ", ".join(f"{text} {unit.signed(us)} {unit.name}" for text, (_, us) in texts), total
+        both = (
+            f"{name} work {'now overlapped' if us < 0 else 'no longer'} {unit.signed(us)} {unit.name}"
+            for name, us in _both_ways(explanation, unit)
+        )
+        return label, ", ".join(both), total
     mostly = f"mostly {explanation.exposed}" if explanation.exposed else ""
     return label, "; ".join(filter(None, (mostly, new_wait(explanation)))), total
 
@@ -212,11 +214,6 @@ def _both_ways(explanation: Explanation, unit: Unit) -> list[tuple[str, float]]:
     names = (name.removesuffix(" work") for name in parts)
     both = zip(names, closing(unit, [*parts.values()], sum(parts.values())), strict=True)
     return sorted(both, key=lambda part: part[1])
-
-
-def _overlapped(both: Sequence[tuple[str, float]]) -> list[str]:
-    """``host work now overlapped``, ``GPU work no longer``."""
-    return [f"{name} work {'now overlapped' if us < 0 else 'no longer'}" for name, us in both]
 
 
 def _of_rest(label: str, what: str, us: float, unit: Unit) -> ExplanationLine:
