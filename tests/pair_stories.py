@@ -21,8 +21,8 @@ from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
 from tracediff.pair import SIDES
-from tracediff.present.answer import headline
-from tracediff.present.explanation_lines import exposure_of, unit_of
+from tracediff.present.answer import exposed_parts, headline
+from tracediff.present.explanation_lines import unit_of
 
 FIRST = 3
 """Lines that are read first."""
@@ -41,7 +41,8 @@ class Explained:
     @property
     def exposure(self) -> tuple[str, str, float]:
         found = self.comparison.explanation
-        return exposure_of(found, unit_of(found))
+        parts = exposed_parts(found, unit_of(found))
+        return (parts[0].label, parts[0].what, parts[0].delta_us) if parts else ("", "", 0.0)
 
     @property
     def causes(self) -> tuple[Cause, ...]:
@@ -394,7 +395,7 @@ STORIES = (
                 "what is left of two exposures has both beside it",
                 lambda t: (
                     t.exposure[0] == "change of overlap"
-                    and t.exposure[1] == "GPU work now overlapped −27.8 ms, host work no longer +23.1 ms"
+                    and t.exposure[1] == "GPU work now overlapped −27.8 ms, host work no longer overlapped +23.1 ms"
                 ),
             ),
         ),

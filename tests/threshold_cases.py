@@ -39,7 +39,6 @@ from tracediff.diff.views import WorkChange
 from tracediff.engine import load_sets
 from tracediff.errors import TracediffError, did_you_mean
 from tracediff.explain.compare import compare_sets
-from tracediff.explain.leaves import GPU, HOST
 from tracediff.git import Repository
 from tracediff.history import change_points
 from tracediff.history.change_points import Change
@@ -48,7 +47,6 @@ from tracediff.history.series import Point, Series, _nearest, explain
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.manifest import Computed, Manifest, Results
 from tracediff.present.answer import changed_code_sentence
-from tracediff.present.explanation_lines import exposure_label
 from tracediff.present.sections import _significance, changed_work, step_sums
 from tracediff.report.page.script_data import comparison_flame
 from tracediff.report.to_json import to_json
@@ -336,10 +334,6 @@ def single() -> list[str]:
     return [f"{cause.label} {cause.reasons}" for found in causes for cause in found]
 
 
-def exposure() -> list[str]:
-    return [exposure_label({GPU: us, HOST: -50.0}, 100.0) for us in (8.0, 12.0)]
-
-
 def nearest() -> list[object]:
     """How many runs are compared; which operator is named that takes 7 % of the change; and how sure the level of a
     commit is, of which few runs tell the noise.
@@ -527,7 +521,6 @@ CASES: dict[str, Callable[[], object]] = {
     "common calls": common_calls,
     "flame graph": flame_graph_title,
     "single": single,
-    "exposure": exposure,
     "history": history,
     "nearest": nearest,
     "rounds": rounds,

@@ -184,9 +184,6 @@ EXCEPTIONAL = decides(
     10, "ratio", "of an event to the mean of the others of its name from which it is a line", "switch_batch"
 )
 EXCEPTION_OF = decides(3, "events", "of a name of which one can be the exception", "single")
-EXPOSURE_NAMED = decides(
-    0.1, "part", "of the scale from which exposure of the host, or of the GPU, is named", "exposure"
-)
 INNER_FRAME = decides(0.75, "part", "of a call's amount from which the call below it is named instead", "flame graph")
 
 # History (docs/history.md)

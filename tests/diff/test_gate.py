@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracediff.diff.gate.figures import Figure, runs_to_detect, runs_to_separate, spread_of_interval
+from tracediff.diff.gate.figures import Figure, spread_of_interval
 from tracediff.diff.gate.judge import INCONCLUSIVE, PASS, REGRESSION, _judge, on_interval
 from tracediff.diff.gate.limits import GateSettings, Limit, Waiver, parse_limit, read_settings, waiver_for
+from tracediff.diff.statistics.runs import runs_to_detect, runs_to_separate
 from tracediff.errors import TracediffError
 
 TIMES = st.floats(1, 1e8)

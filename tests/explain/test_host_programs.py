@@ -335,7 +335,7 @@ def test_on_a_wide_screen_each_line_has_its_reason_beside_it(tmp_path):
     explanation = compared(tmp_path, [], added).explanation
     screen = Console(file=StringIO(), width=160)
     screen.print(*why_lines(explanation, 160, most=9, detailed=0))
-    lines = [line for line in screen.file.getvalue().splitlines() if line.startswith("  aten::")]
+    lines = [line for line in screen.file.getvalue().splitlines() if line.startswith("    aten::")]
     assert len(lines) >= 5
     assert all(line.rstrip().endswith("added") for line in lines), lines
 

@@ -8,7 +8,7 @@ from two_sides import compared, launch
 
 from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table, exposure_of, is_unclear, unit_of
+from tracediff.present.explanation_lines import explanation_table, exposures, is_unclear, unit_of
 from tracediff.present.next_command import MORE_STEPS, next_command
 from tracediff.present.sections import changed_work
 
@@ -188,10 +188,10 @@ def with_copy(stream):
 
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
-    label, what, us = exposure_of(comparison.explanation, unit_of(comparison.explanation))
-    assert (label, what) == ("GPU work now overlapped", "mostly copy kernels")
-    assert us == pytest.approx(-400)
-    assert answer_of(comparison).why == f"Largest changes: {label} (−400 µs: {what})."
+    (line,) = exposures(comparison.explanation, unit_of(comparison.explanation)).values()
+    assert (line.label, line.because) == ("GPU work now overlapped", "mostly copy kernels")
+    assert line.delta_us == pytest.approx(-400)
+    assert answer_of(comparison).why == f"Largest changes: {line.label} (−400 µs: {line.because})."
 
 
 def reading(waits):

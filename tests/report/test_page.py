@@ -195,7 +195,7 @@ def test_the_first_screen_has_the_verdict_its_causes_and_all_lines_of_why(visit,
     comparison = real_comparison(control, test)
     page = visit(report_of(control, test)).page
     page.set_viewport_size({"width": 1280, "height": 800})
-    assert page.locator("#why tbody tr").count() == len(explanation(comparison).lines)
+    assert page.locator("#why tbody tr").count() == len(explanation(comparison).rows)
     ends = "all => all.map(e => e.getBoundingClientRect().bottom)"
     shown = page.eval_on_selector_all(".verdict, .lead, #why tr", ends)
     assert shown == sorted(shown)

@@ -22,7 +22,7 @@ from tracediff import bounds
 from tracediff.arrays import MISSING
 from tracediff.errors import TracediffError
 from tracediff.ingest.read import read_trace
-from tracediff.present.explanation_lines import explanation_table, sentence
+from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 PAIRS = [
@@ -184,7 +184,7 @@ def check_all(comparison, doc, path):
     found = explanation_table(comparison.explanation)
     assert [(e["name"], "delta_us" in e["args"]) for e in marks] == [
         (sentence(fact.text), False) for fact in comparison.explanation.facts
-    ] + [(f"{line.step} {found.unit}  {line.label}", True) for line in found.lines]
+    ] + [(f"{line.step} {found.unit}  {level * INNER}{line.label}", True) for level, line in found.rows]
     assert all(e["ts"] == 0 and e["ph"] == "i" for e in marks)
     tracediff.load(path)
 

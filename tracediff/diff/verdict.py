@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
-from tracediff.diff.statistics.runs import Estimate, estimate, within_runs
+from tracediff.diff.statistics.runs import Estimate, detectable, estimate, within_runs
 from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, number, percent, plural
 from tracediff.ingest.manifest import Manifest
@@ -186,6 +186,18 @@ def _check_pairs(labels: tuple[str, str], runs: tuple[int, int]) -> None:
         raise TracediffError("--paired", f"each run needs a counterpart, but {counts}", remedy)
 
 
+def spread_of_step(verdict: Verdict) -> float | None:
+    """Standard deviation of the logarithm of a run's median, from the verdict's detectable change; None if it has
+    none.
+    """
+    if verdict.min_detectable_us is None or verdict.median_control_us <= 0:
+        return None
+    n, m = verdict.n_control, verdict.n_test
+    df = {"paired": n - 1.0, "prediction": max(n, m) - 1.0, "assumed": math.inf}.get(verdict.method, n + m - 2.0)
+    detected = math.log1p(verdict.min_detectable_us / verdict.median_control_us)
+    return detected / (detectable(df) * math.sqrt(1 / n + 1 / m))
+
+
 def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:
     """``verdict`` of two sets that the preflight refused to compare: their times, and nothing that compares them."""
     return replace(
@@ -274,10 +286,17 @@ def how_long(change: float, basis: str = STEP) -> str:
 
 def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judging: Judging, change: float) -> str:
     """Whether the difference is significant, in words, with its interval, and what this is around if that is not the
-    ``change`` that is stated.
+    ``change`` that is stated; or what change would have been.
     """
     if difference.interval is None or difference.detectable is None:
         return f"{_run_counts(runs)}: significance unknown"
+    least = _least_significant(difference)
+    if (
+        result == "inconclusive"
+        and difference.method in ("t", "ranks", "paired")
+        and abs(math.log1p(change)) + thresholds.SAME_RATIO < least
+    ):
+        return f"not significant ({_run_counts(runs)} resolve only {_more_than(math.copysign(least, change))})"
     in_times = max(difference.effect, difference.interval[1]) > math.log(2)  # as the change itself
     low, high, centre = (
         number(math.exp(log)) if in_times else PERCENT.signed_text(math.expm1(log))
@@ -297,6 +316,19 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     if result == "inconclusive":
         return f"not significant ({interval}; {basis})"
     return f"significant ({interval}; {basis})"
+
+
+def _least_significant(difference: Estimate) -> float:
+    """The effect from which a difference with intervals this wide would be significant."""
+    low, high = difference.interval or (0.0, 0.0)
+    return difference.effect - low if difference.effect > 0 else high - difference.effect
+
+
+def _more_than(effect: float) -> str:
+    """``changes of 23 % or more``, ``a factor of 2.1 or more``, in the direction of ``effect``."""
+    if effect > math.log(2):
+        return f"a factor of {number(math.exp(effect))} or more"
+    return f"changes of {percent(abs(math.expm1(effect)))} or more"
 
 
 def of_other_work(

@@ -111,8 +111,9 @@ class Explanation:
     Attributes:
         facts: about the comparison, which carry no time.
         causes: the lines, those in the direction of the step's change first, the largest first.
-        exposure_us: first label → the same work, now on the critical path or off it. exposed: what is most of that.
-        rests_us: what is longer, and what is shorter, in no line; causes, exposure and these are the step's change.
+        exposure_us: first label → the same work, now on the critical path or off it. exposed: likewise what is most
+            of that. rests_us: what is longer, and what is shorter, in no line; causes, exposure and these are the
+            step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from. gpu_work: the significance of all GPU work.
         differing: the operators that are not called as often.
@@ -124,14 +125,14 @@ class Explanation:
     facts: tuple[Fact, ...]
     causes: tuple[Cause, ...]
     exposure_us: dict[str, float]
-    rests_us: tuple[float, float]
+    exposed: dict[str, str]
+    rests_us: dict[str, tuple[float, float]]
     scale_us: float
     root: Node
     leaves: Leaves = field(repr=False, compare=False)
     differing: Differing
     period: str = "step"
     profiled: bool = True
-    exposed: str = ""
     ranks: int = 1
     of_rank: str = ""
     gpu_work: Significance = UNTESTED
@@ -139,7 +140,7 @@ class Explanation:
     @property
     def rest_us(self) -> float:
         """What is in no line."""
-        return sum(self.rests_us)
+        return sum(map(sum, self.rests_us.values()))
 
     @property
     def change_us(self) -> float:
@@ -206,7 +207,7 @@ def explain(
         ),
         exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
         exposed=lines.exposed,
-        rests_us=(lines.rest[0] / 1000, lines.rest[1] / 1000),
+        rests_us={label: (longer / 1000, shorter / 1000) for label, (longer, shorter) in lines.rest.items()},
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,

@@ -82,16 +82,16 @@ class Lines(Struct, frozen=True):
     """What accounts for the step's change, in ns per step: the lines' work, the exposure and the rest.
 
     Attributes:
-        shown: the lines, in the direction of the change first. exposure: same work, now on or off the path, by first
-            label. exposed: what is most of that; may be empty. rest: what is longer, and what is shorter, in none of
-            them. scale: what their size is judged against.
+        shown: the lines, in the direction of the change first. scale: what their size is judged against.
+        exposure, exposed, rest: by first label the same work, now on or off the path; what is most of that, may be
+            empty; and what is longer, and what is shorter, in none of the lines.
     """
 
     shown: tuple[Line, ...]
-    exposure: dict[str, float]
-    exposed: str
-    rest: tuple[float, float]
     scale: float
+    exposure: dict[str, float]
+    exposed: dict[str, str]
+    rest: dict[str, tuple[float, float]]
 
 
 def lines_of(root: Node) -> Lines:
@@ -108,28 +108,20 @@ def lines_of(root: Node) -> Lines:
     along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
     against = [line for line in candidates if sign * line.node.work <= 0][::-1][:most_against]
     selected = (*along, *against)
-    exposure = {child.label: child.change for child in root.children.values()}
-    for line in cut:
-        exposure[line.chain[0]] -= line.node.work
-    rest = change - sum(line.node.work for line in selected) - sum(exposure.values())
-    return Lines(selected, exposure, _exposed(root, sum(exposure.values())), _both_ways(cut, selected, rest), scale)
-
-
-def _both_ways(cut: Sequence[Line], selected: Sequence[Line], rest: float) -> tuple[float, float]:
-    """(what is longer, what is shorter) of ``rest``, which ``cut`` is but for the ``selected``."""
     listed = {line.chain for line in selected}
-    longer = sum(max(line.node.work, 0.0) for line in cut if line.chain not in listed)
-    return longer, rest - longer
+    exposure, rest = {}, {}
+    for part in root.children.values():
+        mine = [line for line in cut if line.chain[0] == part.label]
+        others = [line.node.work for line in mine if line.chain not in listed]
+        exposure[part.label] = part.change - sum(line.node.work for line in mine)
+        rest[part.label] = sum(work for work in others if work > 0), sum(work for work in others if work <= 0)
+    exposed = {part.label: _exposed(part, exposure[part.label]) for part in root.children.values()}
+    return Lines(selected, scale, exposure, exposed, rest)
 
 
-def _exposed(root: Node, exposure: float) -> str:
-    """What most of the ``exposure`` is of, in words; empty where nothing is most of it."""
-    parts = [
-        Line((child.label,), part)
-        for child in root.children.values()
-        for part in child.children.values()
-        if part.label != QUEUE  # waiting is no work
-    ]
+def _exposed(whole: Node, exposure: float) -> str:
+    """What most of the ``exposure`` of a part of the step is of, in words; empty where nothing is most of it."""
+    parts = [Line((whole.label,), part) for part in whole.children.values() if part.label != QUEUE]  # which is no work
     largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
     moved = sum(abs(line.node.exposure) for line in parts)
     if largest is None or largest.node.exposure * exposure <= 0:

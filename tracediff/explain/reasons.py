@@ -360,6 +360,37 @@ def _line(work: NodeWork) -> Reason | None:
     return main_line(by_line)
 
 
+def _caller(work: NodeWork) -> Reason | None:
+    """The outermost operator below which one side alone does most of it, where no line is known: what the program calls
+    for it.
+    """
+    sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
+    if all(sides) or _line(work):
+        return None
+    tree = work.trees[int(bool(sides[1]))]
+    ns_of = Counter[str]()
+    for item in chain(*sides):
+        outer = _outermost(tree, item.node)
+        function = outer.rpartition("Backward")[0] or outer  # of autograd
+        is_own = _letters(function) in _letters(tree.op(item.node) or "")
+        ns_of[UNPLACED if is_own else outer] += item.ns
+    name, ns = max(ns_of.items(), key=lambda both: both[1])
+    return Reason("caller", f"called by {name}") if name and ns >= thresholds.MOSTLY * ns_of.total() else None
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _outermost(tree: CallTree, node: int) -> str:
+    """The name of the outermost operator at or around ``node``; empty for none."""
+    name = UNPLACED
+    while node >= 0:
+        call = tree.calls[node]
+        name, node = call.display_name if call.kind == "op" else name, call.parent
+    return name
+
+
 def main_line(by_line: Counter[str]) -> Reason | None:
     """The line of code that has most of the time of all lines, those without one among them."""
     whole, time_of_line = by_line.total(), [(ns, line) for line, ns in by_line.items() if line]
@@ -385,4 +416,5 @@ RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
     _counts,
     _phase,
     _line,
+    _caller,
 )

@@ -260,7 +260,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     label = next(step for step in reversed(chain) if isinstance(step, str))
     if leaves.kinds[leaf] == "op" and HOST in chain:
         label = f"{label} on the host"
-    return HOST, SINGLES, CODE if label == NOT_RECORDED else label
+    return chain[0], SINGLES, CODE if label == NOT_RECORDED else label
 
 
 def build(leaves: Leaves) -> Node:

@@ -27,15 +27,16 @@ from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
-    BOTH_WAYS,
     DECISIVE,
     effect_us,
-    exposure_of,
+    exposures,
+    has_parts,
     is_other_work,
     is_unclear,
     is_visible,
     leading,
     new_wait,
+    path_us,
     sentence,
     unit_of,
     visible_causes,
@@ -109,12 +110,14 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
-    exposure, lead, way = _exposure(explanation, unit), BECAUSE if sure else LARGEST, sign
+    exposure, lead, way = exposed_parts(explanation, unit), BECAUSE if sure else LARGEST, sign
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
         lead, parts = "work that differs, on the critical path:", sorted(other_work, key=lambda p: -abs(p.delta_us))
         way, exposure = 1 if parts[0].delta_us > 0 else -1, [part for part in exposure if part.is_net]
-    along, against = ([part for part in parts if sign * part.delta_us > 0] for sign in (way, -way))
+    along, against = (
+        _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
+    )
     exposure = [part for part in exposure if abs(part.delta_us) > thresholds.WORTH_A_LINE * explanation.scale_us]
     exposed_along = _as_large(exposure, way, along, parts)
     exposed_against = _as_large(exposure, -way, against, parts)
@@ -160,11 +163,17 @@ def _is_of_mean(verdict: Verdict) -> bool:
 
 
 class _Part(Struct, frozen=True):
-    """A part of the step's change. Attributes: label: what changed. delta_us: in µs. what: what happened."""
+    """A part of the step's change.
+
+    Attributes:
+        label: what changed. delta_us: in µs. what: what happened.
+        place: the first label of its place in the tree; empty of what is in none.
+    """
 
     label: str
     delta_us: float
     what: str
+    place: str = ""
 
     @property
     def is_net(self) -> bool:
@@ -177,14 +186,36 @@ def _parts(explanation: Explanation, unit: Unit) -> list[tuple[_Part, Cause]]:
     causes = visible_causes(explanation)
     labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
     both = zip(labels, causes, strict=True)
-    return [(_Part(label, effect_us(cause, unit), _happened(cause)), cause) for label, cause in both]
+    return [(_Part(label, effect_us(cause, unit), _happened(cause), cause.chain[0]), cause) for label, cause in both]
 
 
-def _exposure(explanation: Explanation, unit: Unit) -> list[_Part]:
-    """The exposure, if it has a line."""
-    label, exposed, us = exposure_of(explanation, unit)
-    part = _Part(label, us, (label == BOTH_WAYS and new_wait(explanation)) or exposed)
-    return [part] if label and is_visible(us, unit) else []
+def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> list[_Part]:
+    """``parts`` of one direction, those of a part of the critical path as one if none is most of them and they are most
+    of its change.
+    """
+    for label, (control, test) in path_us(explanation, unit).items() if has_parts(explanation) else ():
+        inner = [part for part in parts if part.place == label]
+        moved, change = sum(part.delta_us for part in inner), test - control
+        is_of_one = any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
+        if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
+            continue
+        largest = f"largest: {', '.join(part.label for part in inner[: bounds.PARTS_NAMED])}"
+        whole = _Part("host time" if label == HOST else label, change, largest)
+        parts = sorted((whole, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
+    return parts
+
+
+BOTH_WAYS = "change of overlap"
+"""The label of exposure both ways."""
+
+
+def exposed_parts(explanation: Explanation, unit: Unit) -> list[_Part]:
+    """The exposure that has lines: what is left of it, if it is both ways."""
+    parts = [_Part(line.label, line.delta_us, line.because) for line in exposures(explanation, unit).values()]
+    if len({part.delta_us > 0 for part in parts}) < 2:
+        return parts
+    both = ", ".join(f"{part.label} {unit.signed(part.delta_us)} {unit.name}" for part in parts)
+    return [_Part(BOTH_WAYS, sum(part.delta_us for part in parts), new_wait(explanation) or both)]
 
 
 def _happened(cause: Cause) -> str:
@@ -195,7 +226,7 @@ def _happened(cause: Cause) -> str:
     if PYTHON in cause.trail or OTHER_CALLS in cause.chain:  # whose names do not tell what it is
         number = reasons.get("largest", "")
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
-    return ", ".join(filter(None, (what, reason, reasons.get("line", ""))))
+    return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
 
 
 BECAUSE, OFFSET, LARGEST = "{}because of", "offset {}by", "largest changes:"
@@ -229,7 +260,7 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
-        return bool(exposure_of(explanation, unit_of(explanation))[0])
+        return bool(exposures(explanation, unit_of(explanation)))
     if fact.code == REPEATED:
         return ", " not in fact.text and fact.setting in verdict.difference
     names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]

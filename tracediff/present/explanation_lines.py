@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import log
 
@@ -46,8 +46,8 @@ DECISIVE = (
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
 OF_OTHER_WORK = ("dtype", "layout")
 """Reasons that say that other work is done."""
-BOTH_WAYS = "change of overlap"
-"""The label of exposure both ways."""
+INNER = "· "
+"""Before the label of a line that is a part of the one above, where nothing else shows that."""
 IN_WORK, ON_HOST = "groups", "ops"
 """Tables of the report and of the dashboard that hold what a line is about."""
 
@@ -57,23 +57,24 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: all of its time on both sides; empty of lines that have none. share: the part of their change that the
-            step waits for; empty if that is all of it. step: its part of the step's change. delta_us: the same in µs.
+        times: its time on both sides, on the critical path or not; empty of lines that have none.
+        step: its part of the step's change. delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
+        inner: of a part of the critical path, whose times are those on it, the lines that it is the sum of.
     """
 
     label: str
     because: str = ""
     times: str = ""
-    share: str = ""
     step: str
     delta_us: float
     table: str = ""
     find: tuple[str, ...] = ()
     bar: tuple[float, float] = (0.0, 0.0)
     short: str = ""
+    inner: tuple[ExplanationLine, ...] = ()
 
     @property
     def direction(self) -> str:
@@ -85,16 +86,25 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
-        unit: of all times. heads: of the columns: what changed, all of its time in the period, the part of its change
-            on the path, its part of the step's change.
+        unit: of all times. heads: of the columns: what changed, its time in the period, its part of the step's change.
         closing: what is unexplained.
     """
 
     unit: str
-    heads: tuple[str, str, str, str]
+    heads: tuple[str, str, str]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
+
+    @property
+    def rows(self) -> list[tuple[int, ExplanationLine]]:
+        """(level, line) of all lines: 1 of those inside the last one of level 0."""
+        return leveled(self.lines)
+
+
+def leveled(lines: Iterable[ExplanationLine]) -> list[tuple[int, ExplanationLine]]:
+    """Each line with its level, followed by those inside it."""
+    return [row for line in lines for row in ((0, line), *((1, inner) for inner in line.inner))]
 
 
 def direction(delta_us: float) -> str:
@@ -103,41 +113,89 @@ def direction(delta_us: float) -> str:
 
 
 def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
-    """The causes in their order, exposure, the rest in one line, and the step, without lines of 0: the rest is what is
-    in no line. Of ``most`` lines, several causes that are not significant are one, and the smallest are in the rest.
-    ``names`` are those of the sides.
+    """The causes in their order, exposure and the rest, without lines of 0, and the step; where several parts of its
+    critical path changed, each with its lines. Of ``most`` lines, several causes of a part that are not significant are
+    one, and the smallest are in the rest. ``names`` are those of the sides.
     """
-    unit = unit_of(explanation)
-    label, what, exposure_us = exposure_of(explanation, unit)
-    unclear = [] if most is None else list(filter(is_unclear, visible_causes(explanation)))
-    room = None if most is None else most - bool(label) - bool(unclear)
-    listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
-    small = [cause for cause in explanation.causes if id(cause) not in listed and cause not in unclear]
-    lines = [_of_cause(cause, unit) for cause in explanation.causes if id(cause) in listed]
-    lines += [_of_unclear(unclear, explanation.scale_us, unit)] if unclear else []
-    if label == BOTH_WAYS:
-        both = _both_ways(explanation, unit)
-        label = f"overlap: {', '.join(f'{name} {unit.signed(us)}' for name, us in both)}"
-        what = new_wait(explanation) or ", ".join(f"{name} {'hidden' if us < 0 else 'no longer'}" for name, us in both)
-    lines += [_of_rest(label, what, exposure_us, unit)] if label else []
+    unit, period = unit_of(explanation), explanation.period
     control, test = (float(ns) / 1000 for ns in explanation.root.path)
     change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
-    rest = change - sum(unit.rounded(line.delta_us) for line in lines)
-    moved = [*explanation.rests_us, *(cause.delta_us for cause in small), 0.0 if label else exposure_us]
-    name = f"{len(small)} smaller and the rest" if small else "the rest"
-    lines.append(_of_rest(f"{name}{_longer_and_shorter(moved, rest, explanation.scale_us, unit)}", "", rest, unit))
-    lines = [line for line in lines if is_visible(line.delta_us, unit)]
+    path = path_us(explanation, unit)
+    parts = {label: _lines_of_part(explanation, label, both[1] - both[0], most) for label, both in path.items()}
+    first = dict.fromkeys([*(cause.chain[0] for cause in explanation.causes), *path])
+    changed = [label for label in first if parts[label]]
+    if len(changed) == 1:
+        lines = _lines_of_part(explanation, changed[0], change, most)
+    else:
+        names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in changed else HOST}
+        lines = [_of_part(names_of.get(label, label), path[label], parts[label], unit) for label in changed]
     total = ExplanationLine(
-        label=explanation.period,
-        times=_times(unit, control, test),
+        label=period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
+    )
+    effect = "effect on step" if period == "step" else "effect"
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
+    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+
+
+def path_us(explanation: Explanation, unit: Unit) -> dict[str, tuple[float, float]]:
+    """First label → µs of both sides on the critical path, which add up to the steps as ``unit`` shows them."""
+    parts = explanation.root.children
+    sides = (
+        closing(unit, [float(part.path[side]) / 1000 for part in parts.values()], float(whole) / 1000)
+        for side, whole in enumerate(explanation.root.path)
+    )
+    return {label: (control, test) for (label, control, test) in zip(map(str, parts), *sides, strict=True)}
+
+
+def has_parts(explanation: Explanation) -> bool:
+    """Whether the table has lines for the parts of the critical path."""
+    return any(line.label.startswith(PATH) for line in explanation_table(explanation).lines)
+
+
+PATH = "critical path: "
+"""Before a part of it that has lines."""
+
+
+def _of_part(label: str, us: tuple[float, float], inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
+    """A part of the path, or its only line, if that is all of it; its label has the name of one that is nearly all."""
+    first, change = inner[0], us[1] - us[0]
+    if len(inner) == 1 and first.times:
+        return first
+    inner = [replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner]
+    is_of_one = (
+        len(inner) == 2 and bool(first.times) and abs(change - first.delta_us) < thresholds.WORTH_A_LINE * abs(change)
+    )
+    return replace(
+        first if is_of_one or len(inner) == 1 else ExplanationLine(label="", step="", delta_us=change),
+        label=f"{PATH}{label} ({inner[0].label})" if is_of_one else f"{PATH}{label}",
+        times=_times(unit, *us),
         step=unit.signed(change),
         delta_us=change,
-        because=CLOSED,
+        inner=() if is_of_one or len(inner) == 1 else tuple(inner),
     )
-    period = explanation.period
-    effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", "of Δ", effect
-    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+
+
+def _lines_of_part(explanation: Explanation, part: str, change: float, most: int | None) -> list[ExplanationLine]:
+    """Of one part of the path, which changed by ``change`` µs as it is read."""
+    unit = unit_of(explanation)
+    unclear = [] if most is None else list(filter(is_unclear, visible_causes(explanation)))
+    exposed = exposures(explanation, unit)
+    room = None if most is None else max(most - len(exposed) - len({cause.chain[0] for cause in unclear}), 1)
+    listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
+    causes = [cause for cause in explanation.causes if cause.chain[0] == part]
+    mine = [cause for cause in causes if cause in unclear]
+    small = [cause for cause in causes if id(cause) not in listed and cause not in mine]
+    lines = [_of_cause(cause, unit) for cause in causes if id(cause) in listed]
+    lines += [_of_unclear(mine, explanation.scale_us, unit)] if mine else []
+    moved = [*explanation.rests_us[part], *(cause.delta_us for cause in small)]
+    if part in exposed:
+        lines.append(exposed[part])
+    else:
+        moved.append(explanation.exposure_us[part])
+    rest = change - sum(unit.rounded(line.delta_us) for line in lines)
+    name = f"{len(small)} smaller and the rest" if small else "the rest"
+    lines.append(_of_rest(f"{name}{_longer_and_shorter(moved, rest, explanation.scale_us, unit)}", "", rest, unit))
+    return [line for line in lines if is_visible(line.delta_us, unit)]
 
 
 def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Cause]:
@@ -158,7 +216,6 @@ def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> Explana
         label=f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}",
         because=largest.what if is_one else f"largest: {largest.label}",
         times=_times(unit, *took),
-        share=_share(took[1] - took[0], us, unit),
         step=unit.signed(us),
         delta_us=us,
     )
@@ -171,49 +228,22 @@ def _head(explanation: Explanation) -> str:
     return f"Why ({remarks})" if remarks else "Why"
 
 
-def exposure_of(explanation: Explanation, unit: Unit) -> tuple[str, str, float]:
-    """Of the exposure (what its line says, empty where it is worth none; of what, may be empty; its part of the step's
-    change in µs).
-    """
-    parts, scale_us = explanation.exposure_us, explanation.scale_us
-    label, total = exposure_label(parts, scale_us), sum(parts.values())
-    if label == BOTH_WAYS:  # its total is what is left of both
-        both = (
-            f"{name} work {'now overlapped' if us < 0 else 'no longer'} {unit.signed(us)} {unit.name}"
-            for name, us in _both_ways(explanation, unit)
-        )
-        return label, ", ".join(both), total
-    mostly = f"mostly {explanation.exposed}" if explanation.exposed else ""
-    return label, "; ".join(filter(None, (mostly, new_wait(explanation)))), total
-
-
-def exposure_label(exposure_us: dict[str, float], scale_us: float) -> str:
-    """What the line of the exposure says: of what the same work is now on the critical path, or overlapped by other
-    work. Empty where it is part of the rest: not worth a line.
-    """
-    total = sum(exposure_us.values())
-    large = {label: us for label, us in exposure_us.items() if abs(us) >= thresholds.EXPOSURE_NAMED * scale_us}
-    if min(large.values(), default=0.0) < 0 < max(large.values(), default=0.0):
-        return BOTH_WAYS
-    if abs(total) < thresholds.WORTH_A_LINE * scale_us:
-        return ""
-    moved_alike = [f"{label} work" if label == HOST else label for label, us in large.items() if us * total > 0]
-    if not moved_alike:
-        return "less overlap" if total > 0 else "more overlap"
-    return f"{' and '.join(moved_alike)} {'no longer' if total > 0 else 'now'} overlapped"
+def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine]:
+    """First label → the line of the same work that the step now waits for, or no longer, where it is worth one."""
+    total, lines = sum(explanation.exposure_us.values()), {}
+    for part, us in explanation.exposure_us.items():
+        if abs(us) < thresholds.WORTH_A_LINE * explanation.scale_us or not is_visible(us, unit):
+            continue
+        label = f"{part} work" if part == HOST else part
+        mostly = f"mostly {explanation.exposed[part]}" if explanation.exposed[part] else ""
+        what = "; ".join(filter(None, (mostly, new_wait(explanation) if us * total > 0 else "")))
+        lines[part] = _of_rest(f"{label} {'no longer' if us > 0 else 'now'} overlapped", what, us, unit)
+    return lines
 
 
 def new_wait(explanation: Explanation) -> str:
     """In which operator only the side that takes longer waits for the GPU; empty if in none."""
     return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
-
-
-def _both_ways(explanation: Explanation, unit: Unit) -> list[tuple[str, float]]:
-    """(host or GPU, its part of the exposure in µs), what is now overlapped first."""
-    parts = explanation.exposure_us
-    names = (name.removesuffix(" work") for name in parts)
-    both = zip(names, closing(unit, [*parts.values()], sum(parts.values())), strict=True)
-    return sorted(both, key=lambda part: part[1])
 
 
 def _of_rest(label: str, what: str, us: float, unit: Unit) -> ExplanationLine:
@@ -231,13 +261,18 @@ def _longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, un
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
     """``lines`` with short labels and their bars: each begins where the one before it ends."""
-    ends = [0.0, *accumulate(line.delta_us for line in lines)]
-    least, width = min(ends), max(ends) - min(ends) or 1.0
-    short = shortened_pairs([line.label for line in lines], bounds.LABEL)
-    return tuple(
-        replace(line, short=label, bar=((min(begin, end) - least) / width, abs(end - begin) / width))
-        for line, label, begin, end in zip(lines, short, ends, ends[1:], strict=False)
-    )
+    ends = [0.0, *accumulate(inner.delta_us for line in lines for inner in line.inner or (line,))]
+    short = iter(shortened_pairs([line.label for _, line in leveled(lines)], bounds.LABEL))
+
+    def placed(some: Sequence[ExplanationLine], begin: float) -> Iterator[ExplanationLine]:
+        for line in some:
+            end = begin + line.delta_us
+            bar = (min(begin, end) - min(ends)) / width, abs(end - begin) / width
+            yield replace(line, short=next(short), bar=bar, inner=tuple(placed(line.inner, begin)))
+            begin = end
+
+    width = max(ends) - min(ends) or 1.0
+    return tuple(placed(lines, 0.0))
 
 
 def unit_of(explanation: Explanation) -> Unit:
@@ -312,9 +347,8 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     table, find = _place(cause)
     return ExplanationLine(
         label=cause.label,
-        because=because(cause),
+        because="; ".join(filter(None, (_on_path(cause, unit), because(cause)))),
         times=_times(unit, cause.control_us, cause.test_us),
-        share=_share(cause.test_us - cause.control_us, cause.delta_us, unit),
         step=unit.signed(effect_us(cause, unit)),
         delta_us=effect_us(cause, unit),
         table=table,
@@ -338,10 +372,13 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
-def _share(own_us: float, delta_us: float, unit: Unit) -> str:
-    """Which part of its own change the step waits for; empty where that is all of it, or what several did is mixed."""
-    is_all = not is_visible(own_us - delta_us, unit)
-    return "" if is_all or not own_us or not 0 <= delta_us / own_us <= 1 else percent(delta_us / own_us)
+def _on_path(cause: Cause, unit: Unit) -> str:
+    """Which part of its own change the step waits for; empty where that is all of it."""
+    own_us = cause.test_us - cause.control_us
+    is_all = not is_visible(own_us - cause.delta_us, unit)
+    is_part = own_us and 0 <= cause.delta_us / own_us <= 1
+    part = percent(cause.delta_us / own_us) if is_part and not is_all else ""
+    return f"{part} on the critical path" if part not in ("", "100 %") else ""
 
 
 def _times(unit: Unit, control: float, test: float) -> str:

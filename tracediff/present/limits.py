@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from msgspec import Struct
@@ -13,9 +12,9 @@ from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
-from tracediff.formatting import ARROW, Unit, closing, percent, percents, with_decimals_of, with_digits
+from tracediff.formatting import ARROW, Unit, percent, percents, with_decimals_of, with_digits
 from tracediff.pair import Pair
-from tracediff.present.explanation_lines import unit_of
+from tracediff.present.explanation_lines import has_parts, path_us, unit_of
 from tracediff.profile.events.step_states import BUSY_STATES
 
 
@@ -58,8 +57,8 @@ def _busy(step: StepTime, side: int) -> float:
 
 
 def limits_sentence(comparison: Comparison) -> str:
-    """``Critical path: host 23.6 → 0.8 ms, GPU 1.6 → 29.4 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``; empty where
-    it is unknown.
+    """``Critical path: host 23.6 → 0.8 ms, GPU 1.6 → 29.4 ms; GPU work 10.3 → 29.4 ms, busy 41 → 97 %``, without the
+    path where its parts are lines of the explanation; empty where it is unknown.
     """
     limits, explanation = limits_of(comparison), comparison.explanation
     if limits is None or explanation is None:
@@ -76,6 +75,8 @@ def limits_sentence(comparison: Comparison) -> str:
     busy = f"GPU work {work}{aside}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
+    if has_parts(explanation):  # whose lines are the path's
+        return busy
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
 
@@ -91,14 +92,9 @@ def _is_certain(comparison: Comparison, explanation: Explanation) -> bool:
 
 def _path(explanation: Explanation, first: str) -> str:
     """The path's parts, which add up to the step as they are shown, the one of this name ``first``."""
-    root = explanation.root
-    unit = with_decimals_of(unit_of(explanation), max(root.path) / 1000)
-    nodes = {name: root.children[label].path for name, label in PARTS.items() if label in root.children}
-    sides = []
-    for side, whole in enumerate(root.path):
-        parts = [path[side] / 1000 for path in nodes.values()]
-        sides.append(closing(unit, parts, whole / 1000) if math.isclose(sum(parts), whole / 1000) else parts)
-    both = dict(zip(nodes, zip(*sides, strict=True), strict=True))
+    unit = with_decimals_of(unit_of(explanation), max(explanation.root.path) / 1000)
+    path = path_us(explanation, unit)
+    both = {name: path[label] for name, label in PARTS.items() if label in path}
     order = sorted((name for name in both if max(map(unit.rounded, both[name]))), key=lambda name: name != first)
     return ", ".join(f"{name} {_change(unit, both[name])}" for name in order)
 

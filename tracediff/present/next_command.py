@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from itertools import chain
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import SAME_SET
+from tracediff.diff.statistics.runs import runs_to_detect
+from tracediff.diff.verdict import spread_of_step
 from tracediff.explain.explanation import Cause
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
+from tracediff.formatting import count as counted
 from tracediff.present.answer import by_chance
 from tracediff.present.explanation_lines import is_unclear, visible_causes
 from tracediff.present.sections import changed_work
@@ -31,8 +35,7 @@ AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record afte
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
-MORE_RUNS = "record more runs per side, alternating"
-ENOUGH_RUNS = f"record {thresholds.RANKED_RUNS} runs per side, alternating"
+MORE_RUNS = "record {} runs per side, alternating"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -54,7 +57,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
         runs = min(comparison.control.runs, comparison.test.runs)
-        return MORE_RUNS if runs >= thresholds.RANKED_RUNS else ENOUGH_RUNS
+        quieter = ", or on a quieter machine" if runs >= thresholds.RANKED_RUNS else ""
+        return f"{MORE_RUNS.format(_runs(comparison))}{quieter}"
     causes = sorted(visible_causes(explanation), key=is_unclear)
     first = causes[0] if causes else None
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
@@ -82,6 +86,16 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             return f"{explain} {shlex.quote(first.label)}"
         return f"{command} {PARTS.get(kind, table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
+
+
+def _runs(comparison: Comparison) -> str:
+    """How many runs per side show the step's change in 80 % of cases, if the spread of those that there are tells."""
+    verdict, runs = comparison.verdict, min(comparison.control.runs, comparison.test.runs)
+    if runs < thresholds.RANKED_RUNS:
+        return str(thresholds.RANKED_RUNS)
+    spread, ratio = spread_of_step(verdict), verdict.ratio_of_medians or 1.0
+    needed = runs_to_detect(spread, abs(math.log(ratio))) if spread and ratio > 0 else None
+    return counted(needed) if needed and needed > runs else "more"
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:

@@ -15,7 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
-from tracediff.explain.leaves import NOT_RECORDED
+from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST
 from tracediff.explain.reasons import changed_input_of
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import Pair, total
@@ -70,7 +70,8 @@ def _text(lines: Sequence[str]) -> str:
 def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
     """The line of Why called ``name``, which may be cut as on a screen, and its largest parts; empty if none is."""
     explanation, pattern = comparison.explanation, escape(name).replace("…", "*")
-    cause = next((cause for cause in comparison.causes if fnmatchcase(cause.label, pattern)), None)
+    labels = ((cause, cause.label.removesuffix(ON_THE_HOST)) for cause in comparison.causes)
+    cause = next((cause for cause, short in labels if fnmatchcase(cause.label, pattern) or short == name), None)
     if explanation is None or cause is None:
         return []
     unit, node = unit_of(explanation), cause.node

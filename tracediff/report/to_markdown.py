@@ -11,7 +11,7 @@ from tracediff.formatting import Unit, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.explanation_lines import INNER, explanation_table
 from tracediff.present.plain_text import Table, bars, no_rows_shown
 from tracediff.present.sections import ReportRow
 from tracediff.present.setting import heading, side_names
@@ -80,10 +80,10 @@ def _explanation(comparison: Comparison) -> list[str]:
         return []
     causes = explanation_table(comparison.explanation, names=side_names(comparison))
     lines = [
-        [escaped(line.label), line.times, line.share, line.step, escaped(line.because)]
-        for line in (*causes.lines, causes.total)
+        [f"{level * INNER}{escaped(line.label)}", line.times, line.step, escaped(line.because)]
+        for level, line in (*causes.rows, (0, causes.total))
     ]
-    _, *table = table_lines([""] * 5, "lrrrl", lines)
+    _, *table = table_lines([""] * 4, "lrrl", lines)
     return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
 
 

@@ -20,7 +20,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
 from tracediff.formatting import plural
 from tracediff.pair import SIDES
-from tracediff.present.explanation_lines import explanation_table, sentence
+from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
 from tracediff.profile.model.profile import Timeline
 from tracediff.profile.timeline import KINDS
@@ -159,9 +159,9 @@ def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
         return
     table = explanation_table(comparison.explanation)
     marks: list[tuple[str, dict[str, Any]]] = [(sentence(fact.text), {}) for fact in comparison.explanation.facts]
-    for line in table.lines:
+    for level, line in table.rows:
         args = {"why": bounded_text(line.because), f"its time ({table.unit})": line.times, "delta_us": line.delta_us}
-        marks.append((f"{line.step} {table.unit}  {line.label}", args))
+        marks.append((f"{line.step} {table.unit}  {level * INNER}{line.label}", args))
     for number, (text, args) in enumerate(marks, 1):
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"why {number}")

@@ -46,7 +46,7 @@ BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
 ROWS, LEAST_ROWS = 8, 3
 """Rows of changed work: as many of these as fit on the screen."""
-LINES, LEAST_LINES = 10, 4
+LINES, LEAST_LINES = 10, 3
 """Lines of causes: as many as fit."""
 SHORT, SCREEN = 24, 30
 """Lines of a screen: rows give way to the first, all else to the second."""
@@ -262,10 +262,13 @@ def explanation(
         return []
     why, columns = causes.heads[0], _columns_of_times(causes, width)
     heads, *figures, whole = zip(*columns, strict=True)
-    labels = [printable(line.label) for line in causes.lines]
-    reasons = [printable(line.because) for line in causes.lines]
+    levels, lines = zip(*causes.rows, strict=True)
+    labels = [printable(line.label) for line in lines]
+    reasons = [printable(line.because) for line in lines]
     is_wide = width >= WIDE
-    figures_width = INDENT + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
+    figures_width = (
+        (1 + max(levels)) * INDENT + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
+    )
     room = max(width - figures_width, 1)
     label_room = room
     if is_wide:
@@ -275,17 +278,17 @@ def explanation(
     table = grid([why, *heads], f"l{'r' * len(heads)}", expand=not is_wide)
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     if is_wide:
-        table.columns[0].width = label_room + INDENT
+        table.columns[0].width = label_room + (1 + max(levels)) * INDENT
         table.add_column("", overflow="fold")
     reason_room = room - label_room if is_wide else room - INDENT
-    by_size = sorted(range(len(labels)), key=lambda k: -abs(causes.lines[k].delta_us))
+    by_size = sorted(range(len(labels)), key=lambda k: -abs(lines[k].delta_us))
     by_size = by_size if is_wide else by_size[:detailed]  # beside a line, a reason takes no line
     short = labels if most is None else shortened_pairs(labels, label_room)
-    for k, (label, reason, cells) in enumerate(zip(short, reasons, figures, strict=True)):
+    for k, (level, label, reason, cells) in enumerate(zip(levels, short, reasons, figures, strict=True)):
         text = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
         because = Text(text, style="dim")
         reason_cells, reason_lines = ([because], []) if is_wide else ([], [_indented(because)] if text else [])
-        table.add_row(_indented(Group(Text(label), *reason_lines)), *cells, *reason_cells)
+        table.add_row(_indented(Group(Text(label), *reason_lines), 1 + level), *cells, *reason_cells)
     closing = [Text(causes.total.because, style="dim")] if is_wide else []
     table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
     return [table, line()]
@@ -298,11 +301,11 @@ def show_explanation(why: Explanation, names: Pair[str], console: Console) -> No
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
     """The columns, each with its head, the texts of the lines, and that of the total."""
-    _, its_time, its_share, its_part = causes.heads
+    _, its_time, its_part = causes.heads
     if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({causes.unit})"
-    rows = [(line.times, line.share, line.step) for line in (*causes.lines, causes.total)]
-    columns = zip((its_time, its_share, its_part), *rows, strict=True)
+    rows = [(line.times, line.step) for line in (*(line for _, line in causes.rows), causes.total)]
+    columns = zip((its_time, its_part), *rows, strict=True)
     return [column for column in columns if any(column[1:])]
 
 
@@ -314,5 +317,5 @@ def _fitting(reason: str, room: int) -> str:
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
-def _indented(content: RenderableType) -> Padding:
-    return Padding(content, (0, 0, 0, INDENT))
+def _indented(content: RenderableType, level: int = 1) -> Padding:
+    return Padding(content, (0, 0, 0, level * INDENT))

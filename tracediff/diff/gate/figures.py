@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from statistics import median
@@ -18,8 +17,8 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import OPERATOR, Comparison
 from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.ops import Op
-from tracediff.diff.statistics.runs import detectable, reach
-from tracediff.diff.verdict import Verdict
+from tracediff.diff.statistics.runs import reach
+from tracediff.diff.verdict import spread_of_step
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import total
@@ -28,18 +27,6 @@ from tracediff.runtimes import KERNEL
 
 Interval = tuple[float, float]
 """The ends of a 95 % interval of a relative change."""
-
-
-def spread_of_step(verdict: Verdict) -> float | None:
-    """Standard deviation of the logarithm of a run's median, from the verdict's detectable change; None if it has
-    none.
-    """
-    if verdict.min_detectable_us is None or verdict.median_control_us <= 0:
-        return None
-    n, m = verdict.n_control, verdict.n_test
-    df = {"paired": n - 1.0, "prediction": max(n, m) - 1.0, "assumed": math.inf}.get(verdict.method, n + m - 2.0)
-    detected = math.log1p(verdict.min_detectable_us / verdict.median_control_us)
-    return detected / (detectable(df) * math.sqrt(1 / n + 1 / m))
 
 
 def spread_of_interval(interval: Interval, n: int, m: int) -> float:
@@ -55,22 +42,6 @@ def middle(interval: Interval) -> float:
 def half_width(interval: Interval) -> float:
     """Half the width of ``interval``, in logarithms."""
     return (math.log1p(interval[1]) - math.log1p(interval[0])) / 2
-
-
-def runs_to_detect(spread: float, effect: float) -> int | None:
-    """Runs per side that detect a change of the logarithm by ``effect`` in 80 % of cases; None if too many."""
-    return _least_runs(lambda n: detectable(2 * n - 2) * spread * math.sqrt(2 / n) <= effect)
-
-
-def runs_to_separate(spread: float, distance: float) -> int | None:
-    """Runs per side whose interval has a half width below ``distance``; None if too many."""
-    return _least_runs(lambda n: reach(2 * n - 2) * spread * math.sqrt(2 / n) < distance)
-
-
-def _least_runs(enough: Callable[[int], bool]) -> int | None:
-    runs = range(2, bounds.RECOMMENDED_RUNS + 1)
-    position = bisect_left(runs, True, key=enough)
-    return runs[position] if position < len(runs) else None
 
 
 FEW_RUNS = "too few runs: significance unknown"

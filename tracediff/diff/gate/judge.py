@@ -18,11 +18,10 @@ from tracediff.diff.gate.figures import (
     figures,
     half_width,
     middle,
-    runs_to_detect,
-    runs_to_separate,
 )
 from tracediff.diff.gate.limits import STOPPING, GateSettings, Limit, Waiver, waiver_for
 from tracediff.diff.preflight import REFUSED, Reason
+from tracediff.diff.statistics.runs import runs_to_detect, runs_to_separate
 from tracediff.formatting import signed_percent
 
 SINGLE_RUN = "single-run"

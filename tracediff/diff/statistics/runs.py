@@ -5,7 +5,8 @@ is computed with the standard library: scipy.special takes as long to import as 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from operator import sub
@@ -13,7 +14,7 @@ from statistics import NormalDist, fmean, median, stdev
 
 from msgspec import Struct
 
-from tracediff import thresholds
+from tracediff import bounds, thresholds
 
 
 @lru_cache(maxsize=256)  # the sides of an interval, and rows of as many runs, ask for the same
@@ -133,6 +134,22 @@ def reach(df: float) -> float:
 def detectable(df: float) -> float:
     """The effect that is detected with the power that is asked for, in standard errors."""
     return reach(df) + quantile_t(thresholds.POWER, df)
+
+
+def runs_to_detect(spread: float, effect: float) -> int | None:
+    """Runs per side that detect a change of the logarithm by ``effect`` in 80 % of cases; None if too many."""
+    return _least_runs(lambda n: detectable(2 * n - 2) * spread * math.sqrt(2 / n) <= effect)
+
+
+def runs_to_separate(spread: float, distance: float) -> int | None:
+    """Runs per side whose interval has a half width below ``distance``; None if too many."""
+    return _least_runs(lambda n: reach(2 * n - 2) * spread * math.sqrt(2 / n) < distance)
+
+
+def _least_runs(enough: Callable[[int], bool]) -> int | None:
+    runs = range(2, bounds.RECOMMENDED_RUNS + 1)
+    position = bisect_left(runs, True, key=enough)
+    return runs[position] if position < len(runs) else None
 
 
 def _prediction(control: Sequence[float], test: Sequence[float]) -> Estimate:
