@@ -395,7 +395,8 @@ STORIES = (
                 "what is left of two exposures has both beside it",
                 lambda t: (
                     t.exposure[0] == "change of overlap"
-                    and t.exposure[1] == "GPU work now overlapped −27.8 ms, host work no longer overlapped +23.1 ms"
+                    and t.exposure[1]
+                    == "the same GPU work, now hidden −27.8 ms, the same host work, now exposed +23.1 ms"
                 ),
             ),
         ),

@@ -82,7 +82,7 @@ LOSS, CLIP = "torch/nn/functional.py(3): cross_entropy", "torch/nn/utils/clip_gr
 
 def test_the_optimizer_and_the_functions_that_one_side_calls_are_named(tmp_path):
     text = calls_of_one_side(tmp_path, calling("SGD", LOSS), calling("AdamW", LOSS, CLIP))
-    assert text == "only before's code calls SGD.step, only after's code calls AdamW.step, clip_grad_norm_()"
+    assert text == "called from Python only in before: SGD.step; only in after: AdamW.step, clip_grad_norm_()"
 
 
 def test_another_optimizer_is_in_the_verdict(tmp_path):
@@ -123,7 +123,7 @@ def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
     sides = {"a": side("Linear", "LayerNorm", "LayerNorm"), "b": side("Linear", "RMSNorm", *["LayerNorm"] * kept)}
     comparison = compared(tmp_path, sides)
     assert f"with RMSNorm{'' if kept else ' instead of LayerNorm'}: " in answer_of(comparison).verdict
-    text = "only b's code calls RMSNorm" if kept else "only a's code calls LayerNorm, only b's code calls RMSNorm"
+    text = f"called from Python {'' if kept else 'only in a: LayerNorm; '}only in b: RMSNorm"
     assert text in [fact.text for fact in comparison.explanation.facts]
 
 

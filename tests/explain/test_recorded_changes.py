@@ -30,7 +30,7 @@ MULTIPLY = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]
 def test_a_copy_from_other_memory_is_said_in_the_answer(tmp_path):
     sides = {"before": copied("Pageable", 900, 1000), "after": copied("Pinned", 100, 1000)}
     comparison = compared(tmp_path, {name: [step(1, 0, 10), *events] for name, events in sides.items()})
-    assert "as many bytes, 9 × as fast, from pageable → pinned memory)" in answer_of(comparison).why
+    assert "as many bytes, 9 × as fast, from pageable → pinned memory, 0.00444 → 0.0400 GB/s)" in answer_of(comparison).why
 
 
 def test_what_alone_grew_is_named_in_its_own_unit(tmp_path):
@@ -189,7 +189,7 @@ def with_copy(stream):
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
     (line,) = exposures(comparison.explanation, unit_of(comparison.explanation)).values()
-    assert (line.label, line.because) == ("GPU work now overlapped", "mostly copy kernels")
+    assert (line.label, line.because) == ("the same GPU work, now hidden", "mostly copy kernels")
     assert line.delta_us == pytest.approx(-400)
     assert answer_of(comparison).why == f"Largest changes: {line.label} (−400 µs: {line.because})."
 
@@ -332,7 +332,7 @@ def test_what_the_host_no_longer_hides_leads_the_answer(tmp_path):
     added = launch(9, "reduce_argmax", 10, 284, "aten::argmax", at=182)
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": [*reading(waits=True), *added]})
     parts = answer_of(comparison).because.split(" and ")
-    assert "host work no longer overlapped (+" in parts[0]
+    assert "the same host work, now exposed (+" in parts[0]
     assert "aten::argmax (" in parts[1]
 
 

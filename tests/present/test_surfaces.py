@@ -23,7 +23,8 @@ LARGE = ("flux",)
 """Pairs that take seconds."""
 NUMBER = r"[\d,]+(?:\.\d+)?"
 SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
-EXPOSURE = rf"(?:overlapped|(?:less|more|change of) overlap)[^()]*\(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
+PART = r"(GPU work|host|operators)"
+EXPOSURE = rf"(?:the same {PART}[^()]*, now (?:hidden|exposed)|change of overlap) \(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
 US = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 WIDE = 250
 """Columns in which no sentence is broken."""
@@ -117,15 +118,14 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     answer, lines = document["answer"], document["explanation"]["lines"]
     wholes = {part["label"]: part["delta_us"] for part in document["explanation"]["tree"]["children"]}
     for whole in (answer["because"], answer["offset_by"]):
-        sentence, exposure = re.sub(EXPOSURE, "", whole), re.search(EXPOSURE, whole)
-        if exposure:
-            exposed = value(exposure[1]) * US[exposure[2]]
-            assert exposed == pytest.approx(document["explanation"]["exposure_us"], rel=0.06, abs=60), sentence
+        sentence = re.sub(EXPOSURE, "", whole)
+        exposed = document["explanation"]["exposure_of_parts_us"]
+        for label, number, unit in re.findall(EXPOSURE, whole):
+            us = exposed[label] if label else document["explanation"]["exposure_us"]
+            assert value(number) * US[unit] == pytest.approx(us, rel=0.06, abs=60), sentence
         parts = re.findall(rf"\(({SIGNED}) (s|ms|µs|ns)", sentence)
         named = [value(number) * US[unit] for number, unit in parts]
-        for label, number, unit in re.findall(
-            rf"(GPU work|host|operators)(?: time)? \(({SIGNED}) (\w+): largest: ", sentence
-        ):
+        for label, number, unit in re.findall(rf"{PART}(?: time)? \(({SIGNED}) (\w+): [^()]*largest: ", sentence):
             us = value(number) * US[unit]
             if us == pytest.approx(wholes[label], rel=0.06, abs=60):  # a part of the critical path
                 named.remove(us)
@@ -177,9 +177,9 @@ def the_screen_is_short(comparison: Comparison) -> None:
 def the_effect_of_a_row_follows_from_its_figures(comparison: Comparison) -> None:
     """The change of its times, times the part on the path, as far as these are shown."""
     for _, line in explanation_table(comparison.explanation).rows:
-        if part := re.match(r"([\d.]+) % on the critical path", line.because):
+        if line.share:
             control, test = map(value, line.times.split(" → "))
-            share, digit = value(part[1]) / 100, 10.0 ** -places(line.step)
+            share, digit = value(line.share.removesuffix(" %")) / 100, 10.0 ** -places(line.step)
             assert value(line.step) == pytest.approx(
                 share * (test - control), abs=2 * digit + abs(test - control) / 100
             )

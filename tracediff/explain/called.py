@@ -65,11 +65,11 @@ def one_sided_calls(
         own.append((sides[0], sides[1]))
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
-    parts = [f"only {label}'s code calls {listed(names)}" for label, names in both if names]
+    parts = [f"only in {label}: {listed(names)}" for label, names in both if names]
     least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max())
     setting = " and ".join(_instead_of_calls(own, others, differing, least))
     values = ", ".join(control), ", ".join(test)
-    return [Fact(ONE_SIDED_CALLS, ", ".join(parts), *values, setting=setting)] if parts else []
+    return [Fact(ONE_SIDED_CALLS, f"called from Python {'; '.join(parts)}", *values, setting=setting)] if parts else []
 
 
 def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, least: float) -> list[str]:

@@ -153,10 +153,12 @@ class LineSources(Struct, frozen=True, dict=True):
 
     Attributes:
         comparison: the matched work, the call trees and what was recorded. leaves: what the lines are built from.
+        differing: the operators that are not called as often.
     """
 
     comparison: Comparison
     leaves: Leaves
+    differing: Differing
 
     @cached_property
     def added_calls(self) -> Pair[dict[str, Counter[str]]]:
@@ -196,7 +198,8 @@ def explain(
     gpu_work = [root.children[GPU]] if GPU in root.children else []
     differing = differing_calls(comparison.trees)
     facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor, exposure=sum(lines.exposure.values()))
-    sources, rests = LineSources(comparison, leaves), Rests(_without_event(lines.shown, leaves), _kinds(groups))
+    sources = LineSources(comparison, leaves, differing)
+    rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
     tested = _significance([line.node for line in lines.shown], leaves, noise_floor)
     return Explanation(
@@ -303,7 +306,9 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         steps = sum(leaves.steps[single.side])
         reasons.append(of_single(single, comparison.sides[single.side].label, steps, unit, on_both=on_both))
-    elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(node, line.trail):
+    elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
+        node, line.trail, sources.differing
+    ):
         reasons.append(part)
     if OTHER_CALLS in line.chain and (place := _line_of_calls(node, sources)):
         reasons.append(place)

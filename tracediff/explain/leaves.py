@@ -24,6 +24,7 @@ from tracediff.pair import Pair
 from tracediff.profile.analyses.leaf_keys import CAPTURE, callee_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_compiled_call, match_name
+from tracediff.profile.placement.scopes import BACKWARD, PHASES
 from tracediff.runtimes import MEMCPY
 
 Step = str | int
@@ -360,9 +361,12 @@ def _replacements(groups: Sequence[Group]) -> dict[int, str]:
             and len({members[0].family for members in group.members if members}) > 1
         ):
             families = (" ".join(sorted({member.family for member in members})) for members in group.members)
-            alike[every_instance(group.module.split("/")[-1]), *families].append(g)
-    for (module, *_), same in alike.items():
-        out |= dict.fromkeys(same, f"{_replacement([groups[g] for g in same])} in {module}")
+            phase = next(member.phase for members in group.members for member in members)
+            alike[every_instance(group.module.split("/")[-1]), phase, *families].append(g)
+    for (module, phase, *_), same in alike.items():
+        what = _replacement([groups[g] for g in same])
+        label = f"{module} {phase}: {what}" if phase == PHASES[BACKWARD] else f"{what} in {module}"
+        out |= dict.fromkeys(same, label)
     return out
 
 

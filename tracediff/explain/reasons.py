@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain, zip_longest
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, UN
 from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
+from tracediff.formatting import number as number_text
 from tracediff.pair import Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import SHORT_TYPES
@@ -95,10 +96,10 @@ def _in_unit(ns: float, unit: Unit) -> str:
     return with_digits(unit, [ns / 1000]).text(ns / 1000)
 
 
-def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
+def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str]) -> Reason | None:
     """Which of a node's parts changed most in its direction, if these are most of what did, or of calls that one side
     makes, whatever these are; None where it has one part, or is of equal calls, which differ in their speed. ``trail``
-    are the labels around it.
+    are the labels around it, ``differing`` the operators that are not called as often.
     """
     if node.note == REPLACED:
         return Reason("largest", node.label) if trail[-1] == OTHER_CALLS else None
@@ -107,22 +108,25 @@ def largest_parts(node: Node, trail: tuple[str, ...]) -> Reason | None:
     sign = 1 if node.work >= 0 else -1
     parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
     parts.sort(key=lambda child: (-sign * child.work, child.label))
-    label_of = _called if node.label == OTHER_CALLS else lambda child: child.label.removesuffix(f" in {node.label}")
-    labels = {child.label: label_of(child) for child in parts}
+    is_of_calls = node.label == OTHER_CALLS
+    labels = {
+        part.label: _called(part, differing) if is_of_calls else part.label.removesuffix(f" in {node.label}")
+        for part in parts
+    }
     can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
     largest = can_name[: bounds.PARTS_NAMED]
     is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
-    if not largest or not (is_most or node.label == OTHER_CALLS):
+    if not largest or not (is_most or is_of_calls):
         return None
     return Reason("largest", f"largest: {', '.join(labels[child.label] for child in largest)}")
 
 
-def _called(node: Node) -> str:
-    """The operator of ``node``, or if both sides call it as often, the largest of what it calls more often."""
-    if node.label in node.children or not node.children:
+def _called(node: Node, differing: Container[str]) -> str:
+    """The operator of ``node``, or where both call that as often, the first one in it that they do not."""
+    inner = [part.label for part in node.children.values() if part.label in differing]
+    if node.label in differing or "::" not in node.label or not inner:
         return node.label
-    inner = max(node.children.values(), key=_work).label
-    return inner if " in " in inner else f"{inner} in {node.label}"
+    return inner[0] if " in " in inner[0] else f"{inner[0]} in {node.label}"
 
 
 def _work(node: Node) -> float:
@@ -316,12 +320,15 @@ def _memory(work: NodeWork) -> Reason | None:
     before, after = (side.most_common(1)[0][0] for side in kinds)
     if before == after or any("Host" in name for name in (*before, *after)):
         return None
+    items = [[item for group in work.groups for item in group.items[side]] for side in (0, 1)]
+    rates = [sum(item.work.size for item in side) / max(sum(item.ns for item in side), 1) for side in items]
+    gbps = f", {ARROW.join(map(number_text, rates))} GB/s" if all(rates) else ""  # bytes per ns
     (source, target), (source_after, target_after) = before, after
     if target == target_after:
-        return Reason("memory", f"from {source.lower()} → {source_after.lower()} memory")
+        return Reason("memory", f"from {source.lower()} → {source_after.lower()} memory{gbps}")
     if source == source_after:
-        return Reason("memory", f"to {target.lower()} → {target_after.lower()} memory")
-    return Reason("memory", f"memory: {ARROW.join(before)} on control, {ARROW.join(after)} on test")
+        return Reason("memory", f"to {target.lower()} → {target_after.lower()} memory{gbps}")
+    return Reason("memory", f"memory: {ARROW.join(before)} on control, {ARROW.join(after)} on test{gbps}")
 
 
 def _counts(work: NodeWork) -> Reason | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from math import exp, isclose, log
+from math import exp, log
 
 import numpy as np
 
@@ -247,19 +247,11 @@ def _outermost_calls(trees: Trees) -> str:
 
 
 def _agreement(outer: Sequence[Mapping[str, float]], comparison: Comparison) -> str:
-    """How many of the ``outer`` calls agree, or if one side makes nearly all that the other does, how many others, or
-    more, it makes.
-    """
-    calls, name, both = [sum(side.values()) for side in outer], _outermost_calls(comparison.trees), agreeing(outer)[0]
-    labels, less = comparison.labels, mostly_contained(outer)
-    if less is None:
-        each = " and ".join(f"{count(number)} in {label}" for number, label in zip(calls, labels, strict=True))
-        return f"{count(both)} {name} agree, of {each}"
-    if not isclose(both, calls[less]):
-        alike = f"{count(both)} of {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"
-        return f"{alike}, which makes {count(calls[1 - less] - both)} others"
-    alike = f"all {count(calls[less])} {name} of {labels[less]} are in {labels[1 - less]}"
-    return f"{alike}, which makes {count(abs(calls[1] - calls[0]))} more"
+    """How many of the ``outer`` calls both sides make, and how many one of them makes alone."""
+    both = agreeing(outer)[0]
+    only = zip((sum(side.values()) - both for side in outer), comparison.labels, strict=True)
+    others = (f"{counted} only in {label}" for number, label in only if (counted := count(number)) != "0")
+    return ", ".join((f"{count(both)} {_outermost_calls(comparison.trees)} in both", *others))
 
 
 def _same_program(outer: Sequence[Mapping[str, float]], comparison: Comparison, others: str) -> Fact:

@@ -23,9 +23,9 @@ from tracediff.explain.facts import (
     SAME_CALLS,
     Fact,
 )
-from tracediff.explain.leaves import HOST, OTHER_CALLS, PYTHON, SHARED_CALLS
+from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN
-from tracediff.formatting import Unit, change, percent, percents, plural, time_unit, with_digits
+from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
     effect_us,
@@ -114,7 +114,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
         lead, parts = "work that differs, on the critical path:", sorted(other_work, key=lambda p: -abs(p.delta_us))
-        way, exposure = 1 if parts[0].delta_us > 0 else -1, [part for part in exposure if part.is_net]
+        exposure = [part for part in exposure if part.is_net]
+        way = 1 if sum(part.delta_us for part in (*parts, *exposure)) > 0 else -1
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
     )
@@ -199,8 +200,16 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> li
         is_of_one = any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
+        number = explanation.root.children[label].count
+        is_as_many = label == HOST or abs(log(number[1] / number[0])) <= thresholds.SAME_RATIO
+        how_many = (
+            ""
+            if is_as_many
+            else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
+        )
         largest = f"largest: {', '.join(part.label for part in inner[: bounds.PARTS_NAMED])}"
-        whole = _Part("host time" if label == HOST else label, change, largest)
+        what = ", ".join(filter(None, (how_many, largest)))
+        whole = _Part("host time" if label == HOST else label, change, what)
         parts = sorted((whole, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 

@@ -58,16 +58,18 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     Attributes:
         label: what changed. because: what happened and why; may be empty.
         times: its time on both sides, on the critical path or not; empty of lines that have none.
+        share: the part of their change that is on the path; empty if that is all of it.
         step: its part of the step's change. delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
-        inner: of a part of the critical path, whose times are those on it, the lines that it is the sum of.
+        inner: of a part of the critical path the lines that it is the sum of.
     """
 
     label: str
     because: str = ""
     times: str = ""
+    share: str = ""
     step: str
     delta_us: float
     table: str = ""
@@ -86,12 +88,13 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
-        unit: of all times. heads: of the columns: what changed, its time in the period, its part of the step's change.
+        unit: of all times. heads: of the columns: what changed, its time in the period, the part of its change on the
+            path, its part of the step's change.
         closing: what is unexplained.
     """
 
     unit: str
-    heads: tuple[str, str, str]
+    heads: tuple[str, str, str, str]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
@@ -133,7 +136,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
         label=period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
     )
     effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", ON_PATH, effect
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -152,26 +155,22 @@ def has_parts(explanation: Explanation) -> bool:
     return any(line.label.startswith(PATH) for line in explanation_table(explanation).lines)
 
 
+ON_PATH = "on the path"
+"""The part of the change of a line's times that the step waits for."""
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
 
 def _of_part(label: str, us: tuple[float, float], inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
-    """A part of the path, or its only line, if that is all of it; its label has the name of one that is nearly all."""
-    first, change = inner[0], us[1] - us[0]
-    if len(inner) == 1 and first.times:
-        return first
-    inner = [replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner]
-    is_of_one = (
-        len(inner) == 2 and bool(first.times) and abs(change - first.delta_us) < thresholds.WORTH_A_LINE * abs(change)
-    )
-    return replace(
-        first if is_of_one or len(inner) == 1 else ExplanationLine(label="", step="", delta_us=change),
-        label=f"{PATH}{label} ({inner[0].label})" if is_of_one else f"{PATH}{label}",
-        times=_times(unit, *us),
+    """A part of the path, or its only line, if that is all of it."""
+    if len(inner) == 1 and inner[0].times:
+        return inner[0]
+    change = us[1] - us[0]
+    return ExplanationLine(
+        label=f"{PATH}{label} {_times(unit, *us)}",
         step=unit.signed(change),
         delta_us=change,
-        inner=() if is_of_one or len(inner) == 1 else tuple(inner),
+        inner=tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner),
     )
 
 
@@ -216,6 +215,7 @@ def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> Explana
         label=f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}",
         because=largest.what if is_one else f"largest: {largest.label}",
         times=_times(unit, *took),
+        share=_share(took[1] - took[0], us, unit),
         step=unit.signed(us),
         delta_us=us,
     )
@@ -234,10 +234,10 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
     for part, us in explanation.exposure_us.items():
         if abs(us) < thresholds.WORTH_A_LINE * explanation.scale_us or not is_visible(us, unit):
             continue
-        label = f"{part} work" if part == HOST else part
+        label = f"the same {f'{part} work' if part == HOST else part}, now {'exposed' if us > 0 else 'hidden'}"
         mostly = f"mostly {explanation.exposed[part]}" if explanation.exposed[part] else ""
         what = "; ".join(filter(None, (mostly, new_wait(explanation) if us * total > 0 else "")))
-        lines[part] = _of_rest(f"{label} {'no longer' if us > 0 else 'now'} overlapped", what, us, unit)
+        lines[part] = _of_rest(label, what, us, unit)
     return lines
 
 
@@ -347,8 +347,9 @@ def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     table, find = _place(cause)
     return ExplanationLine(
         label=cause.label,
-        because="; ".join(filter(None, (_on_path(cause, unit), because(cause)))),
+        because=because(cause),
         times=_times(unit, cause.control_us, cause.test_us),
+        share=_share(cause.test_us - cause.control_us, cause.delta_us, unit),
         step=unit.signed(effect_us(cause, unit)),
         delta_us=effect_us(cause, unit),
         table=table,
@@ -372,13 +373,11 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     return "", ()
 
 
-def _on_path(cause: Cause, unit: Unit) -> str:
-    """Which part of its own change the step waits for; empty where that is all of it."""
-    own_us = cause.test_us - cause.control_us
-    is_all = not is_visible(own_us - cause.delta_us, unit)
-    is_part = own_us and 0 <= cause.delta_us / own_us <= 1
-    part = percent(cause.delta_us / own_us) if is_part and not is_all else ""
-    return f"{part} on the critical path" if part not in ("", "100 %") else ""
+def _share(own_us: float, delta_us: float, unit: Unit) -> str:
+    """Which part of its own change the step waits for; empty where that is all of it, or what several did is mixed."""
+    is_part = own_us and is_visible(own_us - delta_us, unit) and 0 <= delta_us / own_us <= 1
+    share = percent(delta_us / own_us) if is_part else ""
+    return "" if share == percent(1) else share
 
 
 def _times(unit: Unit, control: float, test: float) -> str:

@@ -11,7 +11,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import SAME_SET
 from tracediff.diff.statistics.runs import runs_to_detect
 from tracediff.diff.verdict import spread_of_step
-from tracediff.explain.explanation import Cause
+from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
 from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
@@ -36,6 +36,7 @@ WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
 MORE_RUNS = "record {} runs per side, alternating"
+"""Of which five are the least that tell much, and more show the change in 80 % of cases."""
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -57,10 +58,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
         runs = min(comparison.control.runs, comparison.test.runs)
-        quieter = ", or on a quieter machine" if runs >= thresholds.RANKED_RUNS else ""
+        quieter = ", or fewer with more steps" if runs >= thresholds.RANKED_RUNS else ""
         return f"{MORE_RUNS.format(_runs(comparison))}{quieter}"
-    causes = sorted(visible_causes(explanation), key=is_unclear)
-    first = causes[0] if causes else None
+    first = _first(explanation)
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
     changed = [row.name for row in (along or rows)[:1]]
@@ -86,6 +86,14 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             return f"{explain} {shlex.quote(first.label)}"
         return f"{command} {PARTS.get(kind, table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
+
+
+def _first(explanation: Explanation) -> Cause | None:
+    """The first cause that is certain, of the part of the critical path that changed most in the step's direction."""
+    sign = 1 if explanation.change_us >= 0 else -1
+    changes = {label: sign * part.change for label, part in explanation.root.children.items()}
+    causes = visible_causes(explanation)
+    return min(causes, key=lambda cause: (is_unclear(cause), -changes[cause.chain[0]]), default=None)
 
 
 def _runs(comparison: Comparison) -> str:

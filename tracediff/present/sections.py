@@ -193,13 +193,14 @@ def _changes(title: str, items: Sequence[T], row: Callable[[T], ReportRow], sort
 
 def changed_work(comparison: Comparison, top: int) -> Sums:
     """The ``top`` changes of the work by operator, of work without one by family, the largest first: all that each
-    side's operators launched, as far as their time or number changed. The last row is the others, which have no
-    operator. Times are rounded before any row is left out: however many are shown, each reads the same.
+    side's operators launched, as far as their time or number changed; of GPU work that many operators changed a little
+    of, by family. The last row is the others, which have no operator. Times are rounded before any row is left out:
+    however many are shown, each reads the same.
     """
     has_gpu = bool(comparison.gpu_time.groups)
     # what is tested of operators is their time on the host
     words = {} if has_gpu else {op.name: op.significance.word for op in comparison.ops}
-    sums = comparison.work_by_operator
+    sums = _by_family_if_clearer(comparison) if has_gpu else comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
     whole = _together(comparison, "all GPU work" if has_gpu else "all operators", sums)
     unit = with_decimals_of(time_unit(steps), max(whole.us))
@@ -217,6 +218,16 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     last = _together(comparison, plural(len(others), "other"), [sums[k] for k in others])
     us = total(every.rows[k].us for k in others)
     return replace(every, rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
+
+
+def _by_family_if_clearer(comparison: Comparison) -> Sequence[Sum]:
+    """GPU work by operator, or where the first operators are less than half of what changed, by family if more of it is
+    in the first families.
+    """
+    views = comparison.work_by_operator, summed_by(comparison.work, lambda work: kernels_of(work.family))
+    changes = ([abs(line.delta) for line in view] for view in views)
+    operators, families = (sum(ns[: bounds.WORK_ROWS]) / max(sum(ns), 1) for ns in changes)
+    return views[operators < thresholds.MOSTLY and operators < families]
 
 
 def _title_of_work(comparison: Comparison, names: Sequence[str]) -> str:

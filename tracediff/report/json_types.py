@@ -349,6 +349,8 @@ class DiffExplanation(JsonObject):
     """in the direction of the step's change first, the largest first"""
     exposure_us: float
     """the same work, now on or off the critical path, µs per step"""
+    exposure_of_parts_us: dict[str, float]
+    """likewise of each part of the path, such as GPU work and host; together it is exposure_us"""
     rest_us: float
     """what is in no line, µs per step"""
     change_us: float

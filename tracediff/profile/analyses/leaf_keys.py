@@ -41,9 +41,14 @@ returns.
 
 
 def callee_label(name: str) -> str:
-    """``collect()``, or the class of a module, of a recorded name; empty where it says nothing to who calls it."""
+    """``collect()``, the class of a module, or a file of Python, of a recorded name; empty where it says nothing to who
+    calls it.
+    """
     callee = CALLEE.match(name)
-    return (callee["module"] or f"{callee['builtin'] or callee['function'] or callee['file']}()") if callee else ""
+    if not callee:
+        return ""
+    function = callee["builtin"] or callee["function"]
+    return callee["module"] or (f"{function}()" if function else f"{callee['file']}.py")
 
 
 class Sources(Struct, dict=True):
