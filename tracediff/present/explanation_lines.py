@@ -375,9 +375,10 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
 
 def _share(own_us: float, delta_us: float, unit: Unit) -> str:
     """Which part of its own change the step waits for; empty where that is all of it, or what several did is mixed."""
-    is_part = own_us and is_visible(own_us - delta_us, unit) and 0 <= delta_us / own_us <= 1
-    share = percent(delta_us / own_us) if is_part else ""
-    return "" if share == percent(1) else share
+    share = delta_us / own_us if own_us else 1.0
+    if not is_visible(own_us - delta_us, unit) or not 0 <= share <= 1:
+        return ""
+    return f"{100 * share:.1f} %" if percent(share) == percent(1) else percent(share)
 
 
 def _times(unit: Unit, control: float, test: float) -> str:
