@@ -12,6 +12,9 @@ BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 
+ARGUMENTS = ["--no-sandbox", "--js-flags=--no-opt --no-maglev"]
+"""A page lives too short for what V8's optimising compilers cost."""
+
 
 @dataclass
 class Visit:
@@ -86,7 +89,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        running = playwright.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
         yield running
         running.close()
 
