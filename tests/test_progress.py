@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A set of two files, plain and compressed; the same in an archive."""
-    events = [step(1, 0, 240_000), *(op(f"op{k % 40}", 2 * k, 1) for k in range(100_000))]
+    events = [step(1, 0, 240_000), *(op(f"op{k % 40}", 2 * k, 1) for k in range(50_000))]
     text = json.dumps(document(events)).encode()
     folder = tmp_path_factory.mktemp("set")
     (folder / "a").mkdir()
