@@ -315,9 +315,9 @@ def test_dropped_files_are_compared_and_bad_ones_refused(tab, runs, tmp_path):
     (tmp_path / "notes.txt").write_text("no trace")
     app.page.set_input_files("#upload input[type=file]", [tmp_path / "notes.txt"])
     app.page.wait_for_selector("#notice >> text=not a trace or snapshot")
-    assert tab().go(address, ".verdict")
+    other = tab().go(address, ".verdict")
     guessed = re.sub(r"dropped%3A[^%]+", "dropped%3Aabc", address)
-    assert "no such set" in tab().go(guessed, ".alert").page.inner_text(".alert")
+    assert "no such set" in other.go(guessed, ".alert").page.inner_text(".alert")
     assert [complaint for complaint in app.complaints if "400" not in complaint] == []  # of the refused file
 
 
