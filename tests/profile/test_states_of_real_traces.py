@@ -2,16 +2,14 @@
 
 import pytest
 import traces
-from one_file import profile_file
+from one_file import real_profile
 from profile_reference import account
-
-from tracediff.ingest.files.source import TraceFile
 
 
 @traces.needs_traces
 @pytest.mark.parametrize("name", traces.NAMES)
 def test_states_and_periods_equal_the_slow_reference(name):
-    profile = profile_file(TraceFile(str(traces.FOLDER / name)))
+    profile = real_profile(name)
     numbers, periods, states = account(traces.FOLDER / name)
     assert profile.step_numbers.tolist() == numbers
     assert profile.periods.tolist() == periods

@@ -8,10 +8,10 @@ import pytest
 from build_trace import BACKWARD, annotation, call, document, event, kernel, memcpy, op, python, step, write
 from hypothesis import given
 from hypothesis import strategies as st
-from one_file import profile_file
+from one_file import profile_file, real_profile
 from properties import examples
 from random_traces import long_trace_events
-from traces import FILES, NAMES, needs_traces, trace
+from traces import NAMES, needs_traces, trace
 
 from tracediff.aggregate.averages import table_average
 from tracediff.engine import LoadOptions, load_sets
@@ -24,11 +24,16 @@ SIDE = 102
 def rows_of(path):
     """[{(kind, name): (critical ns, total ns)} of each step], and the profile."""
     profile = profile_file(TraceFile(str(path)), tables=("critical",))
+    return critical_rows(profile), profile
+
+
+def critical_rows(profile):
+    """[{(kind, name): (critical ns, total ns)} of each step]."""
     table = profile.tables["critical"]
     rows = [{} for _ in profile.periods]
     for position, key, values in zip(table.step.tolist(), table.key.tolist(), table.values.tolist(), strict=True):
         rows[position][table.keys[key]] = tuple(values)
-    return rows, profile
+    return rows
 
 
 def path_of(folder, events, position=0):
@@ -457,7 +462,8 @@ def test_any_trace_agrees_with_the_slow_reference_and_closes(tmp_path, events, b
 @needs_traces
 @pytest.mark.parametrize("name", NAMES)
 def test_on_real_traces_the_path_is_the_period_and_no_row_is_longer_than_its_events(name):
-    rows, profile = rows_of(FILES[NAMES.index(name)])
+    profile = real_profile(name)
+    rows = critical_rows(profile)
     assert [sum(critical for critical, _ in row.values()) for row in rows] == profile.periods.tolist()
     assert all(critical <= total for row in rows for critical, total in row.values())
 

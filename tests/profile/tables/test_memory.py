@@ -10,7 +10,7 @@ import pytest
 from build_trace import BACKWARD, annotation, document, memory, op, python, step, write
 from hypothesis import given
 from hypothesis import strategies as st
-from one_file import profile_file
+from one_file import profile_file, real_profile
 from properties import examples
 from traces import needs_traces, trace
 from with_torch import run_with_torch
@@ -288,7 +288,7 @@ def recorded(name):
 @pytest.mark.parametrize("name", REAL)
 def test_real_traces_have_the_recorded_totals(name):
     windows, events = recorded(name)
-    profile = profile_file(TraceFile(str(trace(name))), tables=BOTH)
+    profile = real_profile(name)
     checked = 0
     for k in range(len(profile.step_numbers)):
         for (device,), values in rows(profile, "memory", k).items():
@@ -316,7 +316,7 @@ def test_real_traces_have_the_recorded_totals(name):
 
 @needs_traces
 def test_the_peak_of_a_real_step_is_in_the_modules_that_hold_it():
-    profile = profile_file(TraceFile(str(trace("transformer_h100_run1"))), tables=BOTH)
+    profile = real_profile("transformer_h100_run1")
     found = {(o, m.removeprefix("SimpleTransformerLayer/")): size for (o, m, _), (size, _) in held(profile).items()}
     assert found == {
         (BEFORE, ""): 50_358_272,
@@ -331,7 +331,7 @@ def test_the_peak_of_a_real_step_is_in_the_modules_that_hold_it():
 @needs_traces
 @pytest.mark.parametrize("name", ["resnet50_workers0", "resnet50_workers4"])
 def test_old_real_traces_tell_who_allocates(name):
-    profile = profile_file(TraceFile(str(trace(name))), tables=BOTH)
+    profile = real_profile(name)
     for k in range(len(profile.step_numbers)):
         holders = rows(profile, "memory_holders", k)
         for (device,), values in rows(profile, "memory", k).items():

@@ -6,12 +6,11 @@ from importlib import import_module
 import numpy as np
 import pytest
 import traces
-from one_file import profile_file
+from one_file import real_profile
 
-from tracediff.ingest.files.source import TraceFile
 from tracediff.profile.events.step_states import STATES
 from tracediff.profile.placement.gpu_events import SPILLED
-from tracediff.profile.tables import OF_FILES, table_schema
+from tracediff.profile.tables import table_schema
 
 pytestmark = traces.needs_traces
 
@@ -28,7 +27,7 @@ def per_step(profile, name, column, keep=bool):
 
 @pytest.mark.parametrize("name", traces.NAMES)
 def test_measures_close_with_the_accounts(name):
-    profile = profile_file(TraceFile(str(traces.FOLDER / name)), tables=OF_FILES)
+    profile = real_profile(name)
     steps = len(profile.step_numbers)
     work = profile.kernels
     launched = np.flatnonzero(work.step > SPILLED)
@@ -69,7 +68,7 @@ def test_measures_close_with_the_accounts(name):
 
 
 def test_the_modules_of_a_real_step_hold_their_parts():
-    profile = profile_file(TraceFile(str(traces.trace("timesformer_h100"))), tables=("host_modules",))
+    profile = real_profile("timesformer_h100")
     table = profile.tables["host_modules"]
     rows = {table.keys[k][0]: v for k, v in zip(table.key.tolist(), table.values.tolist(), strict=True)}
     top = [v for path, v in rows.items() if "/" not in path]
@@ -92,7 +91,7 @@ def test_launches_and_busy_time_are_those_of_hta_where_times_are_whole_microseco
     """HTA leaves the last step out; it counts time from its first kernel to the end of its last, we count periods."""
     theirs = hta(name)
     stats = theirs.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)[0]
-    profile = profile_file(TraceFile(str(traces.trace(name))), tables=("launches", "gaps"))
+    profile = real_profile(name)
     us = {
         c: int(per_step(profile, "launches", c)[:-1].sum())
         for c in ("launches", "events", "host", "delay", "work", "short")
