@@ -18,6 +18,7 @@ import msgspec
 from tracediff.collected import CollectionTable, FxNode, VariantRow
 from tracediff.diff.gate.limits import Waiver
 from tracediff.diff.preflight import Reason
+from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
 from tracediff.present.columns import First
@@ -57,6 +58,8 @@ SHARED: tuple[type, ...] = (
     Amount,
     ChangedCode,
     CollectionTable,
+    DiffUnprofiled,
+    DiffVerdict,
     First,
     FxNode,
     Note,

@@ -7,14 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import median
+from typing import Annotated
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr, replace
 
 from tracediff import thresholds
 from tracediff.aggregate.averages import StepAverage
 from tracediff.diff.accounts import StepTime
-from tracediff.diff.statistics.runs import Estimate, detectable, estimate, within_runs
+from tracediff.diff.statistics.runs import Estimate, detectable, estimate, interval_us, within_runs
 from tracediff.errors import TracediffError
 from tracediff.formatting import PERCENT, number, percent, plural
 from tracediff.ingest.manifest import Manifest
@@ -51,61 +52,73 @@ class Judging(Struct, frozen=True):
                 raise TracediffError(f"{name}={value}", "is negative, or no number", "give a part of the whole")
 
 
-class TestedChange(Struct, frozen=True, kw_only=True):
-    """What the test of a change of the median step says.
+Result = Annotated[str, Meta(extra_json_schema={"enum": list(RESULTS)})]
+PValue = Annotated[float | None, Meta(description="p-value of the change; null where untested")]
 
-    Attributes:
-        result: faster, slower, same, inconclusive; untested with too few runs, refused if the sides were not compared.
-        conclusion: whether it is significant, in words; empty if the sides were not compared.
-        ci95_us: 95 % interval of the change in µs. p_value. Both are None where untested.
+
+class DiffVerdict(Struct, frozen=True, kw_only=True):
+    """How the step time differs, and whether the difference is significant."""
+
+    result: Result
+    """result of the significance test over runs"""
+    sentence: str
+    """the verdict in a sentence"""
+    control_us: float
+    """µs per step"""
+    test_us: float
+    """µs per step"""
+    delta_us: float
+    """test − control, µs per step"""
+    ratio: float | None
+    """test / control; null where control is 0"""
+    median_control_us: float
+    """median over runs of the median step of control, in µs"""
+    median_test_us: float
+    """median over runs of the median step of test, in µs"""
+    ci95_us: tuple[float, float] | None
+    """95 % confidence interval of the change of the median, in µs; null where untested"""
+    p_value: PValue
+    unit: Annotated[str, Meta(extra_json_schema={"enum": ["run", "step"]})]
+    """unit of sampling"""
+    n_control: int
+    """number of samples of control"""
+    n_test: int
+    """number of samples of test"""
+    min_detectable_us: float | None
+    """smallest change that these runs would detect in 80 % of cases, in µs; null where untested"""
+    method: Annotated[str, Meta(extra_json_schema={"enum": ["none", "t", "ranks", "prediction", "paired", "assumed"]})]
+    """statistical procedure (docs/statistics.md)"""
+    within_runs_us: tuple[float, float] | None
+    """95 % interval of the change, from the steps of one run per side, in µs; other runs may differ. null with several
+    runs or too few steps
     """
 
-    result: str
-    conclusion: str
-    ci95_us: tuple[float, float] | None
-    p_value: float | None
 
-
-class Verdict(TestedChange, frozen=True, kw_only=True):
-    """The result for the step time; times in µs.
+class Verdict(DiffVerdict, frozen=True, kw_only=True):
+    """The result for the step time, and what its sentence is made of.
 
     Attributes:
         difference: how the sides differ, in words, after “inconclusive” if that was tested and is not significant.
-        control_us, test_us, delta_us, ratio: the step account's means; ratio = test / control.
-        median_control_us, median_test_us: median over runs of the median period.
-        is_of_medians: whether it is stated by these, as the means contradict what is tested, which these are nearer to.
-        min_detectable_us: the detectable change, None where untested.
+        conclusion: whether it is significant, in words; empty if the sides were not compared.
         other_work: how the work differs, in words; empty if it does not.
-        within_runs_us: 95 % interval of the change within one run per side, which does not include the variation
-            between runs; None with more runs or too few steps.
-        method: none, t, ranks, prediction, paired or assumed.
-        n_control, n_test: how many runs were sampled.
+        is_of_medians: whether it is stated by the medians, as the means contradict what is tested, which these are
+            nearer to.
     """
 
     difference: str
-    control_us: float
-    test_us: float
-    delta_us: float
-    ratio: float | None
-    median_control_us: float
-    median_test_us: float
-    n_control: int
-    n_test: int
-    min_detectable_us: float | None
-    method: str = "none"
-    within_runs_us: tuple[float, float] | None = None
+    conclusion: str
     other_work: str = ""
     is_of_medians: bool = False
+
+    def __post_init__(self) -> None:
+        """The sentence: how the step differs, for which other work, and whether that is significant."""
+        parts = "; ".join(part for part in (self.difference, self.conclusion) if part)
+        force_setattr(self, "sentence", self.reason_of_other_work + parts)
 
     @property
     def ratio_of_medians(self) -> float | None:
         """test / control by the medians, by the means where these are unknown; None where both are."""
         return self.median_test_us / self.median_control_us if self.median_control_us else self.ratio
-
-    @property
-    def sentence(self) -> str:
-        """The result in words: how the step differs, for which other work, and whether that is significant."""
-        return self.reason_of_other_work + "; ".join(part for part in (self.difference, self.conclusion) if part)
 
     @property
     def reason_of_other_work(self) -> str:
@@ -142,7 +155,7 @@ def judge(
     inside = (
         _within(control, test, base) if not difference.interval and len(control.runs) == len(test.runs) == 1 else None
     )
-    result = result_of(difference, judging.equivalence_band)
+    result = difference.result(judging.equivalence_band)
     by_mean = means[1] / means[0] - 1 if means[0] else 0.0
     by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
     is_of_medians = _is_of_medians(by_mean, by_median, math.expm1(difference.effect))
@@ -156,6 +169,7 @@ def judge(
         )
     return Verdict(
         result=result,
+        sentence="",
         difference=difference_text,
         conclusion=conclusion_of(
             difference, result, (len(control.runs), len(test.runs)), judging, by_median if is_of_medians else by_mean
@@ -168,6 +182,7 @@ def judge(
         median_test_us=medians[1],
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
+        unit="run",
         n_control=len(control.runs),
         n_test=len(test.runs),
         min_detectable_us=base * math.expm1(difference.detectable) if difference.detectable is not None else None,
@@ -226,23 +241,6 @@ def _within(control: StepAverage, test: StepAverage, base: float) -> tuple[float
     if any(ns <= 0 for side in periods for ns in side):
         return None
     return interval_us(base, within_runs(*(list(map(math.log, side)) for side in periods)))
-
-
-def interval_us(base_us: float, interval: tuple[float, float] | None) -> tuple[float, float] | None:
-    """An ``interval`` of logarithms of a ratio as changes in µs of ``base_us``."""
-    return interval and (base_us * math.expm1(interval[0]), base_us * math.expm1(interval[1]))
-
-
-def result_of(difference: Estimate, band: float) -> str:
-    """faster, slower, same (within ``band``), inconclusive, or untested with too few runs."""
-    if difference.interval is None:
-        return "untested"
-    (low, high), edge = difference.interval, math.log1p(band)
-    if -edge < low and high < edge:
-        return "same"
-    if low > 0 or high < 0:
-        return "slower" if difference.effect > 0 else "faster"
-    return "inconclusive"
 
 
 def _is_of_medians(by_mean: float, by_median: float, tested: float) -> bool:
@@ -370,21 +368,38 @@ def change_text(change: float) -> str:
     return f"{percent(abs(change))} {'longer' if change > 0 else 'less time'}"
 
 
-class Unprofiled(TestedChange, frozen=True, kw_only=True):
-    """Steps without the profiler; times in µs.
+class DiffUnprofiled(Struct, frozen=True, kw_only=True):
+    """The steps that the collector measured without the profiler, and the test of their change."""
 
-    Attributes:
-        us: median over runs of the median step.
-        believed: whether the verdict's sentence and result are these: they contradict the profiled.
+    control_us: float
+    """median over runs of the median step of control, in µs"""
+    test_us: float
+    """median over runs of the median step of test, in µs"""
+    result: Result
+    """result of the significance test over runs"""
+    ci95_us: tuple[float, float] | None
+    """95 % confidence interval of the change of the median, in µs; null where untested"""
+    p_value: PValue
+    believed: bool
+    """whether the sentence and the result of the verdict are about these steps, because they were tested and contradict
+    the profiled ones; all other numbers are of profiled steps
     """
 
-    us: Pair[float]
-    believed: bool
+
+class Unprofiled(DiffUnprofiled, frozen=True, kw_only=True):
+    """The same, with the `conclusion` of a verdict on it."""
+
+    conclusion: str
+
+    @property
+    def us(self) -> Pair[float]:
+        """The medians."""
+        return Pair(self.control_us, self.test_us)
 
     @property
     def change(self) -> float:
         """test / control − 1."""
-        return self.us.test / self.us.control - 1
+        return self.test_us / self.control_us - 1
 
 
 def judge_unprofiled(
@@ -395,9 +410,10 @@ def judge_unprofiled(
     if not control or not test:
         return None
     difference = _estimated(control, test, judging)
-    base, result = median(control), result_of(difference, judging.equivalence_band)
+    base, result = median(control), difference.result(judging.equivalence_band)
     unprofiled = Unprofiled(
-        us=Pair(base, median(test)),
+        control_us=base,
+        test_us=median(test),
         result=result,
         conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, median(test) / base - 1),
         ci95_us=interval_us(base, difference.interval),

@@ -17,6 +17,7 @@ from rich.text import Text
 from tracediff import bounds
 from tracediff.diff.gate.judge import EXIT_CODES, INCONCLUSIVE, PASS, REGRESSION, WAIVED, Gate, Judged
 from tracediff.diff.gate.limits import FACTORS, Waiver
+from tracediff.diff.verdict import DiffVerdict
 from tracediff.errors import printable
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, headline
@@ -262,7 +263,7 @@ class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
     """the result in a sentence"""
     control: CheckedSet
     test: CheckedSet
-    verdict: json_types.DiffVerdict
+    verdict: DiffVerdict
     comparability: GateComparability
     limits: list[LimitResult]
     """every limit, the step first"""
@@ -279,7 +280,7 @@ def document(gate: Gate) -> CheckDocument:
         sentence=sentence(gate),
         control=filled(CheckedSet, comparison.control),
         test=filled(CheckedSet, comparison.test),
-        verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
+        verdict=filled(DiffVerdict, comparison.verdict),
         comparability=filled(
             GateComparability,
             comparison.comparability,

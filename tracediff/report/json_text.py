@@ -20,7 +20,7 @@ class JsonObject(msgspec.Struct):
     """
 
 
-Kind = TypeVar("Kind", bound=JsonObject)
+Kind = TypeVar("Kind", bound=msgspec.Struct)
 
 
 def filled(

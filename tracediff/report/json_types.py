@@ -11,7 +11,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from tracediff.diff.preflight import CAUTION, OK, REFUSED, Reason
-from tracediff.diff.verdict import RESULTS
+from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
 from tracediff.present.answer import Answer
@@ -24,7 +24,6 @@ Microseconds = Annotated[float, Meta(description="µs per step")]
 Count = Annotated[float, Meta(description="occurrences per step; a mean, so it may be a fraction")]
 EventCount = Annotated[int, Meta(description="events of the whole set, not per step")]
 SetMicroseconds = Annotated[float, Meta(description="µs of the whole set, not per step")]
-PValue = Annotated[float | None, Meta(description="p-value of the change; null where untested")]
 QValue = Annotated[
     float | None,
     Meta(description="p-value corrected for the number of tests (Benjamini–Hochberg); null where untested"),
@@ -73,60 +72,6 @@ class DiffComparability(Preflight):
 
     reasons: list[Reason]
     """what differs; empty where nothing does"""
-
-
-class DiffVerdict(JsonObject):
-    """How the step time differs, and whether the difference is significant."""
-
-    result: Annotated[str, one_of(*RESULTS)]
-    """result of the significance test over runs"""
-    sentence: str
-    """the verdict in a sentence"""
-    control_us: Microseconds
-    test_us: Microseconds
-    delta_us: float
-    """test − control, µs per step"""
-    ratio: float | None
-    """test / control; null where control is 0"""
-    median_control_us: float
-    """median over runs of the median step of control, in µs"""
-    median_test_us: float
-    """median over runs of the median step of test, in µs"""
-    ci95_us: tuple[float, float] | None
-    """95 % confidence interval of the change of the median, in µs; null where untested"""
-    p_value: PValue
-    unit: Annotated[str, one_of("run", "step")]
-    """unit of sampling"""
-    n_control: int
-    """number of samples of control"""
-    n_test: int
-    """number of samples of test"""
-    min_detectable_us: float | None
-    """smallest change that these runs would detect in 80 % of cases, in µs; null where untested"""
-    method: Annotated[str, one_of("none", "t", "ranks", "prediction", "paired", "assumed")]
-    """statistical procedure (docs/statistics.md)"""
-    within_runs_us: tuple[float, float] | None
-    """95 % interval of the change, from the steps of one run per side, in µs; other runs may differ. null with several
-    runs or too few steps
-    """
-
-
-class DiffUnprofiled(JsonObject):
-    """The steps that the collector measured without the profiler, and the test of their change."""
-
-    control_us: float
-    """median over runs of the median step of control, in µs"""
-    test_us: float
-    """median over runs of the median step of test, in µs"""
-    result: Annotated[str, one_of(*RESULTS)]
-    """result of the significance test over runs"""
-    ci95_us: tuple[float, float] | None
-    """95 % confidence interval of the change of the median, in µs; null where untested"""
-    p_value: PValue
-    believed: bool
-    """whether the sentence and the result of the verdict are about these steps, because they were tested and contradict
-    the profiled ones; all other numbers are of profiled steps
-    """
 
 
 StepRange = Annotated[

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, UnsetType
 from rich.console import Console, Group
 
-from tracediff.diff.verdict import RESULTS
+from tracediff.diff.verdict import RESULTS, DiffVerdict
 from tracediff.explain.compare import Cell
 from tracediff.formatting import PERCENT, p_value, time_unit
 from tracediff.present.plain_text import Table
@@ -109,7 +109,7 @@ class MatrixComparison(JsonObject):
     """verdict corrected for the number of comparisons"""
     p_adjusted: float | None
     """Holm's p-value over all tested comparisons; null where untested"""
-    verdict: json_types.DiffVerdict
+    verdict: DiffVerdict
     """the verdict of this comparison by itself"""
     comparability: MatrixComparability
     tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
@@ -150,7 +150,7 @@ def _comparison(cell: Cell) -> MatrixComparison:
         cell,
         control=comparison.control.label,
         test=comparison.test.label,
-        verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
+        verdict=filled(DiffVerdict, comparison.verdict),
         comparability=MatrixComparability(comparability.level, [r.code for r in comparability.reasons]),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )

@@ -12,6 +12,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.diff.accounts import TableDiff
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import WorkTime
+from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.lines import scale_of
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
@@ -41,9 +42,9 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
             comparison.comparability,
             reasons=list(comparison.comparability.reasons),
         ),
-        verdict=filled(json_types.DiffVerdict, comparison.verdict, unit="run"),
+        verdict=filled(DiffVerdict, comparison.verdict),
         answer=answer_of(comparison),
-        unprofiled=filled(json_types.DiffUnprofiled, unprofiled, **both("*_us", unprofiled.us)) if unprofiled else None,
+        unprofiled=filled(DiffUnprofiled, unprofiled) if unprofiled else None,
         step_time=_step_time(comparison),
         gpu_time=_gpu_time(comparison),
         host_time=_work_time(json_types.DiffWorkTime, comparison, host) if host.groups else None,

@@ -82,6 +82,22 @@ class Estimate(Struct, frozen=True):
     detectable: float | None = None
     method: str = "none"
 
+    def result(self, band: float) -> str:
+        """faster, slower, same (within ``band``), inconclusive, or untested with too few runs."""
+        if self.interval is None:
+            return "untested"
+        (low, high), edge = self.interval, math.log1p(band)
+        if -edge < low and high < edge:
+            return "same"
+        if low > 0 or high < 0:
+            return "slower" if self.effect > 0 else "faster"
+        return "inconclusive"
+
+
+def interval_us(base_us: float, interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    """An ``interval`` of logarithms of a ratio as changes in µs of ``base_us``."""
+    return interval and (base_us * math.expm1(interval[0]), base_us * math.expm1(interval[1]))
+
 
 def estimate(
     control: Sequence[float], test: Sequence[float], *, paired: bool = False, assumed_cv: float | None = None
