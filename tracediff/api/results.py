@@ -16,21 +16,18 @@ from tracediff.errors import check_choice, speaks_python
 from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
-from tracediff.present.columns import FRAME, SET_OPS, SHARES
+from tracediff.present.columns import FRAME, SET_OPS, SET_STATES, SHARES
 from tracediff.report import check, matrix
 from tracediff.report.analysis import show as analysis_screen
 from tracediff.report.analysis import to_markdown as analysis_markdown
-from tracediff.report.analysis_json import ProfileDocument, StateTime
+from tracediff.report.analysis_json import ProfileDocument
 from tracediff.report.analysis_json import document as analysis_document
 from tracediff.report.analysis_json import to_json as analysis_json
-from tracediff.report.rows import output_table, rows_of, table
+from tracediff.report.rows import output_table, table
 from tracediff.write import StrPath
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-LIMIT_COLUMNS = ("subject", "limit", "unit", "control", "test", "change", "result", "explanation")
 
 
 class Check:
@@ -62,8 +59,8 @@ class Check:
     @cached_property
     def limits(self) -> pd.DataFrame:
         """One row per limit: subject, limit, unit, control, test, change (in the unit), result, explanation."""
-        limits = rows_of(check.LimitResult, check.document(self._gate).limits)
-        return frame_of(limits)[list(LIMIT_COLUMNS)]
+        limits = frame_of(output_table(check.LIMITS, FRAME, self._gate.comparison, self._gate.judged))
+        return limits[["subject", "limit", "unit", "control", "test", "change", "result", "explanation"]]
 
     def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.check/1); also written to ``path`` if one is given."""
@@ -137,7 +134,7 @@ class SetAnalysis(Charted):
     @cached_property
     def states(self) -> pd.Series:
         """State → µs; they add up to the step."""
-        return frame_of(rows_of(StateTime, self._document.step_time.states)).set_index("name")["us"]
+        return frame_of(output_table(SET_STATES, FRAME, self.analysis, self.analysis.states)).set_index("name")["us"]
 
     @cached_property
     def operations(self) -> pd.DataFrame:

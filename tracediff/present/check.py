@@ -84,14 +84,14 @@ def _amount(value: float | None, unit: Unit | None) -> str:
 
 def change(judged: Judged) -> str:
     """``+5.2 %``; of a count the difference; ``new`` where control has nothing."""
-    control, test = judged.figure.control, judged.figure.test
-    if control is None or test is None:
+    figure = judged.figure
+    if figure.change is None:
         return "?"
     if judged.limit.unit == "count":
-        return signed_count(test - control)
-    if not control:
-        return "new" if test else "none"
-    return PERCENT.signed_text(test / control - 1)
+        return signed_count(figure.change)
+    if figure.ratio is None:
+        return "new" if figure.test else "none"
+    return PERCENT.signed_text(figure.ratio - 1)
 
 
 def interval(judged: Judged) -> str:

@@ -266,7 +266,9 @@ SET_OPS = RowSchema(
     "One operation by category and name.",
 )
 """The operations of one set."""
-SHARES = RowSchema((NAME, COUNTED, RowColumn("us", PER_STEP, "ns")), "ShareRow", "Work of one name.")
+TAKEN = RowColumn("us", PER_STEP, "ns")
+SHARES = RowSchema((NAME, COUNTED, TAKEN), "ShareRow", "Work of one name.")
+SET_STATES = RowSchema((STATES.columns[0], TAKEN), "StateTime", "One state of the step.")
 
 
 def _gpu_below(side_or_delta: str, head: str) -> RowColumn:

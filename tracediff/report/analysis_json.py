@@ -10,27 +10,19 @@ from tracediff.aggregate.averages import SetTable
 from tracediff.analysis import Analysis
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.ingest.model.health import Note
-from tracediff.present.columns import SET_OPS, SHARES
+from tracediff.present.columns import SET_OPS, SET_STATES, SHARES
 from tracediff.present.tables import row_object
 from tracediff.report.json_text import JsonObject, filled, json_text
 from tracediff.report.json_types import Microseconds, Row, Set
 
-OperationRow, ShareRow = SET_OPS.json_type, SHARES.json_type
-
-
-class StateTime(JsonObject):
-    """One state of the step."""
-
-    name: str
-    """state of the step account (docs/concepts.md)"""
-    us: Microseconds
+OperationRow, ShareRow, StateTime = (schema.json_type for schema in (SET_OPS, SHARES, SET_STATES))
 
 
 class SetStepTime(JsonObject):
     """The step account: where the time of a step goes."""
 
     us: Microseconds
-    states: list[StateTime]
+    states: list[StateTime]  # type: ignore[valid-type]
     """states in order of precedence; they add up to the step"""
     foreign_gpu_us: float
     """part of the GPU states in which all work was launched outside the used steps, µs per step"""
@@ -59,7 +51,7 @@ class Rank(JsonObject):
     """The step account of one rank's own steps."""
 
     rank: int
-    states: list[StateTime]
+    states: list[StateTime]  # type: ignore[valid-type]
 
 
 class SetFinding(JsonObject):
@@ -124,7 +116,7 @@ def _step_time(analysis: Analysis) -> SetStepTime:
     us = analysis.us
     return SetStepTime(
         us=us(analysis.period),
-        states=[StateTime(s.name, us(s.ns)) for s in analysis.states],
+        states=SET_STATES.json(analysis, analysis.states),
         foreign_gpu_us=us(analysis.foreign),
         draining_us=us(analysis.draining),
         residual_us=us(analysis.period - sum(s.ns for s in analysis.states)),

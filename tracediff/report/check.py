@@ -34,6 +34,7 @@ from tracediff.present.check import (
     sentence,
     subject,
 )
+from tracediff.present.columns import RowColumn, RowSchema
 from tracediff.present.setting import facts
 from tracediff.report import json_types
 from tracediff.report.escape import escaped
@@ -215,41 +216,51 @@ class GateComparability(json_types.DiffComparability):
     """codes of the reasons that stopped the check"""
 
 
-class LimitResult(JsonObject):
-    """One limit, and the figure that was judged against it."""
-
-    subject: str
-    """what was judged: step, state:NAME, family:NAME, op:NAME, gpu-below:NAME, kernels, memory, graph-breaks"""
-    limit: str
-    """the subject as given; for operators the pattern"""
-    unit: Annotated[str, one_of(*FACTORS)]
-    """µs per step, bytes, or a count"""
-    control: float | None
-    """in the unit; null where unknown"""
-    test: float | None
-    """in the unit; null where unknown"""
-    change: float | None
-    """test − control; null if a side is unknown"""
-    ratio: float | None
-    """test / control; null where control is 0 or a side is unknown"""
-    interval: tuple[float, float] | None
-    """95 % confidence interval of the relative change: 0.05 is 5 %; null where untested"""
-    relative: float
-    """relative part of the limit: 0.05 is 5 %"""
-    absolute: float
-    """absolute part of the limit, in the unit"""
-    bound: float | None
-    """largest allowed growth, in the unit: the larger of the two parts; null if control is unknown"""
-    result: Annotated[str, one_of(PASS, REGRESSION, INCONCLUSIVE, WAIVED)]
-    """result of this limit"""
-    why: str | None
-    """reason for the result beyond the figures"""
-    settle: str | None
-    """what would resolve an inconclusive result"""
-    explanation: str
-    """the result and its reasons in one sentence"""
-    waiver: Waiver | None
-    """the waiver that covers an exceeded limit, even if it has expired"""
+TEXT_OR_NONE, NUMBER = str | None, float | None
+LIMITS = RowSchema(
+    (
+        RowColumn(
+            "subject",
+            "what was judged: step, state:NAME, family:NAME, op:NAME, gpu-below:NAME, kernels, memory, graph-breaks",
+            "figure.subject",
+        ),
+        RowColumn("limit", "the subject as given; for operators the pattern", "limit.subject"),
+        RowColumn("unit", "µs per step, bytes, or a count", "limit.unit", one_of=tuple(FACTORS)),
+        RowColumn("control", "in the unit; null where unknown", "figure.control", NUMBER),
+        RowColumn("test", "in the unit; null where unknown", "figure.test", NUMBER),
+        RowColumn("change", "test − control; null if a side is unknown", "figure.change", NUMBER),
+        RowColumn("ratio", "test / control; null where control is 0 or a side is unknown", "figure.ratio", NUMBER),
+        RowColumn(
+            "interval",
+            "95 % confidence interval of the relative change: 0.05 is 5 %; null where untested",
+            "figure.interval",
+            tuple[float, float] | None,
+        ),
+        RowColumn("relative", "relative part of the limit: 0.05 is 5 %", "limit.relative", float),
+        RowColumn("absolute", "absolute part of the limit, in the unit", "limit.absolute", float),
+        RowColumn(
+            "bound",
+            "largest allowed growth, in the unit: the larger of the two parts; null if control is unknown",
+            type=NUMBER,
+        ),
+        RowColumn("result", "result of this limit", one_of=(PASS, REGRESSION, INCONCLUSIVE, WAIVED)),
+        RowColumn(
+            "why", "reason for the result beyond the figures", lambda _, judged: judged.why or None, TEXT_OR_NONE
+        ),
+        RowColumn(
+            "settle", "what would resolve an inconclusive result", lambda _, judged: judged.settle or None, TEXT_OR_NONE
+        ),
+        RowColumn(
+            "explanation",
+            "the result and its reasons in one sentence",
+            lambda _, judged: explanation(judged),
+        ),
+        RowColumn("waiver", "the waiver that covers an exceeded limit, even if it has expired", type=Waiver | None),
+    ),
+    "LimitResult",
+    "One limit, and the figure that was judged against it.",
+)
+LimitResult = LIMITS.json_type
 
 
 class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
@@ -265,7 +276,7 @@ class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
     test: CheckedSet
     verdict: DiffVerdict
     comparability: GateComparability
-    limits: list[LimitResult]
+    limits: list[LimitResult]  # type: ignore[valid-type]
     """every limit, the step first"""
     tables: dict[str, list[json_types.Row]] | UnsetType = UNSET
     """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
@@ -287,7 +298,7 @@ def document(gate: Gate) -> CheckDocument:
             reasons=list(comparison.comparability.reasons),
             stopping=[reason.code for reason in gate.stopping],
         ),
-        limits=[_limit(judged) for judged in gate.judged],
+        limits=LIMITS.json(comparison, gate.judged),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )
 
@@ -295,24 +306,3 @@ def document(gate: Gate) -> CheckDocument:
 def to_json(gate: Gate) -> str:
     """The document as indented text, with a new line at its end."""
     return json_text(document(gate))
-
-
-def _limit(judged: Judged) -> LimitResult:
-    limit, figure = judged.limit, judged.figure
-    return filled(
-        LimitResult,
-        judged,
-        subject=figure.subject,
-        limit=limit.subject,
-        unit=limit.unit,
-        control=figure.control,
-        test=figure.test,
-        change=None if figure.control is None or figure.test is None else figure.test - figure.control,
-        ratio=figure.test / figure.control if figure.control and figure.test is not None else None,
-        interval=figure.interval,
-        relative=limit.relative,
-        absolute=limit.absolute,
-        why=judged.why or None,
-        settle=judged.settle or None,
-        explanation=explanation(judged),
-    )

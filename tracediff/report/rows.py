@@ -19,7 +19,6 @@ from tracediff.present.columns import CSV, GROUPS, MEMBERS, NUMBERS, OPS, STATES
 from tracediff.present.tables import table_columns
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.report.escape import csv_cell
-from tracediff.report.json_text import JsonObject
 from tracediff.report.json_types import Row
 from tracediff.report.to_json import tables_of
 
@@ -29,12 +28,6 @@ class OutputTable(Struct, frozen=True):
 
     columns: tuple[str, ...]
     values: list[tuple[Any, ...]]
-
-
-def rows_of(kind: type[JsonObject], objects: Iterable[JsonObject]) -> OutputTable:
-    """The fields of objects of a document."""
-    columns = kind.__struct_fields__
-    return OutputTable(columns, [tuple(getattr(one, name) for name in columns) for one in objects])
 
 
 def output_table(schema: RowSchema, output: str, scaled: Scaled, rows: Iterable[Any]) -> OutputTable:

@@ -72,6 +72,16 @@ class Figure(Struct, frozen=True):
     why: str = ""
     statistic: str = ""
 
+    @property
+    def change(self) -> float | None:
+        """test − control; None if a side is unknown."""
+        return None if self.control is None or self.test is None else self.test - self.control
+
+    @property
+    def ratio(self) -> float | None:
+        """test / control; None where control is 0 or a side is unknown."""
+        return self.test / self.control if self.control and self.test is not None else None
+
 
 def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
     """The figures to which ``limit`` applies: one, or for a pattern of ops one for each op that it matches.
