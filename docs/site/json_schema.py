@@ -137,9 +137,8 @@ def _row(schema: TableSchema, prefixes: tuple[str, ...]) -> dict[str, Any]:
         for column in schema.columns:
             description = f"{column.title}, {UNITS.get(column.unit, column.unit)} per step"
             properties[prefix + column_key(column)] = {"description": description, "type": "number"}
-        titles = {r.name: r.title for r in schema.rates} | {p.name: p.title for p in schema.parts}
-        for name, title in titles.items():
-            properties[prefix + name] = {"description": title, "type": ["number", "null"]}
+        for rate in schema.rates:
+            properties[prefix + rate.name] = {"description": rate.title, "type": ["number", "null"]}
     return {
         "type": "object",
         "properties": properties,

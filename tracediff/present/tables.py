@@ -11,8 +11,6 @@ from tracediff.formatting import Unit, byte_unit, common_unit, count, flop_unit,
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import Table
 from tracediff.present.setting import side_names
-from tracediff.profile.events.step_states import state_label
-from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.tables.schema import Column, Rate, TableSchema
 
 
@@ -61,33 +59,17 @@ def byte_format(amounts: Iterable[float]) -> ColumnFormat:
     return ColumnFormat(form.unit, lambda v: form.text(v) if v else "0")
 
 
-def rate(rate_column: Rate, schema: TableSchema, values: Sequence[float]) -> float | None:
-    """The quotient for a row, None if the divisor is 0."""
-    position = {column.name: k for k, column in enumerate(schema.columns)}
-    divisor = values[position[rate_column.under]]
-    return rate_column.factor * values[position[rate_column.over]] / divisor if divisor else None
-
-
-def rate_text(value: float | None) -> str:
-    """A rate; a dash where there is none."""
-    return "–" if value is None else number(value)
-
-
-def quotients(
+def _rates(
     schema: TableSchema, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]
-) -> dict[str, float | None]:
-    """Rates and parts of a row by name; ``gpus`` are the names of the set's devices."""
-    return {r.name: rate(r, schema, values) for r in schema.rates} | {
-        p.name: p.compute(key, values, gpus) for p in schema.parts
-    }
+) -> list[tuple[Rate, float | None]]:
+    """The rates of a row; ``gpus`` are the names of the set's devices."""
+    by_name = {column.name: value for column, value in zip(schema.columns, values, strict=True)}
+    return [(rate, rate.compute(key, by_name, gpus)) for rate in schema.rates]
 
 
-def _quotient_texts(schema: TableSchema, quotients: dict[str, float | None]) -> list[str]:
-    return [rate_text(quotients[r.name]) for r in schema.rates] + [_percent(quotients[p.name]) for p in schema.parts]
-
-
-def _percent(part: float | None) -> str:
-    return "–" if part is None else percent(part)
+def _rate_text(rate: Rate, value: float | None) -> str:
+    """A dash where there is none."""
+    return "–" if value is None else percent(value) if rate.is_part else number(value)
 
 
 def _key_heads(schema: TableSchema) -> tuple[str, ...]:
@@ -95,15 +77,7 @@ def _key_heads(schema: TableSchema) -> tuple[str, ...]:
 
 
 def _display_key(schema: TableSchema, key: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_display_text(schema, name, text) for name, text in zip(schema.keys, key, strict=True))
-
-
-def _display_text(schema: TableSchema, name: str, text: str) -> str:
-    if name in schema.events:
-        return display_name(text)
-    if name in (*schema.states, *schema.kinds):
-        return state_label(text, has_gpu=name in schema.states)
-    return text
+    return tuple(schema.labels.get(name, str)(text) for name, text in zip(schema.keys, key, strict=True))
 
 
 def _with_rates(columns: Sequence[str], rates: Sequence[str], before: int) -> tuple[str, ...]:
@@ -141,11 +115,11 @@ def report_table(
     for key, sides in rows[:top]:
         columns = [list(map(form.text, values)) for form, *values in zip(formats, *sides, strict=True)]
         change = [first.change(sides[1][0] - sides[0][0])] if has_both else []
-        rates = (_quotient_texts(schema, quotients(schema, key, *side)) for side in zip(sides, gpus, strict=True))
+        rates = ([_rate_text(*rate) for rate in _rates(schema, key, *side)] for side in zip(sides, gpus, strict=True))
         texts = [*columns[0], *change, *(control_and_test(*values) for values in columns[1:])]
-        quotient_texts = [control_and_test(*values) for values in zip(*rates, strict=True)]
-        lines.append((*_display_key(schema, key), *_with_rates(texts, quotient_texts, together)))
-    titles = [*(r.title for r in schema.rates), *(p.title for p in schema.parts)]
+        rate_texts = [control_and_test(*values) for values in zip(*rates, strict=True)]
+        lines.append((*_display_key(schema, key), *_with_rates(texts, rate_texts, together)))
+    titles = [rate.title for rate in schema.rates]
     return Table(
         title=schema.title,
         about=schema.about,
@@ -193,11 +167,11 @@ def column_key(column: Column) -> str:
 def row_object(
     schema: TableSchema, key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...], prefix: str = ""
 ) -> dict[str, str | float | None]:
-    """A row of a table as an object: keys by name; columns as `column_key` names them; rates and parts or null."""
+    """A row of a table as an object: keys by name; columns as `column_key` names them; rates or null."""
     out: dict[str, str | float | None] = dict(zip(schema.keys, key, strict=True))
     for column, value in zip(schema.columns, values, strict=True):
         out[prefix + column_key(column)] = value / 1000 if column.unit == "ns" else value
-    return out | {prefix + name: value for name, value in quotients(schema, key, values, gpus).items()}
+    return out | {prefix + rate.name: value for rate, value in _rates(schema, key, values, gpus)}
 
 
 def table_columns(schema: TableSchema, prefixes: Sequence[str]) -> list[str]:

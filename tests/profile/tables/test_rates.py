@@ -279,7 +279,7 @@ def test_times_of_real_traces_close_and_no_part_of_a_peak_is_above_it(name):
     closes(profile)
     rows = table_average(loaded, "rates").rows
     for key, values in rows.items():
-        part = part_of_peak(key, values, profile.origin.gpus)
+        part = part_of_peak(key, dict(zip(COLUMNS, values, strict=True)), profile.origin.gpus)
         assert part is None or 0 <= part <= 1, key
 
 
@@ -326,7 +326,7 @@ def test_two_vendors_of_one_model_have_the_same_work():
 
 
 def attained(dtype, values, gpu=H100):
-    return part_of_peak(("", "", dtype), values, (gpu,))
+    return part_of_peak(("", "", dtype), dict(zip(COLUMNS, values, strict=True)), (gpu,))
 
 
 def test_a_part_of_a_peak_needs_a_known_device_dtype_and_units():

@@ -185,7 +185,7 @@ def thread_order(trace: Trace, steps: Steps, lanes: Lanes) -> list[int]:
     return sorted(distinct(lanes.ops.thread).tolist(), key=lambda thread: (thread not in step_threads, rank[thread]))
 
 
-def state_label(name: str, has_gpu: bool) -> str:
+def state_label(name: str, has_gpu: bool = False) -> str:
     """The state in words, not escaped: families of operators may be user-defined."""
     if name.startswith("op:"):
         return f"op: {name[3:]}"

@@ -11,6 +11,8 @@ from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.analyses.critical_path import BETWEEN, EVENT, QUEUED, UNKNOWN, CriticalPath, critical_path
 from tracediff.profile.events.context import Context
+from tracediff.profile.events.step_states import state_label
+from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import GpuEvents
@@ -37,8 +39,7 @@ CRITICAL = TableSchema(
     """),
     rates=read_rates("on_path_percent  critical / total  100  % on the path"),
     arguments=(ARGUMENT.awaited_stream, ARGUMENT.awaited_record),
-    events=("name",),
-    kinds=("kind",),
+    labels={"name": display_name, "kind": state_label},
 )
 
 Parts = tuple[Int64, Int64, Int64]

@@ -5,6 +5,7 @@ move, and how much ranks communicate.
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -30,7 +31,7 @@ from tracediff.arrays import (
 from tracediff.ingest.model import categories as cat
 from tracediff.profile.analyses.collective_ops import AMOUNTS, DESCRIPTION, bus_traffic, collectives, size_labels
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.step_states import STATES, step_account
+from tracediff.profile.events.step_states import STATES, state_label, step_account
 from tracediff.profile.model.columns import rows_of
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.gpu_events import COMMUNICATES, GpuEvents, gpu_names
@@ -148,7 +149,7 @@ GAPS = TableSchema(
         time  ns     time
         gaps  count  gaps
     """),
-    states=("state",),
+    labels={"state": partial(state_label, has_gpu=True)},
 )
 
 

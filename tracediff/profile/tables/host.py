@@ -24,7 +24,7 @@ from tracediff.arrays import (
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.trace import Trace
 from tracediff.profile.events.context import Context
-from tracediff.profile.events.step_states import GPU_STATES, STATES, thread_order
+from tracediff.profile.events.step_states import GPU_STATES, STATES, state_label, thread_order
 from tracediff.profile.kernels.match_names import match_name, matched
 from tracediff.profile.model.profile import TableRows
 from tracediff.profile.placement.calls import OP, Calls, ModulePaths, module_labels, modules_of
@@ -46,7 +46,7 @@ IDLE = TableSchema(
     "it.",
     keys=("state", "host", "kind", "caller"),
     columns=read_columns("time  ns  time"),
-    kinds=("state",),
+    labels={"state": state_label},
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -25,21 +25,20 @@ from tracediff.profile.perf_model.operator_costs import (
 )
 from tracediff.profile.perf_model.recorded_sizes import read_inputs
 from tracediff.profile.placement.nesting import Lane, nearest, nearest_around
-from tracediff.profile.tables.schema import FileTable, Key, PeakShare, TableSchema, read_columns, read_rates, summed
+from tracediff.profile.tables.schema import FileTable, Key, Rate, TableSchema, read_columns, read_rates, summed
 
 
-def part_of_peak(key: tuple[str, ...], values: Sequence[float], gpus: tuple[str, ...]) -> float | None:
+def part_of_peak(key: tuple[str, ...], value: Mapping[str, float], gpus: tuple[str, ...]) -> float | None:
     """The share of the roofline that a row attains: 1 for the peak that bounds its work. None where ``gpus`` are not
     one device that is known, or the trace or the datasheet lacks that peak; and above 1: then caches served the data
     or the algorithm needed fewer operations.
 
     Args:
-        values: of the columns, of a row or of a sum of rows of one dtype, over any common denominator.
+        value: of each column, of a row or of a sum of rows of one dtype, over any common denominator.
     """
     device = device_of(gpus)
     if device is None:
         return None
-    value = dict(zip((c.name for c in RATES.columns), values, strict=True))
     tflop_s = value["flop"] / value["flop_time"] / 1e3 if value["flop_time"] else None
     gb_s = value["bytes"] / value["bytes_time"] if value["bytes_time"] else None
     known_time = max(value["matrix"], value["vector"])
@@ -73,12 +72,14 @@ RATES = TableSchema(
         matrix      ns     on matrix units
         vector      ns     on vector units
     """),
-    rates=read_rates("""
-        tflop_s  flop / flop_time    1e-3  TFLOP/s
-        gb_s     bytes / bytes_time  1     GB/s
-    """),
+    rates=(
+        *read_rates("""
+            tflop_s  flop / flop_time    1e-3  TFLOP/s
+            gb_s     bytes / bytes_time  1     GB/s
+        """),
+        Rate("part_of_peak", "share of peak", part_of_peak, is_part=True),
+    ),
     arguments=("Concrete Inputs",),
-    parts=(PeakShare("part_of_peak", "share of peak", part_of_peak),),
 )
 
 NOT_RECORDED = "shapes not recorded"

@@ -5,7 +5,8 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from msgspec import Struct
@@ -41,31 +42,31 @@ def read_columns(table: str) -> tuple[Column, ...]:
 
 
 class Rate(Titled, frozen=True):
-    """A quotient of two columns, computed where it is shown; its name has the unit.
+    """A number that does not add up, computed where it is shown; its name has the unit.
 
     Attributes:
-        over, under: names of columns. factor: scales the quotient.
+        compute: (key, column → value, names of the GPUs) → the number, None where it is not known.
+        is_part: whether it is a part of a whole.
     """
 
-    over: str
-    under: str
-    factor: float
+    compute: Callable[[tuple[str, ...], Mapping[str, float], tuple[str, ...]], float | None]
+    is_part: bool = False
+
+
+def _quotient(
+    over: str, under: str, factor: float, _key: tuple[str, ...], value: Mapping[str, float], _gpus: tuple[str, ...]
+) -> float | None:
+    """That of two columns; None if the divisor is 0."""
+    return factor * value[over] / value[under] if value[under] else None
 
 
 def read_rates(table: str) -> tuple[Rate, ...]:
     """The rates of a table, one on each line: name, over / under, factor and title."""
     rows = (line.split(maxsplit=5) for line in table.strip().splitlines())
-    return tuple(Rate(name, title, over, under, float(factor)) for name, over, _, under, factor, title in rows)
-
-
-class PeakShare(Titled, frozen=True):
-    """A share of the device's peak, computed where it is shown.
-
-    Attributes:
-        compute: (key, values of the columns, names of the GPUs) → the part, None where it is not known.
-    """
-
-    compute: Callable[[tuple[str, ...], Sequence[float], tuple[str, ...]], float | None]
+    return tuple(
+        Rate(name, title, partial(_quotient, over, under, float(factor)))
+        for name, over, _, under, factor, title in rows
+    )
 
 
 class TableSchema(Titled, frozen=True):
@@ -75,11 +76,9 @@ class TableSchema(Titled, frozen=True):
         about: what the columns mean, in a few sentences.
         keys: names of the texts that identify a row, ``_`` for a blank.
         columns: rows are sorted by the first.
-        events: the keys that are event names, shown by their display names.
-        states: the keys that are states of the step account, shown by their labels. kinds: the keys that are what ran
-            in a state, such as ``gpu_compute`` or ``op``, shown likewise.
-        rates: quotients of columns. parts: shares of the device's peak.
+        rates: what is computed of the columns.
         arguments: event arguments that it needs beyond those of every profile.
+        labels: key → what its texts are shown as, of keys that are event names, or states of the step account.
     """
 
     about: str
@@ -87,10 +86,7 @@ class TableSchema(Titled, frozen=True):
     columns: tuple[Column, ...]
     rates: tuple[Rate, ...] = ()
     arguments: tuple[str, ...] = ()
-    parts: tuple[PeakShare, ...] = ()
-    events: tuple[str, ...] = ()
-    states: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
+    labels: dict[str, Callable[[str], str]] = {}
 
 
 FileTable = tuple[TableSchema, Callable[[Context], TableRows]]
