@@ -75,17 +75,20 @@ class Analysis(Scaled, frozen=True, kw_only=True, dict=True):
         return sum(work.ns for work in self.tree.work if work.ordinal == UNMATCHED)
 
 
-class Finding(Struct, frozen=True):
-    """One cause of a step's time, or one fact about it.
-
-    Attributes:
-        code: stable short name (docs/analysis.md).
-        title: the cause or fact in one line. detail: why, or what to do. evidence: names with their times.
-    """
+class SetFinding(Struct, frozen=True):
+    """One finding about the set."""
 
     code: str
+    """stable code (docs/analysis.md)"""
     title: str
+    """the finding in a line"""
     detail: str
+    """the evidence, and what to do"""
+
+
+class Finding(SetFinding, frozen=True):
+    """One cause of a step's time, or one fact about it; ``evidence`` are names with their times."""
+
     evidence: tuple[str, ...] = ()
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tracediff.analysis import SetFinding
 from tracediff.collected import CollectionTable, FxNode, VariantRow
 from tracediff.diff.gate.limits import Waiver
 from tracediff.diff.preflight import Reason
@@ -64,6 +65,7 @@ SHARED: tuple[type, ...] = (
     FxNode,
     Note,
     Reason,
+    SetFinding,
     Touching,
     VariantRow,
     Waiver,

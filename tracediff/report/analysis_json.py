@@ -7,7 +7,7 @@ Schema from these types; docs/analysis.md is the same in prose.
 from __future__ import annotations
 
 from tracediff.aggregate.averages import SetTable
-from tracediff.analysis import Analysis
+from tracediff.analysis import Analysis, SetFinding
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.ingest.model.health import Note
 from tracediff.present.columns import SET_OPS, SET_STATES, SHARES
@@ -52,17 +52,6 @@ class Rank(JsonObject):
 
     rank: int
     states: list[StateTime]  # type: ignore[valid-type]
-
-
-class SetFinding(JsonObject):
-    """One finding about the set."""
-
-    code: str
-    """stable code (docs/analysis.md)"""
-    title: str
-    """the finding in a line"""
-    detail: str
-    """the evidence, and what to do"""
 
 
 class ProfileDocument(JsonObject, tag_field="schema", tag="tracediff.profile/1"):

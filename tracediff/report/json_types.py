@@ -6,7 +6,7 @@ Schema from these types; docs/reference/json.md is the same in prose.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta
 
@@ -79,18 +79,22 @@ StepRange = Annotated[
 ]
 
 
-class BothSides(JsonObject):
+T = TypeVar("T")
+
+
+class Sides(JsonObject, Generic[T]):
+    """What both sides have of the same thing."""
+
+    control: T
+    test: T
+
+
+class BothSides(Sides[float]):
     """A time of both sides, in µs."""
 
-    control: float
-    test: float
 
-
-class Limits(JsonObject):
+class Limits(Sides[Limit]):
     """What limits both sides."""
-
-    control: Limit
-    test: Limit
 
 
 class SidesTime(JsonObject):
@@ -140,11 +144,8 @@ class DiffWorkTime(SidesTime):
     """part of the change that the parts do not explain: 0"""
 
 
-class TensorCoreShare(JsonObject):
+class TensorCoreShare(Sides[float | None]):
     """Part of kernel time on tensor cores (0 to 1); null without kernels on both sides."""
-
-    control: float | None
-    test: float | None
 
 
 class OtherEvents(JsonObject):
@@ -307,11 +308,8 @@ class DiffExplanation(JsonObject):
     tree: ExplanationNode
 
 
-class Health(JsonObject):
+class Health(Sides[list[Note]]):
     """Health notes of both sides."""
-
-    control: list[Note]
-    test: list[Note]
 
 
 class DiffDocument(JsonObject, tag_field="schema", tag="tracediff.diff/1"):
