@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct, field
 
-from tracediff.aggregate.averages import RunSteps, weighted_files
+from tracediff.aggregate.averages import RunSteps
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
 from tracediff.arrays import Floats, Int64, changes, group_by, tuples
@@ -62,7 +62,6 @@ class SetLeaves(Struct):
 
 def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
     """The leaves of ``traces`` over ``steps`` (run → its used steps, each of its slowest rank)."""
-    places = {id(profile): nodes for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)}
     number = {id(profile): i for i, profile in enumerate(traces.profiles)}
     index = Numbering[LeafKey]()
     leaves_of_profiles: list[tuple[int, LeafTable, Int64, Int64]] = []
@@ -71,7 +70,7 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
         for (rank, file), of_file in group_by(steps[run.name], lambda step: (step.rank, step.file)).items():
             profile, positions = run.ranks[rank][file], [step.position for step in of_file]
             rows = np.flatnonzero(in_steps(profile, profile.leaves.step, positions))
-            leaves = _leaves_of(index, profile, places[id(profile)], rows, tuple(positions))
+            leaves = _leaves_of(index, profile, tree.places[number[id(profile)]], rows, tuple(positions))
             leaves_of_profiles.append((r, profile.leaves, rows, leaves))
             for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):
                 longest_so_far = longest.get((r, leaf))

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.aggregate.averages import TypicalStep, weighted_files
+from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.call_tree import CallTree, Key, work_keys
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
@@ -161,9 +161,7 @@ def events_of_work(traces: TraceSet, work: Set[Key], tree: CallTree) -> Select:
         rows, step = (gpu.rows, gpu.step) if len(gpu.rows) else (ops.rows, context.steps.positions_at(ops.start))
         inside = np.flatnonzero(step == place.position)
         nodes = next(
-            nodes
-            for (profile, _, _), nodes in zip(weighted_files(traces)[1], tree.places, strict=True)
-            if profile is place.profile
+            nodes for profile, nodes in zip(traces.profiles, tree.places, strict=True) if profile is place.profile
         )
         keys_of_rows = work_keys(place.profile, nodes, [column[inside] for column in keys.values()])
         events: Int64 = rows[inside[np.array([k in work for k in keys_of_rows], bool)]]
