@@ -22,6 +22,7 @@ from tracediff.diff.preflight import Reason
 from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.lines import Amount
 from tracediff.ingest.model.health import Note
+from tracediff.memory.lifetimes import MemorySegment
 from tracediff.present.columns import First
 from tracediff.present.tables import column_key
 from tracediff.profile.tables import NAMES, table_schema
@@ -63,6 +64,7 @@ SHARED: tuple[type, ...] = (
     DiffVerdict,
     First,
     FxNode,
+    MemorySegment,
     Note,
     Reason,
     SetFinding,

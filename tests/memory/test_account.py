@@ -28,8 +28,8 @@ def closes(account):
     for view in VIEWS:
         assert sum(amount.size for amount in grouped(account, view).values()) == account.peak
     assert account.peak == max(account.levels)
-    assert sum(s.reserved for s in account.segments) == account.reserved
-    assert sum(s.allocated for s in account.segments) == account.peak
+    assert sum(s.reserved_bytes for s in account.segments) == account.reserved
+    assert sum(s.allocated_bytes for s in account.segments) == account.peak
     levels, layers = timeline(account)
     assert [sum(column) for column in zip(*layers.values(), strict=True)] == [account.levels[k] for k in levels]
     assert account.peak_level in levels
@@ -120,14 +120,14 @@ def test_reserved_at_the_peak(tmp_path):
     ]
     account = one(tmp_path, snapshot([segment(8192, 512, block(8192, 50))], trace))
     assert (account.peak, account.reserved, account.fragmentation) == (100, 4096, 3996)
-    assert [(s.kind, s.reserved, s.allocated) for s in account.segments] == [("freed since", 4096, 100)]
+    assert [(s.type, s.reserved_bytes, s.allocated_bytes) for s in account.segments] == [("freed since", 4096, 100)]
 
 
 def test_expandable_segments(tmp_path):
     grown = segment(0, 4096, block(0, 100), is_expandable=True)
     trace = [event("segment_map", 0, 2048), *alloc(0, 100, frames()), event("segment_map", 2048, 2048)]
     account = one(tmp_path, snapshot([grown], trace))
-    assert [(s.kind, s.reserved, s.allocated) for s in account.segments] == [("expandable", 2048, 100)]
+    assert [(s.type, s.reserved_bytes, s.allocated_bytes) for s in account.segments] == [("expandable", 2048, 100)]
 
 
 def test_devices_are_apart(tmp_path):

@@ -25,7 +25,7 @@ from tracediff.memory.lifetimes import (
     FREED,
     RECORDED,
     Lifetime,
-    SegmentUse,
+    MemorySegment,
     lifetimes,
     reserved_at,
     segment_uses,
@@ -115,7 +115,7 @@ class Account(Struct, frozen=True, kw_only=True):
     levels: list[int]
     times: list[int] | None
     reserved: int
-    segments: list[SegmentUse]
+    segments: list[MemorySegment]
     allocated_at_dump: int
     reserved_at_dump: int
     actions: dict[str, int]

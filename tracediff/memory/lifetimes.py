@@ -8,7 +8,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from operator import add
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from msgspec import Meta, Struct
 
 from tracediff.memory.snapshot import (
     EXPANDABLE,
@@ -95,23 +97,28 @@ FREED_SINCE = "freed since"
 """Type of a segment of which only the free was recorded."""
 
 
-class SegmentUse(NamedTuple):
-    """One segment at the peak: its type (small, large, expandable; freed since, if the dump no longer has it), stream
-    and pool, its bytes, those allocated of it, and the number of blocks in it. All expandable segments are one.
-    """
+class MemorySegment(Struct, frozen=True):
+    """One segment at the peak; all expandable segments are one."""
 
-    kind: str
+    type: Annotated[str, Meta(extra_json_schema={"enum": ["small", "large", EXPANDABLE, FREED_SINCE, "unknown"]})]
+    """type of the segment; freed since: of which only the free was recorded"""
     stream: int
+    """stream whose blocks it has"""
     pool: tuple[int, int]
+    """memory pool that owns it; 0, 0 is the default"""
     address: int
-    reserved: int
-    allocated: int
+    """first address; 0 for expandable segments"""
+    reserved_bytes: int
+    """bytes"""
+    allocated_bytes: int
+    """bytes"""
     blocks: int
+    """allocated blocks in it"""
 
     @property
     def unused(self) -> int:
         """Reserved and not allocated."""
-        return self.reserved - self.allocated
+        return self.reserved_bytes - self.allocated_bytes
 
 
 def reserved_at(recording: Recording, level: int) -> int:
@@ -127,7 +134,7 @@ def reserved_at(recording: Recording, level: int) -> int:
 
 def segment_uses(
     recording: Recording, level: int, reserved: int, alive: Sequence[Lifetime], added: Mapping[int, int]
-) -> list[SegmentUse]:
+) -> list[MemorySegment]:
     """The use of each segment at ``level``; their bytes add up to ``reserved``.
 
     Args:
@@ -150,10 +157,10 @@ def segment_uses(
     for (address, size), used, count in zip(present, allocated, blocks, strict=False):
         segment = plain.get(address)
         kind, stream, pool = (segment.kind, segment.stream, segment.pool) if segment else (FREED_SINCE, 0, (0, 0))
-        uses.append(SegmentUse(kind, stream, pool, address, size, used, count))
+        uses.append(MemorySegment(kind, stream, pool, address, size, used, count))
     rest = reserved - sum(size for _, size in present)
     if rest or allocated[-1] or blocks[-1]:
-        uses.append(SegmentUse(EXPANDABLE, 0, (0, 0), 0, rest, allocated[-1], blocks[-1]))
+        uses.append(MemorySegment(EXPANDABLE, 0, (0, 0), 0, rest, allocated[-1], blocks[-1]))
     return uses
 
 
@@ -182,12 +189,12 @@ class Use(NamedTuple):
 NO_USE = Use(0, 0, 0)
 
 
-def grouped_segments(segments: Sequence[SegmentUse]) -> dict[SegmentGroup, Use]:
+def grouped_segments(segments: Sequence[MemorySegment]) -> dict[SegmentGroup, Use]:
     """The use of each group; their bytes add up to those of ``segments``."""
     return summed(
         (
-            SegmentGroup(s.kind, 0 if s.kind == EXPANDABLE else s.reserved, s.stream, s.pool),
-            Use(s.unused, s.reserved, 1),
+            SegmentGroup(s.type, 0 if s.type == EXPANDABLE else s.reserved_bytes, s.stream, s.pool),
+            Use(s.unused, s.reserved_bytes, 1),
         )
         for s in segments
     )

@@ -25,9 +25,10 @@ from tracediff.memory.account import (
     holdings,
     timeline,
 )
+from tracediff.memory.lifetimes import MemorySegment
 from tracediff.present.memory import MemoryText
 from tracediff.report.escape import escaped
-from tracediff.report.json_text import JsonObject, filled, json_text, one_of
+from tracediff.report.json_text import JsonObject, filled, json_text
 from tracediff.report.table_terminal import INDENT, line, print_screen, to_rich
 from tracediff.report.to_markdown import joined, section_lines
 
@@ -54,23 +55,6 @@ def to_markdown(text: MemoryText) -> str:
 
 
 Bytes = Annotated[int, Meta(description="bytes")]
-
-
-class MemorySegment(JsonObject):
-    """One segment at the peak; all expandable segments are one."""
-
-    type: Annotated[str, one_of("small", "large", "expandable", "freed since", "unknown")]
-    """type of the segment; freed since: of which only the free was recorded"""
-    stream: int
-    """stream whose blocks it has"""
-    pool: tuple[int, int]
-    """memory pool that owns it; 0, 0 is the default"""
-    address: int
-    """first address; 0 for expandable segments"""
-    reserved_bytes: Bytes
-    allocated_bytes: Bytes
-    blocks: int
-    """allocated blocks in it"""
 
 
 class Layers(JsonObject):
@@ -191,7 +175,6 @@ def _amounts(account: Account) -> MemoryAmounts:
         above_start_bytes=account.peak - account.start,
         peak_event=account.peak_level,
         peak_us=account.times[account.peak_level] if account.times else None,
-        segments=[filled(MemorySegment, segment, "bytes", type=segment.kind) for segment in account.segments],
         timeline=_layers(account),
     )
 
