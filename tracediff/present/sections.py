@@ -67,13 +67,19 @@ class ReportRow(Struct, frozen=True, kw_only=True):
         return [counts(*self.count), *self.times(unit)]
 
 
-class Sums(Struct, frozen=True, kw_only=True):
+class Changes(Struct, frozen=True, kw_only=True):
+    """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
+
+    title: str
+    rows: list[ReportRow]
+    more: int = 0
+
+
+class Sums(Changes, frozen=True, kw_only=True):
     """A table of rows that add up to `whole`, in one unit; ``counted`` is what their counts are of. Times are rounded
     to what is shown, so that columns add up and changes are differences as they are read.
     """
 
-    title: str
-    rows: list[ReportRow]
     whole: ReportRow
     unit: Unit
     counted: str = "count"
@@ -142,14 +148,6 @@ def _with_small_in_one(comparison: Comparison, states: list[State], least: float
     if len(separate) < len(states):
         times.append((name.format(len(small)), total(s.time for s in small)))
     return [ReportRow(name=label, us=both.map(us), delta_us=us(both.delta)) for label, both in times]
-
-
-class Changes(Struct, frozen=True, kw_only=True):
-    """A table of changes. Attributes: title: its heading. rows: the first of them. more: how many are left out."""
-
-    title: str
-    rows: list[ReportRow]
-    more: int
 
 
 def changes(comparison: Comparison, device: str | None, sort: str, top: int) -> list[Changes]:
