@@ -146,12 +146,17 @@ def _by_step(files: list[Rows], used: list[Bools], size: int) -> list[Int64]:
     return [sums(cell, values, size * steps).reshape(size, steps) for values in amounts]
 
 
-class StepSum(Struct, frozen=True):
-    """What some work took in one used step: occurrences, and self time in ns."""
+class StepOfRank(Struct, frozen=True):
+    """One step of one rank of one run."""
 
     run: str
     rank: int
     step: int
+
+
+class StepSum(StepOfRank, frozen=True):
+    """What some work took in one used step: occurrences, and self time in ns."""
+
     count: int
     ns: int
 

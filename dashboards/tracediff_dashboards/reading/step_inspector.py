@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.call_tree import CallTree, Key, work_keys
+from tracediff.aggregate.samples import StepOfRank
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.arrays import Int64
 from tracediff.charts.figures.timeline import StepSpans
@@ -34,16 +35,9 @@ from tracediff_dashboards.state.view import LATEST, Window
 SEPARATOR = "|"
 
 
-class StepPlace(Struct, frozen=True):
-    """One step of one rank of one run.
+class StepPlace(StepOfRank, frozen=True):
+    """Where a step is: the profile of its file, and its position in that file."""
 
-    Attributes:
-        profile: profile of its file. position: position of the step in the file.
-    """
-
-    run: str
-    rank: int
-    step: int
     profile: Profile
     position: int
 

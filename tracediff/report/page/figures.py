@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracediff import bounds, charts
 from tracediff.charts.marks import marks_text
 from tracediff.charts.theme import caption, height_of
-from tracediff.report.page.script_data import encoded
+from tracediff.report.page.script_data import Drawing, encoded
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -24,23 +24,18 @@ TOP = 30
 """Pixels above a chart without its title, for the titles of its panels."""
 
 
-class Chart(Struct, frozen=True):
-    """One chart of the page.
+class Chart(Drawing, frozen=True, kw_only=True):
+    """One chart of the page; its data are what plotly.js draws, in light colours, and in ``dark`` [path, value] of all
+    that differs in dark ones.
 
     Attributes:
         name: in `tracediff.charts`.
-        title, subtitle: plain text; where the chart has nothing to show, the title says why.
-        data: what plotly.js draws, in light colours, and in ``dark`` [path, value] of all that differs in dark ones;
-            None where there is nothing to show.
         marks: its largest marks in words.
         height: in pixels.
         is_too_large: its data are omitted, since the page would exceed its size limit.
     """
 
     name: str
-    title: str
-    subtitle: str
-    data: dict[str, Any] | None = None
     marks: list[str] = field(default_factory=list)
     height: int = 0
     is_too_large: bool = False
@@ -81,13 +76,13 @@ def chart(name: str, draw: Callable[..., go.Figure]) -> Chart:
     light, dark = draw(theme="light"), draw(theme="dark")
     title, subtitle = caption(light)
     if not light.data:
-        return Chart(name, title, subtitle)
+        return Chart(title, subtitle, name=name)
     marks = marks_text(light)
     for figure in (light, dark):
         remove_title(figure)
     in_light, in_dark = (json.loads(figure.to_json()) for figure in (light, dark))
     data = in_light | {"dark": list(_differences(in_light, in_dark, []))}
-    return Chart(name, title, subtitle, data, marks, height_of(light))
+    return Chart(title, subtitle, data, name=name, marks=marks, height=height_of(light))
 
 
 def remove_title(figure: go.Figure) -> None:

@@ -29,7 +29,7 @@ from tracediff.present.setting import hardware, side_names
 from tracediff.present.tables import comparison_tables
 from tracediff.present.terms import meaning
 from tracediff.report.page.figures import PageCharts, page_charts
-from tracediff.report.page.script_data import FlameGraph, comparison_flame, encoded, tables
+from tracediff.report.page.script_data import Drawing, comparison_flame, encoded, tables
 from tracediff.report.to_perfetto import timeline_trace
 from tracediff.version import VERSION
 
@@ -103,7 +103,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-NO_FLAME_GRAPH = FlameGraph("")
+NO_FLAME_GRAPH = Drawing("")
 
 
 def page(
@@ -112,7 +112,7 @@ def page(
     charts: PageCharts,
     *,
     data: dict[str, Any] | None = None,
-    flame: FlameGraph = NO_FLAME_GRAPH,
+    flame: Drawing = NO_FLAME_GRAPH,
     trace: str | None = None,
     **context: Any,
 ) -> str:
@@ -302,7 +302,7 @@ def to_notebook(comparison: Comparison) -> str:
     return to_summary(comparison) + render("flame_frame.html.jinja", flame=flame, document=_document(flame))
 
 
-def _document(flame: FlameGraph) -> str:
+def _document(flame: Drawing) -> str:
     """A page with nothing but the flame graph."""
     script = inline(resource("numbers.js") + resource("flame.js") + DRAW)
     return render(

@@ -165,8 +165,8 @@ KERNELS_FIRST = "Most calls are on one side only: inverted, equal kernels are on
 HOW_ONE = "Width: time per step. Colour: kind of call."
 
 
-class FlameGraph(Struct, frozen=True):
-    """A flame graph of a page.
+class Drawing(Struct, frozen=True):
+    """What a script of a page draws.
 
     Attributes:
         title: what it shows, in one sentence with its largest part or change. subtitle: how to read it.
@@ -178,10 +178,10 @@ class FlameGraph(Struct, frozen=True):
     data: dict[str, Any] | None = None
 
 
-def comparison_flame(comparison: Comparison) -> FlameGraph:
+def comparison_flame(comparison: Comparison) -> Drawing:
     """The flame graph of the difference."""
     if comparison.was_refused:
-        return FlameGraph("The sides were not compared.")
+        return Drawing("The sides were not compared.")
     gpu = comparison.has_gpu
     frames = flame_graph(comparison.trees, comparison.pairing)
     control, test = total(f.work for f in frames)
@@ -199,7 +199,7 @@ def comparison_flame(comparison: Comparison) -> FlameGraph:
     return _graph(title, how, (frames, lines), side_names(comparison), comparison.scale, gpu)
 
 
-def analysis_flame(analysis: Analysis) -> FlameGraph:
+def analysis_flame(analysis: Analysis) -> Drawing:
     """The flame graph of one set."""
     gpu = analysis.side.has_gpu
     frames = of_one(analysis.tree)
@@ -219,17 +219,17 @@ def _what(gpu: bool) -> str:
 
 def _graph(
     title: str, subtitle: str, graphs: tuple[list[Frame], list[Frame]], sides: Sequence[str], scale: int, gpu: bool
-) -> FlameGraph:
+) -> Drawing:
     """The flame graph of frames by their callers and by their lines; without the latter where no line is known."""
     frames, lines = graphs
     if not any(amount for f in frames for pair in f.quantities for amount in pair):
-        return FlameGraph("No work belongs to a recorded call, so there is no flame graph.")
+        return Drawing("No work belongs to a recorded call, so there is no flame graph.")
     names = Names()
     data: dict[str, Any] = {"title": title, "sides": list(sides), "gpu": gpu, "kinds": list(KINDS)}
     data |= _columns(frames, names, len(sides), scale)
     if any(frame.kind == "line" and frame.name != UNKNOWN for frame in lines):
         data["lines"] = _columns(lines, names, len(sides), scale)
-    return FlameGraph(title, subtitle, {**data, "names": names.texts})
+    return Drawing(title, subtitle, {**data, "names": names.texts})
 
 
 def _columns(frames: list[Frame], names: Names, sides: int, scale: int) -> dict[str, Any]:
