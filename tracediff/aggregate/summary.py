@@ -31,7 +31,7 @@ from tracediff.aggregate.averages import (
 )
 from tracediff.aggregate.traceset import TraceSet
 from tracediff.ingest.manifest import Manifest, TorchLog
-from tracediff.ingest.model.health import Note, Notes
+from tracediff.ingest.model.health import Note, Notes, counted
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
 from tracediff.profile.tables import ALL, table_names
 from tracediff.profile.tables.schema import OVER_RANKS
@@ -128,7 +128,7 @@ class Side(Struct, frozen=True, kw_only=True):
     @property
     def unrecorded_launches(self) -> int:
         """Launches in files without any GPU event."""
-        return sum(note.count for note in self.notes if note.code == NOT_RECORDED)
+        return counted(self.notes, NOT_RECORDED)
 
     @property
     def graph_breaks(self) -> tuple[str, ...] | None:

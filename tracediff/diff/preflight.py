@@ -12,6 +12,7 @@ from tracediff.aggregate.averages import weighted_files
 from tracediff.aggregate.traceset import TraceSet, alike, in_steps
 from tracediff.arrays import distinct
 from tracediff.ingest.manifest import Computed, Manifest, Results
+from tracediff.ingest.model.health import counted
 from tracediff.ingest.model.unread import shortened, unread_devices
 from tracediff.pair import Pair
 from tracediff.patterns import late
@@ -259,7 +260,7 @@ def _unread_devices(side: TraceSet) -> str:
 
 
 def _unrecorded_launches(side: TraceSet) -> str:
-    launches = sum(note.count for note in side.notes if note.code == NOT_RECORDED)
+    launches = counted(side.notes, NOT_RECORDED)
     return f"{launches:,} launches" if launches else ""
 
 
@@ -286,7 +287,7 @@ def _captured_kernels(side: TraceSet) -> tuple[int, int]:
 
 
 def _unequal_runs(side: TraceSet) -> str:
-    odd = sum(note.count for note in side.notes if note.code == "unequal-runs")
+    odd = counted(side.notes, "unequal-runs")
     return f"{odd} of {len(side.runs)} runs" if odd else ""
 
 
@@ -353,7 +354,7 @@ def _contended(side: TraceSet) -> str:
 
 
 def _truncated(side: TraceSet) -> str:
-    return "yes" if any(n.code == "truncated" for n in side.notes) else ""
+    return "yes" if counted(side.notes, "truncated") else ""
 
 
 class OtherResult(Struct, frozen=True):

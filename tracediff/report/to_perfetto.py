@@ -208,6 +208,6 @@ def _marks(step: TypicalStep, title: str, ids: Ids) -> Iterator[Event]:
         if row in threads:
             longest = bounded_text(name[: bounds.PAGE_NAME])
             args = {"longest": longest, "together (µs)": us(busy)} if count > 1 else {}
-            label, category = plural(count, "event") if count > 1 else longest, state_label(KINDS[kind], False)
+            label, category = plural(count, "event") if count > 1 else longest, state_label(KINDS[kind])
             place = {"pid": pid, "tid": threads[row]}
             yield placed_event(SPAN, label, category, place, start, dur=us(end - start), args=args)

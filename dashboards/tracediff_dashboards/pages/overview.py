@@ -130,7 +130,7 @@ def _idle(context: PageContext) -> list[Any]:
         return ["it is not idle during a step"]
     idle = change_and_delta(*total(s.time for s in states).map(whole.us))
     state = max(states, key=lambda s: (max(s.time), min(s.time)))
-    sentence = [f"{idle} {basis(whole)}, mostly {state_label(state.name, has_gpu=False)}"]
+    sentence = [f"{idle} {basis(whole)}, mostly {state_label(state.name)}"]
     rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
     places = {place: total(time for _, (time, *_) in some) for place, some in group_by(rows, _host_place).items()}
     place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")

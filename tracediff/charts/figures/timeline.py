@@ -75,7 +75,7 @@ def _step(
         which = np.flatnonzero(marks.kind == code).tolist()
         figure.add_bar(
             name=label(
-                "annotation" if kind == ANNOTATION else state_label(kind, False)
+                "annotation" if kind == ANNOTATION else state_label(kind)
             ),  # rows of threads show them also while the GPU works
             **once_in_legend(figure, kind),
             orientation="h",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import SupportsInt
 
@@ -27,7 +28,7 @@ class Note(Struct, frozen=True):
 class Notes(Struct):
     """Collects notes; the counts of equal (code, message) add up."""
 
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, notes: Iterable[Note]) -> Notes:
@@ -43,7 +44,7 @@ class Notes(Struct):
                 code,
                 message if len(message) <= bounds.HEALTH_MESSAGE else f"{message[: bounds.HEALTH_MESSAGE - 1]}…",
             )
-            self.counts[key] = self.counts.get(key, 0) + int(count)
+            self.counts[key] += int(count)
 
     def update(self, notes: Iterable[Note]) -> None:
         """Add ``notes``."""
@@ -57,7 +58,9 @@ class Notes(Struct):
 
 def less(notes: Iterable[Note], excluded: Iterable[Note]) -> list[Note]:
     """``notes`` less the counts of ``excluded``, in order of code."""
-    remaining = {(note.code, note.message): note.count for note in notes}
-    for note in excluded:
-        remaining[note.code, note.message] = remaining.get((note.code, note.message), 0) - note.count
-    return [Note(code, message, count) for (code, message), count in sorted(remaining.items()) if count > 0]
+    return Notes(Notes.of(notes).counts - Notes.of(excluded).counts).list()
+
+
+def counted(notes: Iterable[Note], code: str) -> int:
+    """How many events or files the notes of ``code`` concern."""
+    return sum(note.count for note in notes if note.code == code)
