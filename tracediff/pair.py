@@ -46,16 +46,23 @@ NONE = Pair(0, 0)
 """No time and no events on either side."""
 
 
-class Amounts(Struct, frozen=True):
-    """The time of the same thing on both sides, and how often it occurs; numerators over a comparison's scale."""
+class Timed:
+    """What has a ``time`` on both sides."""
 
-    time: Pair[int] = NONE
-    count: Pair[int] = NONE
+    __slots__ = ()
 
     @property
     def delta(self) -> int:
         """test − control time."""
-        return self.time.delta
+        delta: int = self.time.delta  # type: ignore[attr-defined]
+        return delta
+
+
+class Amounts(Timed, Struct, frozen=True):
+    """The time of the same thing on both sides, and how often it occurs; numerators over a comparison's scale."""
+
+    time: Pair[int] = NONE
+    count: Pair[int] = NONE
 
 
 def total(pairs: Iterable[Pair[Number]]) -> Pair[Number]:

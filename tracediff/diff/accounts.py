@@ -15,23 +15,18 @@ from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import Member, WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
-from tracediff.pair import NONE, Amounts, Pair
+from tracediff.pair import NONE, Amounts, Pair, Timed
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
 
 
-class State(Struct, frozen=True):
+class State(Timed, Struct, frozen=True):
     """One state's time per step, numerators in 1/scale ns, and the significance of its change."""
 
     name: str
     time: Pair[int]
     significance: Significance = UNTESTED
-
-    @property
-    def delta(self) -> int:
-        """test − control."""
-        return self.time.delta
 
 
 class StepTime(Struct, frozen=True):

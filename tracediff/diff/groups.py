@@ -18,7 +18,7 @@ from tracediff.diff.matching.call_pairs import Pairing, pair_calls, shape_key
 from tracediff.diff.matching.cascade import cascade, count_of_calls
 from tracediff.diff.matching.items import PLACED, TURNED, FamilyOf, Item, Match, Origins, PlacedWork, items_of
 from tracediff.ingest.manifest import Manifest
-from tracediff.pair import NONE, Pair, total
+from tracediff.pair import NONE, Pair, Timed, total
 from tracediff.profile.events.work import UNMATCHED
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
@@ -41,7 +41,7 @@ class Member(PlacedWork, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class Group(Timed):
     """Work of both sides that is the same; counts and times are numerators over scale.
 
     Attributes:
@@ -118,11 +118,6 @@ class Group:
         return tuple(sorted(ns, key=lambda line: (-ns[line], line)))
 
     @property
-    def delta(self) -> int:
-        """test − control time."""
-        return self.time.delta
-
-    @property
     def counts(self) -> Pair[int]:
         """What the group is counted in: occurrences of its operator where its members share one, else events."""
         return self.ops or self.count
@@ -133,7 +128,7 @@ class Group:
         return split_change(self.counts, self.time)
 
 
-class WorkTime(Struct, frozen=True, dict=True):
+class WorkTime(Timed, Struct, frozen=True, dict=True):
     """Work per step on both sides, in groups; numerators over scale.
 
     Attributes:
@@ -156,11 +151,6 @@ class WorkTime(Struct, frozen=True, dict=True):
     def items(self) -> Iterator[tuple[int, Item]]:
         """(side, item) of all groups."""
         return ((side, item) for group in self.groups for side in (0, 1) for item in group.items[side])
-
-    @property
-    def delta(self) -> int:
-        """test − control."""
-        return self.time.delta
 
     @cached_property
     def count(self) -> Pair[int]:

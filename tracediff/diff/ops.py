@@ -16,7 +16,7 @@ from msgspec import Struct
 from tracediff.aggregate.averages import Average
 from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
-from tracediff.pair import Pair
+from tracediff.pair import Pair, Timed
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import is_wrapper, table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
@@ -46,7 +46,7 @@ class RecordedOperation(Struct, frozen=True, kw_only=True):
         return gpu_or_cpu(self.category)
 
 
-class Op(RecordedOperation, frozen=True, kw_only=True, dict=True):
+class Op(Timed, RecordedOperation, frozen=True, kw_only=True, dict=True):
     """One operation on both sides, per step; counts and times are numerators over scale.
 
     Attributes:
@@ -72,11 +72,6 @@ class Op(RecordedOperation, frozen=True, kw_only=True, dict=True):
     def time(self) -> Pair[int]:
         """The time that its change is of: its self time, since totals hold those of its children."""
         return self.self_time
-
-    @property
-    def delta(self) -> int:
-        """test − control."""
-        return self.time.delta
 
     @property
     def is_wrapper(self) -> bool:

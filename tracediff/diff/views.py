@@ -20,7 +20,7 @@ from tracediff.diff.matching.items import Item, PlacedWork
 from tracediff.diff.ops import GPU_WORK
 from tracediff.formatting import ARROW, with_more
 from tracediff.ingest.model.names import LINE_OF_CODE
-from tracediff.pair import Amounts, Pair, side_sums, total
+from tracediff.pair import Amounts, Pair, Timed, side_sums, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name, table_name
@@ -233,7 +233,7 @@ def sorted_sums(sums: Iterable[Sum]) -> list[Sum]:
     return sorted(sums, key=lambda s: (-abs(s.delta), -max(s.time), s.name))
 
 
-class WorkChange(Struct, frozen=True, dict=True):
+class WorkChange(Timed, Struct, frozen=True, dict=True):
     """Work that is the same, in all its instances; counts and times are numerators over the comparison's scale.
 
     Attributes:
@@ -251,11 +251,6 @@ class WorkChange(Struct, frozen=True, dict=True):
     def count(self) -> Pair[int]:
         """Events of all groups."""
         return total(g.count for g in self.groups)
-
-    @property
-    def delta(self) -> int:
-        """test − control time."""
-        return self.time.delta
 
     @cached_property
     def longest(self) -> Group:
