@@ -146,15 +146,14 @@ def judge(
         TracediffError: the runs are to be tested in pairs, and are too few or not as many on both sides.
     """
     means = step_time.period.map(lambda ns: ns / (scale * 1000))
+    runs = len(control.runs), len(test.runs)
     if judging.paired:
-        _check_pairs(labels, (len(control.runs), len(test.runs)))
+        _check_pairs(labels, runs)
     periods = [[median(step.period_ns for step in steps) for steps in side.runs.values()] for side in (control, test)]
     difference = _estimated(periods[0], periods[1], judging)
     medians = median(periods[0]) / 1000, median(periods[1]) / 1000
     base = medians[0]
-    inside = (
-        _within(control, test, base) if not difference.interval and len(control.runs) == len(test.runs) == 1 else None
-    )
+    inside = _within(control, test, base) if not difference.interval and runs == (1, 1) else None
     result = difference.result(judging.equivalence_band)
     by_mean = means[1] / means[0] - 1 if means[0] else 0.0
     by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
@@ -171,9 +170,7 @@ def judge(
         result=result,
         sentence="",
         difference=difference_text,
-        conclusion=conclusion_of(
-            difference, result, (len(control.runs), len(test.runs)), judging, by_median if is_of_medians else by_mean
-        ),
+        conclusion=conclusion_of(difference, result, runs, judging, by_median if is_of_medians else by_mean),
         control_us=means[0],
         test_us=means[1],
         delta_us=step_time.delta / (scale * 1000),
@@ -183,8 +180,8 @@ def judge(
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
         unit="run",
-        n_control=len(control.runs),
-        n_test=len(test.runs),
+        n_control=runs[0],
+        n_test=runs[1],
         min_detectable_us=base * math.expm1(difference.detectable) if difference.detectable is not None else None,
         method=difference.method,
         within_runs_us=inside,
