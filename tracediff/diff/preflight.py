@@ -70,7 +70,7 @@ SHORT = {
     "warm-up": "slow first step",
     "copied-runs": "copies of runs",
     "unequal-runs": "unequal runs",
-    "contended": "disturbed runs",
+    "contended": "disturbed by other processes:",
     "graph-capture": "operators of graphs on one side",
     "other-capture": "capture of another graph",
     "truncated": "truncated file",
@@ -78,6 +78,7 @@ SHORT = {
 }
 """What cautions are called where a line holds all of them; a code that is missing is a word already."""
 WITH_VALUES = (
+    "contended",
     "gpu",
     "gpu-count",
     "world-size",

@@ -60,6 +60,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         runs = min(comparison.control.runs, comparison.test.runs)
         quieter = ", or fewer with more steps" if runs >= thresholds.RANKED_RUNS else ""
         return f"{MORE_RUNS.format(_runs(comparison))}{quieter}"
+    if comparison.verdict.result == "same":
+        return None
     first = _first(explanation)
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
