@@ -24,7 +24,7 @@ LARGE = ("flux",)
 NUMBER = r"[\d,]+(?:\.\d+)?"
 SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
 PART = r"(GPU work|host|operators)"
-EXPOSURE = rf"(?:the same {PART}[^()]*, now (?:hidden|exposed)|change of overlap) \(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
+EXPOSURE = rf"(?:other )?{PART}[^()]*, now (?:hidden|exposed) \(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
 US = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 WIDE = 250
 """Columns in which no sentence is broken."""
@@ -116,13 +116,14 @@ def directions_agree_with_signs(comparison: Comparison) -> None:
 def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
+    effects = [(line, line["path_test_us"] - line["path_control_us"]) for line in lines]
+    effects = [(line, us) for line, us in effects if us * line["delta_us"] > 0]
     wholes = {part["label"]: part["delta_us"] for part in document["explanation"]["tree"]["children"]}
     for whole in (answer["because"], answer["offset_by"]):
         sentence = re.sub(EXPOSURE, "", whole)
-        exposed = document["explanation"]["exposure_of_parts_us"]
         for label, number, unit in re.findall(EXPOSURE, whole):
-            us = exposed[label] if label else document["explanation"]["exposure_us"]
-            assert value(number) * US[unit] == pytest.approx(us, rel=0.06, abs=60), sentence
+            inside = sum(us for line, us in effects if (line["trail"] or [line["label"]])[0] == label)
+            assert value(number) * US[unit] == pytest.approx(wholes[label] - inside, rel=0.06, abs=60), sentence
         parts = re.findall(rf"\(({SIGNED}) (s|ms|µs|ns)", sentence)
         named = [value(number) * US[unit] for number, unit in parts]
         for label, number, unit in re.findall(rf"{PART}(?: time)? \(({SIGNED}) (\w+): [^()]*largest: ", sentence):
@@ -132,10 +133,10 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
         if not named:
             continue
         sign = 1 if named[0] > 0 else -1
-        along = [line["delta_us"] for line in lines if sign * line["delta_us"] > 0]
+        along = [us for _, us in effects if sign * us > 0]
         of_lines = sorted(along, key=lambda us: -sign * us)
         if whole.startswith("Work that differs"):  # not what takes another time
-            every = [line["delta_us"] for line in lines]
+            every = [us for _, us in effects]
             assert all(any(us == pytest.approx(of_line, rel=0.06, abs=60) for of_line in every) for us in named)
             assert sorted(named, key=lambda us: -abs(us)) == named
             continue
@@ -174,19 +175,19 @@ def the_screen_is_short(comparison: Comparison) -> None:
     assert max(map(len, lines[:-1])) <= 100
 
 
-def the_effect_of_a_row_follows_from_its_figures(comparison: Comparison) -> None:
-    """The change of its times, times the part on the path, as far as these are shown."""
-    for _, line in explanation_table(comparison.explanation).rows:
-        if line.share:
-            control, test = map(value, line.times.split(" → "))
-            share, digit = value(line.share.removesuffix(" %")) / 100, 10.0 ** -places(line.step)
-            assert value(line.step) == pytest.approx(
-                share * (test - control), abs=2 * digit + abs(test - control) / 100
-            )
+def the_effect_of_a_row_is_the_change_of_its_times(comparison: Comparison) -> None:
+    """And the times of rows inside a row add up to its times, on each side."""
+    for _, line in (table := explanation_table(comparison.explanation)).rows:
+        control, test = map(value, line.times.split(" → "))
+        assert value(line.step) == pytest.approx(test - control, abs=1e-6)
+    for whole in table.lines:
+        if whole.inner:
+            sides = zip(*(map(value, line.times.split(" → ")) for line in whole.inner), strict=True)
+            assert [*map(sum, sides)] == pytest.approx([*map(value, whole.times.split(" → "))])
 
 
 CHECKS = (
-    the_effect_of_a_row_follows_from_its_figures,
+    the_effect_of_a_row_is_the_change_of_its_times,
     sums_close_in_one_unit,
     a_row_reads_the_same_however_many_are_shown,
     directions_agree_with_signs,

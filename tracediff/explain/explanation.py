@@ -89,6 +89,16 @@ class Cause(Struct, frozen=True, kw_only=True):
         return self.node.work / 1000
 
     @property
+    def path_control_us(self) -> float:
+        """Control's time on the critical path."""
+        return float(self.node.path[0]) / 1000
+
+    @property
+    def path_test_us(self) -> float:
+        """The same of test."""
+        return float(self.node.path[1]) / 1000
+
+    @property
     def effect(self) -> str:
         """The effect that is most of it: presence, amount, speed, time."""
         return self.node.main_effect[0]

@@ -35,7 +35,6 @@ from tracediff.present.explanation_lines import (
     is_unclear,
     is_visible,
     leading,
-    new_wait,
     path_us,
     sentence,
     unit_of,
@@ -114,14 +113,13 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not sure and other_work:
         # is certain, unlike the times of what did not change, and unlike the direction of the step's change
         lead, parts = "work that differs, on the critical path:", sorted(other_work, key=lambda p: -abs(p.delta_us))
-        exposure = [part for part in exposure if part.is_net]
-        way = 1 if sum(part.delta_us for part in (*parts, *exposure)) > 0 else -1
+        way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
     )
     exposure = [part for part in exposure if abs(part.delta_us) > thresholds.WORTH_A_LINE * explanation.scale_us]
-    exposed_along = _as_large(exposure, way, along, parts)
-    exposed_against = _as_large(exposure, -way, against, parts)
+    exposed_along = _as_large(exposure, way, along)
+    exposed_against = _as_large(exposure, -way, against)
     unnamed = max((abs(part.delta_us) for part in along[leading([part.delta_us for part in along]) :]), default=0.0)
     against = [part for part in against if abs(part.delta_us) > unnamed]
     if not along and not exposed_along:
@@ -132,17 +130,16 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"in profiled steps: {lead}"
     because = sentence(_list(lead, along, exposed_along, unit, abs(explanation.change_us)))
     offset = _list(OFFSET, against, exposed_against, unit) if against or exposed_against else ""
-    rest = f"{unit.signed(explanation.rest_us)} {unit.name} in no line" if is_visible(explanation.rest_us, unit) else ""
+    stated = (*(part.delta_us for part, _ in every), *(line.delta_us for line in exposures(explanation, unit).values()))
+    rest_us = explanation.change_us - sum(stated)
+    rest = f"{unit.signed(rest_us)} {unit.name} in no line" if is_visible(rest_us, unit) else ""
     return because, offset, rest
 
 
-def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part], parts: Sequence[_Part]) -> list[_Part]:
-    """The ``exposure`` of this ``direction`` that is larger than what else is in it, and if it is what is left of two
-    changes, than all of its direction together, and than half of any cause.
-    """
-    own, every = ([abs(part.delta_us) for part in some] for some in (along, parts))
-    largest, net_least = max(own, default=0.0), max(sum(own), thresholds.MOSTLY * max(every, default=0.0))
-    return [part for part in exposure if direction * part.delta_us > (net_least if part.is_net else largest)]
+def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part]) -> list[_Part]:
+    """The ``exposure`` of this ``direction`` that is larger than what else is in it."""
+    largest = max((abs(part.delta_us) for part in along), default=0.0)
+    return [part for part in exposure if direction * part.delta_us > largest]
 
 
 def _has_changed(comparison: Comparison) -> bool:
@@ -175,11 +172,6 @@ class _Part(Struct, frozen=True):
     delta_us: float
     what: str
     place: str = ""
-
-    @property
-    def is_net(self) -> bool:
-        """Whether it is what is left of two changes, and follows all causes."""
-        return self.label == BOTH_WAYS
 
 
 def _parts(explanation: Explanation, unit: Unit) -> list[tuple[_Part, Cause]]:
@@ -214,17 +206,9 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> li
     return parts
 
 
-BOTH_WAYS = "change of overlap"
-"""The label of exposure both ways."""
-
-
 def exposed_parts(explanation: Explanation, unit: Unit) -> list[_Part]:
-    """The exposure that has lines: what is left of it, if it is both ways."""
-    parts = [_Part(line.label, line.delta_us, line.because) for line in exposures(explanation, unit).values()]
-    if len({part.delta_us > 0 for part in parts}) < 2:
-        return parts
-    both = ", ".join(f"{part.label} {unit.signed(part.delta_us)} {unit.name}" for part in parts)
-    return [_Part(BOTH_WAYS, sum(part.delta_us for part in parts), new_wait(explanation) or both)]
+    """The exposure that has lines."""
+    return [_Part(line.label, line.delta_us, line.because) for line in exposures(explanation, unit).values()]
 
 
 def _happened(cause: Cause) -> str:
@@ -252,8 +236,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     is_most = stated >= thresholds.MOSTLY * max(whole, whole_us)
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
-        parts.insert(sum(part.is_net or abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    texts = [_with_time(part, unit, part.what if part is parts[0] or part.is_net else "") for part in parts]
+        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 

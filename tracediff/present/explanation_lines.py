@@ -23,10 +23,11 @@ from tracediff.explain.leaves import (
     ONE,
     OPERATORS,
     SINGLES,
+    START,
     UNPAIRED,
 )
 from tracediff.explain.lines import UNKNOWN
-from tracediff.formatting import ARROW, Unit, closing, percent, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import SIDES, Pair
 from tracediff.present.plain_text import shortened_pairs
 
@@ -57,9 +58,8 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: its time on both sides, on the critical path or not; empty of lines that have none.
-        share: the part of their change that is on the path; empty if that is all of it.
-        step: its part of the step's change. delta_us: the same in µs.
+        times: its time on the critical path of both sides. step: their change, a part of the step's. delta_us: the same
+            in µs.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
@@ -69,7 +69,6 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
     label: str
     because: str = ""
     times: str = ""
-    share: str = ""
     step: str
     delta_us: float
     table: str = ""
@@ -88,13 +87,12 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
-        unit: of all times. heads: of the columns: what changed, its time in the period, the part of its change on the
-            path, its part of the step's change.
+        unit: of all times. heads: of the columns: what changed, its time on the critical path, its change.
         closing: what is unexplained.
     """
 
     unit: str
-    heads: tuple[str, str, str, str]
+    heads: tuple[str, str, str]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
@@ -116,27 +114,24 @@ def direction(delta_us: float) -> str:
 
 
 def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
-    """The causes in their order, exposure and the rest, without lines of 0, and the step; where several parts of its
-    critical path changed, each with its lines. Of ``most`` lines, several causes of a part that are not significant are
-    one, and the smallest are in the rest. ``names`` are those of the sides.
+    """The causes in their order, and the rest, without lines that do not change, and the step; where several parts of
+    its critical path changed, each with its lines. Of ``most`` lines, several causes of a part that are not significant
+    are one, and the smallest are in the rest. ``names`` are those of the sides.
     """
     unit, period = unit_of(explanation), explanation.period
-    control, test = (float(ns) / 1000 for ns in explanation.root.path)
-    change = unit.rounded(test) - unit.rounded(control)  # as it is read; so is the rest
+    whole = unit.rounded(explanation.root.path[0] / 1000), unit.rounded(explanation.root.path[1] / 1000)
     path = path_us(explanation, unit)
-    parts = {label: _lines_of_part(explanation, label, both[1] - both[0], most) for label, both in path.items()}
+    parts = {label: _lines_of_part(explanation, label, us, most) for label, us in path.items()}
     first = dict.fromkeys([*(cause.chain[0] for cause in explanation.causes), *path])
     changed = [label for label in first if parts[label]]
     if len(changed) == 1:
-        lines = _lines_of_part(explanation, changed[0], change, most)
+        lines = _lines_of_part(explanation, changed[0], whole, most)
     else:
         names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in changed else HOST}
         lines = [_of_part(names_of.get(label, label), path[label], parts[label], unit) for label in changed]
-    total = ExplanationLine(
-        label=period, times=_times(unit, control, test), step=unit.signed(change), delta_us=change, because=CLOSED
-    )
     effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", ON_PATH, effect
+    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
+    total = _line(period, CLOSED, whole, unit)
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -155,70 +150,73 @@ def has_parts(explanation: Explanation) -> bool:
     return any(line.label.startswith(PATH) for line in explanation_table(explanation).lines)
 
 
-ON_PATH = "on the path"
-"""The part of the change of a line's times that the step waits for."""
+REST = "the rest"
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
 
-def _of_part(label: str, us: tuple[float, float], inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
-    """A part of the path, or its only line, if that is all of it."""
-    if len(inner) == 1 and inner[0].times:
-        return inner[0]
-    change = us[1] - us[0]
-    return ExplanationLine(
-        label=f"{PATH}{label} {_times(unit, *us)}",
-        step=unit.signed(change),
-        delta_us=change,
-        inner=tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner),
-    )
+def _of_part(label: str, us: Times, inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
+    """A part of the path with its lines, or with what its only line says."""
+    (first, *more) = inner
+    if more:
+        lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
+        return replace(_line(f"{PATH}{label}", "", us, unit), inner=lines)
+    only, now, exposed = first.label.removesuffix(ON_THE_HOST).partition(", now ")
+    of_one = f" ({only})" if not now and only not in (GPU, OPERATORS, REST) else f"{now}{exposed}"
+    return replace(first, label=f"{PATH}{label}{of_one}")
 
 
-def _lines_of_part(explanation: Explanation, part: str, change: float, most: int | None) -> list[ExplanationLine]:
-    """Of one part of the path, which changed by ``change`` µs as it is read."""
+def _lines_of_part(explanation: Explanation, part: str, us: Times, most: int | None) -> list[ExplanationLine]:
+    """Of one part of the path, which takes ``us`` µs on both sides, as it is read."""
     unit = unit_of(explanation)
     unclear = [] if most is None else list(filter(is_unclear, visible_causes(explanation)))
     exposed = exposures(explanation, unit)
     room = None if most is None else max(most - len(exposed) - len({cause.chain[0] for cause in unclear}), 1)
     listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
-    causes = [cause for cause in explanation.causes if cause.chain[0] == part]
+    causes = [cause for cause in visible_causes(explanation) if cause.chain[0] == part]
     mine = [cause for cause in causes if cause in unclear]
     small = [cause for cause in causes if id(cause) not in listed and cause not in mine]
     lines = [_of_cause(cause, unit) for cause in causes if id(cause) in listed]
     lines += [_of_unclear(mine, explanation.scale_us, unit)] if mine else []
-    moved = [*explanation.rests_us[part], *(cause.delta_us for cause in small)]
+    rest = _residual(us, causes, unit)
+    moved = [*explanation.rests_us[part], *(effect_us(cause, unit) for cause in small)]
     if part in exposed:
-        lines.append(exposed[part])
-    else:
-        moved.append(explanation.exposure_us[part])
-    rest = change - sum(unit.rounded(line.delta_us) for line in lines)
-    name = f"{len(small)} smaller and the rest" if small else "the rest"
-    lines.append(_of_rest(f"{name}{_longer_and_shorter(moved, rest, explanation.scale_us, unit)}", "", rest, unit))
+        lines.append(_line(exposed[part].label, exposed[part].because, rest, unit))
+        rest, moved = (0.0, 0.0), moved[2:]
+    rest = _added((rest, *(path_of(cause, unit) for cause in small)))
+    name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", "" if part in exposed else REST)))
+    ways = _longer_and_shorter(moved, rest[1] - rest[0], explanation.scale_us, unit)
+    lines.append(_line(f"{name}{ways}", "", rest, unit))
     return [line for line in lines if is_visible(line.delta_us, unit)]
+
+
+def _residual(us: Times, causes: Sequence[Cause], unit: Unit) -> Times:
+    """What of ``us`` is in none of ``causes``, as these are read."""
+    control, test = _added([path_of(cause, unit) for cause in causes])
+    return us[0] - control, us[1] - test
+
+
+def _added(times: Iterable[Times]) -> Times:
+    control, test = zip((0.0, 0.0), *times, strict=True)
+    return sum(control), sum(test)
 
 
 def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Cause]:
     """The causes that are not among ``others``: those that a sentence names, then the largest."""
-    causes = [cause for cause in visible_causes(explanation) if cause not in others]
-    ways = ([cause for cause in causes if sign * cause.delta_us > 0] for sign in (1, -1))
-    lead = {id(cause) for way in ways for cause in way[: leading([cause.delta_us for cause in way])]}
-    return sorted(causes, key=lambda cause: (id(cause) not in lead, -abs(cause.delta_us)))
+    unit = unit_of(explanation)
+    effects = [(effect_us(cause, unit), cause) for cause in visible_causes(explanation) if cause not in others]
+    ways = ([(us, cause) for us, cause in effects if sign * us > 0] for sign in (1, -1))
+    lead = {id(cause) for way in ways for _, cause in way[: leading([us for us, _ in way])]}
+    return [cause for us, cause in sorted(effects, key=lambda both: (id(both[1]) not in lead, -abs(both[0])))]
 
 
 def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    effects = [effect_us(cause, unit) for cause in causes]
-    us, largest = unit.rounded(sum(cause.delta_us for cause in causes)), max(causes, key=lambda c: abs(c.delta_us))
-    ways, is_one = _longer_and_shorter(effects, us, scale_us, unit), len(causes) == 1
-    took = [sum(cause.control_us for cause in causes), sum(cause.test_us for cause in causes)]
-    return ExplanationLine(
-        label=f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}",
-        because=largest.what if is_one else f"largest: {largest.label}",
-        times=_times(unit, *took),
-        share=_share(took[1] - took[0], us, unit),
-        step=unit.signed(us),
-        delta_us=us,
-    )
+    us, is_one = _added([path_of(cause, unit) for cause in causes]), len(causes) == 1
+    largest = max(causes, key=lambda cause: abs(effect_us(cause, unit)))
+    ways = _longer_and_shorter([effect_us(cause, unit) for cause in causes], us[1] - us[0], scale_us, unit)
+    label = f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}"
+    return _line(label, largest.what if is_one else f"largest: {largest.label}", us, unit)
 
 
 def _head(explanation: Explanation) -> str:
@@ -229,15 +227,24 @@ def _head(explanation: Explanation) -> str:
 
 
 def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine]:
-    """First label → the line of the same work that the step now waits for, or no longer, where it is worth one."""
+    """First label → the line of the same work that the step now waits for, or no longer, where it is worth one: what is
+    in no cause of that part of the path, if it is not mostly other work.
+    """
     total, lines = sum(explanation.exposure_us.values()), {}
-    for part, us in explanation.exposure_us.items():
-        if abs(us) < thresholds.WORTH_A_LINE * explanation.scale_us or not is_visible(us, unit):
+    for part, us in path_us(explanation, unit).items():
+        visible = [cause for cause in visible_causes(explanation) if cause.chain[0] == part]
+        rest = _residual(us, visible, unit)
+        change = rest[1] - rest[0]
+        hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and c not in visible)
+        work_us = sum(explanation.rests_us[part]) + sum(hidden)
+        is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
+        if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
             continue
-        label = f"the same {f'{part} work' if part == HOST else part}, now {'exposed' if us > 0 else 'hidden'}"
+        noun = f"{'other ' if visible else ''}{f'{part} work' if part == HOST else part}"
+        label = f"{noun}, now {'exposed' if change > 0 else 'hidden'}"
         mostly = f"mostly {explanation.exposed[part]}" if explanation.exposed[part] else ""
-        what = "; ".join(filter(None, (mostly, new_wait(explanation) if us * total > 0 else "")))
-        lines[part] = _of_rest(label, what, us, unit)
+        what = "; ".join(filter(None, (mostly, new_wait(explanation) if change * total > 0 else "")))
+        lines[part] = _line(label, what, rest, unit)
     return lines
 
 
@@ -246,8 +253,12 @@ def new_wait(explanation: Explanation) -> str:
     return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
 
 
-def _of_rest(label: str, what: str, us: float, unit: Unit) -> ExplanationLine:
-    return ExplanationLine(label=label, because=what, step=unit.signed(us), delta_us=us)
+def _line(label: str, what: str, us: Times, unit: Unit) -> ExplanationLine:
+    """A line of ``us`` µs on both sides, as it is read."""
+    change = us[1] - us[0]
+    return ExplanationLine(
+        label=label, because=what, times=_times(unit, *us), step=unit.signed(change), delta_us=change
+    )
 
 
 def _longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
@@ -277,23 +288,27 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
 
 def unit_of(explanation: Explanation) -> Unit:
     """The unit of the step, in which its lines have digits."""
-    return with_digits(
-        _unit_of_step(explanation), (explanation.change_us, *(cause.delta_us for cause in explanation.causes))
-    )
+    changes = (cause.path_test_us - cause.path_control_us for cause in explanation.causes)
+    return with_digits(_unit_of_step(explanation), (explanation.change_us, *changes))
 
 
 def _unit_of_step(explanation: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
+Times = tuple[float, float]
+"""Of control and test, in µs."""
+
+
+def path_of(cause: Cause, unit: Unit) -> Times:
+    """The time of a cause on the critical path of both sides, as it is read."""
+    return unit.rounded(cause.path_control_us), unit.rounded(cause.path_test_us)
+
+
 def effect_us(cause: Cause, unit: Unit) -> float:
-    """The part of the step's change that a cause accounts for, as it is read: of one that is all of its own change, the
-    difference of its times as they are shown.
-    """
-    own_us = cause.test_us - cause.control_us
-    is_all = not is_visible(own_us - cause.delta_us, unit)
-    difference = unit.rounded(cause.test_us) - unit.rounded(cause.control_us)
-    return difference if is_all and difference * cause.delta_us > 0 else cause.delta_us
+    """The part of the step's change that a cause is, as it is read: the change of its time on the critical path."""
+    control, test = path_of(cause, unit)
+    return test - control
 
 
 def is_visible(us: float, unit: Unit) -> bool:
@@ -308,8 +323,15 @@ def leading(deltas_us: Sequence[float]) -> int:
 
 
 def visible_causes(explanation: Explanation) -> list[Cause]:
-    """The causes whose part of the step's change has a digit other than 0 in the unit of the step."""
-    return [cause for cause in explanation.causes if is_visible(cause.delta_us, _unit_of_step(explanation))]
+    """The causes whose time on the critical path changes like their work, with a digit other than 0 in the unit of the
+    step: those in the direction of the step's change first, the largest first.
+    """
+    unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
+    effects = [(effect_us(cause, unit), cause) for cause in explanation.causes]
+    visible = [(us, cause) for us, cause in effects if is_visible(us, unit) and us * cause.delta_us > 0]
+    visible.sort(key=lambda both: (sign * both[0] < 0, -abs(both[0])))
+    # is not of the program
+    return [cause for _, cause in sorted(visible, key=lambda both: sign * both[0] > 0 and both[1].label == START)]
 
 
 def is_unclear(cause: Cause) -> bool:
@@ -345,16 +367,10 @@ def sentence(text: str) -> str:
 
 def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     table, find = _place(cause)
-    return ExplanationLine(
-        label=cause.label,
-        because=because(cause),
-        times=_times(unit, cause.control_us, cause.test_us),
-        share=_share(cause.test_us - cause.control_us, cause.delta_us, unit),
-        step=unit.signed(effect_us(cause, unit)),
-        delta_us=effect_us(cause, unit),
-        table=table,
-        find=find,
-    )
+    us, every = path_of(cause, unit), (unit.rounded(cause.control_us), unit.rounded(cause.test_us))
+    in_all = f"in all {_times(unit, *every)}" if every != us else ""
+    what = "; ".join(filter(None, (in_all, because(cause))))
+    return replace(_line(cause.label, what, us, unit), table=table, find=find)
 
 
 def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
@@ -371,14 +387,6 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     if chain[0] == HOST and {*chain[1:2]} & {*HOST_CALLS}:
         return ON_HOST, chain[2:3] or (OPERATOR,)
     return "", ()
-
-
-def _share(own_us: float, delta_us: float, unit: Unit) -> str:
-    """Which part of its own change the step waits for; empty where that is all of it, or what several did is mixed."""
-    share = delta_us / own_us if own_us else 1.0
-    if not is_visible(own_us - delta_us, unit) or not 0 <= share <= 1:
-        return ""
-    return f"{100 * share:.1f} %" if percent(share) == percent(1) else percent(share)
 
 
 def _times(unit: Unit, control: float, test: float) -> str:

@@ -232,8 +232,12 @@ class CauseRow(JsonObject):
     """all of its time in the step, waited for or not, µs per step"""
     test_us: float
     """the same on the test side"""
+    path_control_us: float
+    """its time on the critical path, µs per step; lines and rest add up to the step's"""
+    path_test_us: float
+    """the same on the test side"""
     delta_us: float
-    """what of the step's change it accounts for, µs per step"""
+    """what of the step's change its work accounts for, without exposure, µs per step"""
     effect: Annotated[str, one_of("presence", "amount", "speed", "time")]
     """the effect that is most of it (docs/explanation.md)"""
     what: str
@@ -295,8 +299,6 @@ class DiffExplanation(JsonObject):
     """in the direction of the step's change first, the largest first"""
     exposure_us: float
     """the same work, now on or off the critical path, µs per step"""
-    exposure_of_parts_us: dict[str, float]
-    """likewise of each part of the path, such as GPU work and host; together it is exposure_us"""
     rest_us: float
     """what is in no line, µs per step"""
     change_us: float

@@ -80,10 +80,10 @@ def _explanation(comparison: Comparison) -> list[str]:
         return []
     causes = explanation_table(comparison.explanation, names=side_names(comparison))
     lines = [
-        [f"{level * INNER}{escaped(line.label)}", line.times, line.share, line.step, escaped(line.because)]
+        [f"{level * INNER}{escaped(line.label)}", line.times, line.step, escaped(line.because)]
         for level, line in (*causes.rows, (0, causes.total))
     ]
-    _, *table = table_lines([""] * 5, "lrrrl", lines)
+    _, *table = table_lines([""] * 4, "lrrl", lines)
     return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
 
 

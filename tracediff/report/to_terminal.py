@@ -301,13 +301,11 @@ def show_explanation(why: Explanation, names: Pair[str], console: Console) -> No
 
 def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
     """The columns, each with its head, the texts of the lines, and that of the total."""
-    _, its_time, _, its_part = causes.heads
+    _, its_time, its_part = causes.heads
     lines = [*(line for _, line in causes.rows), causes.total]
-    on_path = ", % on path" if any(line.share for line in lines) else ""
-    if width < NAMED and len(its_time) + len(on_path) + len(its_part) + MARGINS > FIGURES:
+    if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({causes.unit})"
-    times = (f"{line.times} ({line.share})" if line.share else line.times for line in lines)
-    columns = (f"{its_time}{on_path}", *times), (its_part, *(line.step for line in lines))
+    columns = (its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))
     return [column for column in columns if any(column[1:])]
 
 
