@@ -43,6 +43,6 @@ def use_memory(content: bytes, folder: Path, _random: Random) -> None:
     sides = [account_of(str(path)) for path in (whole, spoilt)]
     for account in sides[1].devices:
         require(sum(amount.size for amount in account.holders.values()) == account.peak, "the parts of the peak add up")
-        require(sum(part.reserved for part in account.segments) == account.reserved, "the segments add up")
+        require(sum(part.reserved_bytes for part in account.segments) == account.reserved, "the segments add up")
     memory_text(sides, 3)
     to_json(sides)
