@@ -122,8 +122,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     whole = unit.rounded(explanation.root.path[0] / 1000), unit.rounded(explanation.root.path[1] / 1000)
     path = path_us(explanation, unit)
     parts = {label: _lines_of_part(explanation, label, us, most) for label, us in path.items()}
-    first = dict.fromkeys([*(cause.chain[0] for cause in explanation.causes), *path])
-    changed = [label for label in first if parts[label]]
+    changed = sorted((label for label in path if parts[label]), key=lambda label: -_along_us(explanation, label, unit))
     if len(changed) == 1:
         lines = _lines_of_part(explanation, changed[0], whole, most)
     else:
@@ -133,6 +132,13 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
     total = _line(period, CLOSED, whole, unit)
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+
+
+def _along_us(explanation: Explanation, part: str, unit: Unit) -> float:
+    """What the causes of a part of the path changed in the direction of the step's change, in µs."""
+    sign = 1 if explanation.change_us >= 0 else -1
+    effects = (effect_us(cause, unit) for cause in visible_causes(explanation) if cause.chain[0] == part)
+    return sum(sign * us for us in effects if sign * us > 0)
 
 
 def path_us(explanation: Explanation, unit: Unit) -> dict[str, tuple[float, float]]:
