@@ -394,7 +394,7 @@ STORIES = (
             ),
             (
                 "the GPU work that is now beside the host's is named",
-                lambda t: any("GPU work, now hidden" in label and us < -25_000 for label, us in t.exposures),
+                lambda t: any("GPU work, less exposed" in label and us < -25_000 for label, us in t.exposures),
             ),
         ),
         never=(GPU_CAUSE, OTHER_PROGRAM),

@@ -190,7 +190,7 @@ def with_copy(stream):
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
     (line,) = exposures(comparison.explanation, unit_of(comparison.explanation)).values()
-    assert (line.label, line.because) == ("GPU work, now hidden", "mostly copy kernels")
+    assert (line.label, line.because) == ("GPU work, less exposed", "mostly copy kernels")
     assert line.delta_us == pytest.approx(-400)
     assert answer_of(comparison).why == f"Largest changes: {line.label} (−400 µs: {line.because})."
 

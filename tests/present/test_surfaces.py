@@ -24,7 +24,7 @@ LARGE = ("flux",)
 NUMBER = r"[\d,]+(?:\.\d+)?"
 SIGNED = rf"(?:[+−]{NUMBER}|0(?:\.0+)?)"
 PART = r"(GPU work|host|operators)"
-EXPOSURE = rf"(?:other )?{PART}[^()]*, now (?:hidden|exposed) \(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
+EXPOSURE = rf"(?:other )?{PART}[^()]*, (?:now|less|more) (?:hidden|exposed) \(({SIGNED}) (s|ms|µs|ns)[^()]*\)"
 US = {"s": 1e6, "ms": 1e3, "µs": 1.0, "ns": 1e-3}
 WIDE = 250
 """Columns in which no sentence is broken."""

@@ -119,15 +119,19 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     are one, and the smallest are in the rest. ``names`` are those of the sides.
     """
     unit, period = unit_of(explanation), explanation.period
-    whole = unit.rounded(explanation.root.path[0] / 1000), unit.rounded(explanation.root.path[1] / 1000)
     path = path_us(explanation, unit)
     parts = {label: _lines_of_part(explanation, label, us, most) for label, us in path.items()}
-    changed = sorted((label for label in path if parts[label]), key=lambda label: -_along_us(explanation, label, unit))
-    if len(changed) == 1:
-        lines = _lines_of_part(explanation, changed[0], whole, most)
+    changed = [label for label in path if any(is_visible(line.delta_us, unit) for line in parts[label])]
+    changed.sort(key=lambda label: -_along_us(explanation, label, unit))
+    names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in path else HOST}
+    # without the others the times do not add up
+    others = [label for label in path if label not in changed and any(is_visible(us, unit) for us in path[label])]
+    if len(changed) == 1 and not others:
+        lines = parts[changed[0]]
     else:
-        names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in changed else HOST}
         lines = [_of_part(names_of.get(label, label), path[label], parts[label], unit) for label in changed]
+    lines += [_line(f"{PATH}{names_of.get(label, label)}", "", path[label], unit) for label in others if changed]
+    whole = unit.rounded(explanation.root.path[0] / 1000), unit.rounded(explanation.root.path[1] / 1000)
     effect = "effect on step" if period == "step" else "effect"
     heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
     total = _line(period, CLOSED, whole, unit)
@@ -157,6 +161,8 @@ def has_parts(explanation: Explanation) -> bool:
 
 
 REST = "the rest"
+NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more exposed")
+"""What became of work that did not change: behind other work, or on the critical path."""
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
@@ -167,9 +173,12 @@ def _of_part(label: str, us: Times, inner: list[ExplanationLine], unit: Unit) ->
     if more:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
         return replace(_line(f"{PATH}{label}", "", us, unit), inner=lines)
-    only, now, exposed = first.label.removesuffix(ON_THE_HOST).partition(", now ")
-    of_one = f" ({only})" if not now and only not in (GPU, OPERATORS, REST) else f"{now}{exposed}"
-    return replace(first, label=f"{PATH}{label}{of_one}")
+    how = first.label.rpartition(", ")[2]
+    if how in (*NOW, *MORE_OR_LESS):
+        end = f", {how}"
+    else:
+        end = "" if first.label in (GPU, OPERATORS, REST) else f" ({first.label.removesuffix(ON_THE_HOST)})"
+    return replace(first, label=f"{PATH}{label}{end}")
 
 
 def _lines_of_part(explanation: Explanation, part: str, us: Times, most: int | None) -> list[ExplanationLine]:
@@ -192,8 +201,9 @@ def _lines_of_part(explanation: Explanation, part: str, us: Times, most: int | N
     rest = _added((rest, *(path_of(cause, unit) for cause in small)))
     name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", "" if part in exposed else REST)))
     ways = _longer_and_shorter(moved, rest[1] - rest[0], explanation.scale_us, unit)
-    lines.append(_line(f"{name}{ways}", "", rest, unit))
-    return [line for line in lines if is_visible(line.delta_us, unit)]
+    lines = [line for line in lines if is_visible(line.delta_us, unit)]
+    is_time = any(is_visible(side, unit) for side in rest)  # without which the times do not add up
+    return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
 def _residual(us: Times, causes: Sequence[Cause], unit: Unit) -> Times:
@@ -247,7 +257,8 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
         if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
             continue
         noun = f"{'other ' if visible else ''}{f'{part} work' if part == HOST else part}"
-        label = f"{noun}, now {'exposed' if change > 0 else 'hidden'}"
+        is_much = min(rest) < thresholds.MOSTLY * max(rest)
+        label = f"{noun}, {(NOW if is_much else MORE_OR_LESS)[change > 0]}"
         mostly = f"mostly {explanation.exposed[part]}" if explanation.exposed[part] else ""
         what = "; ".join(filter(None, (mostly, new_wait(explanation) if change * total > 0 else "")))
         lines[part] = _line(label, what, rest, unit)
