@@ -117,7 +117,7 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
     effects = [(line, line["path_test_us"] - line["path_control_us"]) for line in lines]
-    effects = [(line, us) for line, us in effects if us * line["delta_us"] > 0]
+    effects = [(line, us) for line, us in effects if line["delta_us"] / (us or 1) >= 0.5]  # mostly of its work
     wholes = {part["label"]: part["delta_us"] for part in document["explanation"]["tree"]["children"]}
     for whole in (answer["because"], answer["offset_by"]):
         sentence = re.sub(EXPOSURE, "", whole)

@@ -340,12 +340,16 @@ def leading(deltas_us: Sequence[float]) -> int:
 
 
 def visible_causes(explanation: Explanation) -> list[Cause]:
-    """The causes whose time on the critical path changes like their work, with a digit other than 0 in the unit of the
-    step: those in the direction of the step's change first, the largest first.
+    """The causes whose time on the critical path changes, with a digit other than 0 in the unit of the step, mostly for
+    their work: those in the direction of the step's change first, the largest first.
     """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
     effects = [(effect_us(cause, unit), cause) for cause in explanation.causes]
-    visible = [(us, cause) for us, cause in effects if is_visible(us, unit) and us * cause.delta_us > 0]
+    visible = [
+        (us, cause)
+        for us, cause in effects
+        if is_visible(us, unit) and us * cause.delta_us > 0 and abs(cause.delta_us) >= thresholds.MOSTLY * abs(us)
+    ]
     visible.sort(key=lambda both: (sign * both[0] < 0, -abs(both[0])))
     # is not of the program
     return [cause for _, cause in sorted(visible, key=lambda both: sign * both[0] > 0 and both[1].label == START)]
