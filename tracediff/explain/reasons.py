@@ -358,21 +358,22 @@ def _phase(work: NodeWork) -> Reason | None:
 
 
 def _line(work: NodeWork) -> Reason | None:
-    """The line of code outside of torch that most of the time, of the side on which it is larger, runs for."""
+    """The line of code outside of torch that most of the time, of the side on which it is larger, runs for; else of one
+    side's work the operator that calls it.
+    """
     sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
     items = max(sides, key=lambda side: sum(item.ns for item in side))
     by_line = Counter[str]()
     for item in items:
         by_line[item.line or UNPLACED] += item.ns
-    return main_line(by_line)
+    return main_line(by_line) or _caller(work, sides)
 
 
-def _caller(work: NodeWork) -> Reason | None:
+def _caller(work: NodeWork, sides: Sequence[Sequence[Item]]) -> Reason | None:
     """The outermost operator below which one side alone does most of it, where no line is known: what the program calls
     for it.
     """
-    sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
-    if all(sides) or _line(work):
+    if all(sides):
         return None
     tree = work.trees[int(bool(sides[1]))]
     ns_of = Counter[str]()
@@ -423,5 +424,4 @@ RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
     _counts,
     _phase,
     _line,
-    _caller,
 )

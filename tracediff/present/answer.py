@@ -117,7 +117,6 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
     )
-    exposure = [part for part in exposure if abs(part.delta_us) > thresholds.WORTH_A_LINE * explanation.scale_us]
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
     unnamed = max((abs(part.delta_us) for part in along[leading([part.delta_us for part in along]) :]), default=0.0)
@@ -130,8 +129,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"in profiled steps: {lead}"
     because = sentence(_list(lead, along, exposed_along, unit, abs(explanation.change_us)))
     offset = _list(OFFSET, against, exposed_against, unit) if against or exposed_against else ""
-    stated = (*(part.delta_us for part, _ in every), *(line.delta_us for line in exposures(explanation, unit).values()))
-    rest_us = explanation.change_us - sum(stated)
+    rest_us = explanation.change_us - sum(part.delta_us for part in (*(part for part, _ in every), *exposure))
     rest = f"{unit.signed(rest_us)} {unit.name} in no line" if is_visible(rest_us, unit) else ""
     return because, offset, rest
 

@@ -28,7 +28,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
-from tracediff.pair import SIDES, Pair
+from tracediff.pair import SIDES, Pair, total
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -131,11 +131,11 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     else:
         lines = [_of_part(names_of.get(label, label), path[label], parts[label], unit) for label in changed]
     lines += [_line(f"{PATH}{names_of.get(label, label)}", "", path[label], unit) for label in others if changed]
-    whole = unit.rounded(explanation.root.path[0] / 1000), unit.rounded(explanation.root.path[1] / 1000)
+    whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
     effect = "effect on step" if period == "step" else "effect"
     heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
-    total = _line(period, CLOSED, whole, unit)
-    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=total)
+    last = _line(period, CLOSED, whole, unit)
+    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=last)
 
 
 def _along_us(explanation: Explanation, part: str, unit: Unit) -> float:
@@ -145,14 +145,14 @@ def _along_us(explanation: Explanation, part: str, unit: Unit) -> float:
     return sum(sign * us for us in effects if sign * us > 0)
 
 
-def path_us(explanation: Explanation, unit: Unit) -> dict[str, tuple[float, float]]:
+def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
     """First label → µs of both sides on the critical path, which add up to the steps as ``unit`` shows them."""
     parts = explanation.root.children
     sides = (
         closing(unit, [float(part.path[side]) / 1000 for part in parts.values()], float(whole) / 1000)
         for side, whole in enumerate(explanation.root.path)
     )
-    return {label: (control, test) for (label, control, test) in zip(map(str, parts), *sides, strict=True)}
+    return {str(label): Pair(*us) for label, *us in zip(parts, *sides, strict=True)}
 
 
 def has_parts(explanation: Explanation) -> bool:
@@ -167,7 +167,7 @@ PATH = "critical path: "
 """Before a part of it that has lines."""
 
 
-def _of_part(label: str, us: Times, inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
+def _of_part(label: str, us: Pair[float], inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
     """A part of the path with its lines, or with what its only line says."""
     (first, *more) = inner
     if more:
@@ -181,40 +181,35 @@ def _of_part(label: str, us: Times, inner: list[ExplanationLine], unit: Unit) ->
     return replace(first, label=f"{PATH}{label}{end}")
 
 
-def _lines_of_part(explanation: Explanation, part: str, us: Times, most: int | None) -> list[ExplanationLine]:
+def _lines_of_part(explanation: Explanation, part: str, us: Pair[float], most: int | None) -> list[ExplanationLine]:
     """Of one part of the path, which takes ``us`` µs on both sides, as it is read."""
-    unit = unit_of(explanation)
-    unclear = [] if most is None else list(filter(is_unclear, visible_causes(explanation)))
+    unit, visible = unit_of(explanation), visible_causes(explanation)
+    unclear = [] if most is None else list(filter(is_unclear, visible))
     exposed = exposures(explanation, unit)
     room = None if most is None else max(most - len(exposed) - len({cause.chain[0] for cause in unclear}), 1)
     listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
-    causes = [cause for cause in visible_causes(explanation) if cause.chain[0] == part]
+    causes = [cause for cause in visible if cause.chain[0] == part]
     mine = [cause for cause in causes if cause in unclear]
     small = [cause for cause in causes if id(cause) not in listed and cause not in mine]
     lines = [_of_cause(cause, unit) for cause in causes if id(cause) in listed]
     lines += [_of_unclear(mine, explanation.scale_us, unit)] if mine else []
-    rest = _residual(us, causes, unit)
-    moved = [*explanation.rests_us[part], *(effect_us(cause, unit) for cause in small)]
+    rest, rests, name = _residual(us, causes, unit), [*explanation.rests_us[part]], REST
     if part in exposed:
         lines.append(_line(exposed[part].label, exposed[part].because, rest, unit))
-        rest, moved = (0.0, 0.0), moved[2:]
-    rest = _added((rest, *(path_of(cause, unit) for cause in small)))
-    name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", "" if part in exposed else REST)))
-    ways = _longer_and_shorter(moved, rest[1] - rest[0], explanation.scale_us, unit)
+        rest, rests, name = Pair(0.0, 0.0), [], ""
+    rest = total((rest, *(path_of(cause, unit) for cause in small)))
+    name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", name)))
+    moved = [*rests, *(effect_us(cause, unit) for cause in small)]
+    ways = _longer_and_shorter(moved, rest.delta, explanation.scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]
     is_time = any(is_visible(side, unit) for side in rest)  # without which the times do not add up
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
-def _residual(us: Times, causes: Sequence[Cause], unit: Unit) -> Times:
+def _residual(us: Pair[float], causes: Sequence[Cause], unit: Unit) -> Pair[float]:
     """What of ``us`` is in none of ``causes``, as these are read."""
-    control, test = _added([path_of(cause, unit) for cause in causes])
-    return us[0] - control, us[1] - test
-
-
-def _added(times: Iterable[Times]) -> Times:
-    control, test = zip((0.0, 0.0), *times, strict=True)
-    return sum(control), sum(test)
+    listed = total(path_of(cause, unit) for cause in causes)
+    return Pair(us.control - listed.control, us.test - listed.test)
 
 
 def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Cause]:
@@ -228,9 +223,9 @@ def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Ca
 
 def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    us, is_one = _added([path_of(cause, unit) for cause in causes]), len(causes) == 1
+    us, is_one = total(path_of(cause, unit) for cause in causes), len(causes) == 1
     largest = max(causes, key=lambda cause: abs(effect_us(cause, unit)))
-    ways = _longer_and_shorter([effect_us(cause, unit) for cause in causes], us[1] - us[0], scale_us, unit)
+    ways = _longer_and_shorter([effect_us(cause, unit) for cause in causes], us.delta, scale_us, unit)
     label = f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}"
     return _line(label, largest.what if is_one else f"largest: {largest.label}", us, unit)
 
@@ -246,11 +241,11 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
     """First label → the line of the same work that the step now waits for, or no longer, where it is worth one: what is
     in no cause of that part of the path, if it is not mostly other work.
     """
-    total, lines = sum(explanation.exposure_us.values()), {}
+    exposure_us, lines = sum(explanation.exposure_us.values()), {}
     for part, us in path_us(explanation, unit).items():
         visible = [cause for cause in visible_causes(explanation) if cause.chain[0] == part]
         rest = _residual(us, visible, unit)
-        change = rest[1] - rest[0]
+        change = rest.delta
         hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and c not in visible)
         work_us = sum(explanation.rests_us[part]) + sum(hidden)
         is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
@@ -260,7 +255,7 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
         is_much = min(rest) < thresholds.MOSTLY * max(rest)
         label = f"{noun}, {(NOW if is_much else MORE_OR_LESS)[change > 0]}"
         mostly = f"mostly {explanation.exposed[part]}" if explanation.exposed[part] else ""
-        what = "; ".join(filter(None, (mostly, new_wait(explanation) if change * total > 0 else "")))
+        what = "; ".join(filter(None, (mostly, new_wait(explanation) if change * exposure_us > 0 else "")))
         lines[part] = _line(label, what, rest, unit)
     return lines
 
@@ -270,11 +265,10 @@ def new_wait(explanation: Explanation) -> str:
     return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
 
 
-def _line(label: str, what: str, us: Times, unit: Unit) -> ExplanationLine:
+def _line(label: str, what: str, us: Pair[float], unit: Unit) -> ExplanationLine:
     """A line of ``us`` µs on both sides, as it is read."""
-    change = us[1] - us[0]
     return ExplanationLine(
-        label=label, because=what, times=_times(unit, *us), step=unit.signed(change), delta_us=change
+        label=label, because=what, times=_times(unit, *us), step=unit.signed(us.delta), delta_us=us.delta
     )
 
 
@@ -313,19 +307,14 @@ def _unit_of_step(explanation: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
-Times = tuple[float, float]
-"""Of control and test, in µs."""
-
-
-def path_of(cause: Cause, unit: Unit) -> Times:
+def path_of(cause: Cause, unit: Unit) -> Pair[float]:
     """The time of a cause on the critical path of both sides, as it is read."""
-    return unit.rounded(cause.path_control_us), unit.rounded(cause.path_test_us)
+    return Pair(unit.rounded(cause.path_control_us), unit.rounded(cause.path_test_us))
 
 
 def effect_us(cause: Cause, unit: Unit) -> float:
     """The part of the step's change that a cause is, as it is read: the change of its time on the critical path."""
-    control, test = path_of(cause, unit)
-    return test - control
+    return path_of(cause, unit).delta
 
 
 def is_visible(us: float, unit: Unit) -> bool:
@@ -388,7 +377,7 @@ def sentence(text: str) -> str:
 
 def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
     table, find = _place(cause)
-    us, every = path_of(cause, unit), (unit.rounded(cause.control_us), unit.rounded(cause.test_us))
+    us, every = path_of(cause, unit), Pair(unit.rounded(cause.control_us), unit.rounded(cause.test_us))
     in_all = f"in all {_times(unit, *every)}" if every != us else ""
     what = "; ".join(filter(None, (in_all, because(cause))))
     return replace(_line(cause.label, what, us, unit), table=table, find=find)

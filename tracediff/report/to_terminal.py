@@ -266,9 +266,8 @@ def explanation(
     labels = [printable(line.label) for line in lines]
     reasons = [printable(line.because) for line in lines]
     is_wide = width >= WIDE
-    figures_width = (
-        (1 + max(levels)) * INDENT + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
-    )
+    indent = (1 + max(levels)) * INDENT
+    figures_width = indent + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
     room = max(width - figures_width, 1)
     label_room = room
     if is_wide:
@@ -278,7 +277,7 @@ def explanation(
     table = grid([why, *heads], f"l{'r' * len(heads)}", expand=not is_wide)
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
     if is_wide:
-        table.columns[0].width = label_room + (1 + max(levels)) * INDENT
+        table.columns[0].width = label_room + indent
         table.add_column("", overflow="fold")
     reason_room = room - label_room if is_wide else room - INDENT
     by_size = sorted(range(len(labels)), key=lambda k: -abs(lines[k].delta_us))
@@ -305,8 +304,7 @@ def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, .
     lines = [*(line for _, line in causes.rows), causes.total]
     if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
         its_time = f"its time ({causes.unit})"
-    columns = (its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))
-    return [column for column in columns if any(column[1:])]
+    return [(its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))]
 
 
 def _fitting(reason: str, room: int) -> str:
