@@ -61,13 +61,14 @@ def in_update(*functions):
             ["torch/amp/autocast_mode.py(2): __init__", "torch/amp/autocast_mode.py(1): is_autocast_available"],
             "autocast_mode.py in train.py(3): update",
         ),
+        (["torch/optim/optimizer.py(5): wrapper", "torch/autograd/profiler.py(8): __enter__"], "train.py(3): update"),
         (["torch/_tensor.py(1): backward", "torch/autograd/__init__.py(2): run"], "backward() in train.py(3): update"),
         (["nn.Module: Linear_3", "torch/nn/modules/linear.py(1): forward"], "Linear in train.py(3): update"),
         (["torch/nn/modules/module.py(1): _call_impl"], "train.py(3): update"),
         (["json/__init__.py(183): dumps", "json/encoder.py(205): iterencode"], "dumps() in train.py(3): update"),
         (["numpy/lib/_impl.py(1): _dispatch", "numpy/lib/_impl.py(2): median"], "median() in train.py(3): update"),
     ],
-    ids=["function", "behind decorators", "context", "method", "module", "private", "Python's own library", "NumPy"],
+    ids=["function", "behind decorators", "context", "of a decorator", "method", "module", "private", "json", "NumPy"],
 )  # fmt: skip
 def test_host_time_is_named_by_what_the_program_calls(tmp_path, functions, label):
     comparison = compared(tmp_path, [python(UPDATE, 20_000, 100, 1)], in_update(*functions))
@@ -140,6 +141,35 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
         "the work differs: after does 4 × the FLOPs where sizes differ (90 % of the operator time), such as "
         "aten::mm [64,128] → [64,512] (the same operator calls; sizes known for 100 %)"
     )
+
+
+def test_as_much_work_of_other_sizes_is_said(tmp_path):
+    """As of a vocabulary padded to a multiple of 64; sizes that agree have no such fact."""
+
+    def products(width):
+        dims = {"Input Dims": [[64, 512], [512, width]], "Input type": ["float", "float"]}
+        return [op("aten::mm", 20_000 + 9_000 * i, 8_000, **dims) for i in range(4)]
+
+    assert facts(compared(tmp_path, products(502), products(503))) == {
+        "other-sizes": "sizes differ in 74 % of the operator time, such as aten::mm [512,502] → [512,503], "
+        "with the same operator calls and as much work"
+    }
+    assert facts(compared(tmp_path / "same", products(502), products(502))).keys() == {"same-calls"}
+
+
+def test_the_longest_of_several_exceptions_is_not_the_only_one(tmp_path):
+    """Before one of ten operators the program computes for long, in the step of each run."""
+
+    def update(*long_us):
+        def of_run(run):
+            calls = [op("aten::relu", 20_100 + long_us[run] + 100 * i, 50) for i in range(10)]
+            return [python(UPDATE, 20_000, 1_200 + long_us[run], 1), *calls]
+
+        return of_run
+
+    comparison = compared(tmp_path, update(0, 0), update(9_000, 9_900), runs=2)
+    (cause,) = comparison.explanation.causes
+    assert cause.reasons[-1].text == "22 stretches without a call in after take up to 10.0 ms, then aten::relu"
 
 
 def test_what_grew_beside_as_much_work_as_before_is_named(tmp_path):

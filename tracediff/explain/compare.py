@@ -51,6 +51,7 @@ from tracediff.explain.facts import (
     ONE_SIDED_CALLS,
     OTHER_PROGRAM,
     OTHER_RANKS,
+    OTHER_SIZES,
     RECOMPUTED,
     REPEATED,
     REWRITTEN,
@@ -240,6 +241,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     return [
         *(["on another GPU"] if on_other_gpu else []),
         *of(HOST_SPEED),
+        *([] if names else of(OTHER_SIZES)),
         *([other.setting] if other is not None and not is_named else []),
         *of(NOT_STEADY, FIRST_CALLS, BACKLOG),
         *of(RECOMPUTED)[:1],

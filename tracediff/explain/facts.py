@@ -25,7 +25,7 @@ SAME_CALLS, SAME_PROGRAM, CHANGED_MODULES = "same-calls", "same-program", "chang
 ONE_SIDED_CALLS, REPEATED, RECOMPUTED = "one-sided-calls", "repeated", "recomputed"
 NOT_STEADY, FIRST_CALLS, BACKLOG, LATE_START = "not-steady", "first-calls", "backlog", "late-start"
 GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-kernels"
-OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
+OTHER_RANKS, NEW_WAIT, HOST_SPEED, OTHER_SIZES = "other-ranks", "new-wait", "host-speed", "other-sizes"
 """The codes that others ask for."""
 UNSTEADY = "not in steady state"
 """What the verdict says of steps that change as more of them are recorded."""

@@ -71,16 +71,17 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
 
 
 def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: bool) -> Reason:
-    """That most of its leaf is one event of ``side``, which has that many ``steps``, and what it is an exception of, in
-    the ``unit`` of the step; ``on_both``: whether the other side has one, too.
+    """That most of its leaf is one event of ``side``, which has that many ``steps``, or one of each run, and what it is
+    an exception of, in the ``unit`` of the step; ``on_both``: whether the other side has one, too.
     """
     longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
-    when = f", in one of {counted(steps)} steps" if steps > 1 else ""
-    if single.longest.following:
-        before = f"{longest}{when}, then {call_role(single.longest.following)}"
-        return Reason("dominant", f"one of {events} stretches without a call in {side} takes {before}")
-    if single.events > 1:
-        return Reason("dominant", f"one of {events} in {side} takes {longest}{when}")
+    if single.longest.following or single.events > 1:
+        is_one = single.part >= thresholds.MOSTLY
+        following = single.longest.following and f", then {call_role(single.longest.following)}"
+        what = f"{events}{' stretches without a call' if following else ''} in {side}"
+        when = f", in one of {counted(steps)} steps" if steps > 1 and is_one else ""
+        takes = f"one of {what} takes" if is_one else f"{what} take up to"
+        return Reason("dominant", f"{takes} {longest}{when}{following}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
     others = f"{counted(single.others)} others of its name{there}: {_in_unit(single.others_ns, unit)}"
     return Reason("single", f"one event {where}; {others}")
@@ -332,13 +333,13 @@ def _memory(work: NodeWork) -> Reason | None:
 
 
 def _counts(work: NodeWork) -> Reason | None:
-    """Work that is done more or less often."""
+    """Work that is done more or less often, and takes longer or shorter, as that would have it."""
     if work.part(g for g in work.groups if g.level == "fusion") >= thresholds.MOSTLY:
         return None
     has_calls = all(g.ops for g in work.groups)
     both = (g.counts if has_calls else g.count for g in work.groups)
     number = total(both).map(lambda n: n / work.trees.control.denominator)
-    if not number.delta or not all(number):
+    if not all(number) or number.delta * total(g.time for g in work.groups).delta <= 0:
         return None
     return Reason("count", counts_of(*number, "calls" if has_calls else _noun(work.groups)))
 

@@ -246,8 +246,8 @@ def _dominant(
         longest = max(by_run.values(), key=lambda event: event.ns)
         others, others_ns = count * every - 1, name_ns * every - longest.ns
         if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
-            mine = float(leaves.count[side, leaf]) * every
-            out[leaf] = Single(side, longest, mine, others, others_ns, leaves.chains[leaf])
+            part, mine = (float(amount[side, leaf]) * every for amount in (leaves.path, leaves.count))
+            out[leaf] = Single(side, longest, longest.ns / part, mine, others, others_ns, leaves.chains[leaf])
     return out
 
 

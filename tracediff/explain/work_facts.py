@@ -22,6 +22,7 @@ from tracediff.explain.facts import (
     HOST_SPEED,
     OTHER_COUNTS,
     OTHER_PROGRAM,
+    OTHER_SIZES,
     RECOMPUTED,
     REWRITTEN,
     SAME_CALLS,
@@ -65,7 +66,7 @@ from tracediff.explain.programs import (
     same_inputs,
     work_in_backward,
 )
-from tracediff.explain.reasons import PLACES
+from tracediff.explain.reasons import PLACES, changed_input_of
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import about, count, counts, multiple, percent, plural, times
 from tracediff.profile.kernels.match_names import match_name
@@ -88,10 +89,11 @@ def facts_of(
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
     is_judged = any(fact.code in (OTHER_PROGRAM, REWRITTEN, UNKNOWN_WORK) for fact in program)
-    same = "the same operator calls; " if any(fact.code == SAME_PROGRAM for fact in program) else ""
+    same = "the same operator calls" if any(fact.code == SAME_PROGRAM for fact in program) else ""
     by_sizes: list[Fact] = []
     if not is_judged:
-        by_sizes = (_amounts(leaves, comparison, same) or _unknown_sizes(leaves, trees)) + _uniform(leaves, comparison)
+        by_amounts = _amounts(leaves, comparison, same) or _other_sizes(leaves, comparison, same)
+        by_sizes = (by_amounts or _unknown_sizes(leaves, trees)) + _uniform(leaves, comparison)
     classes = calls_by_class(trees[0]), calls_by_class(trees[1])
     repetitions = repeated(ops, trees, classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
@@ -151,12 +153,30 @@ def _amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median), unit)) else ""
         resized = percent(float(parts[np.abs(ratios) > thresholds.SAME_RATIO].sum()))
-        where = f"where sizes differ ({resized} of the {WORDS[label]}){example} ({same}sizes known for {percent(part)})"
+        basis = "; ".join(filter(None, (same, f"sizes known for {percent(part)}")))
+        where = f"where sizes differ ({resized} of the {WORDS[label]}){example} ({basis})"
         amount = how_much(exp(median), unit)
         text = f"the work differs: {comparison.test.label} does {amount} {where}"
         where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
     return out
+
+
+def _other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
+    """other-sizes: how much of the work has inputs of other sizes, though it is not known to be more or less work."""
+    ns_of = Counter[str]()
+    for group in filter(_is_paired, comparison.work.groups):
+        code, text = changed_input_of(group, comparison.trees) or ("", "")
+        if code == "sizes":
+            ns_of[f"{match_name(group.members.control[0].op or '')} {text.removeprefix('sizes ')}"] += sum(group.time)
+    part = ns_of.total() / max(sum(comparison.work.time), 1)
+    if part < thresholds.WORTH_A_LINE:
+        return []
+    what = WORDS[GPU if any(side.has_gpu for side in comparison.sides) else OPERATORS]
+    alike = " and ".join(filter(None, (same, "as much work" if _does_as_much(leaves) else "")))
+    example, setting = max(ns_of, key=lambda text: ns_of[text]), "on other sizes" if part >= thresholds.MOSTLY else ""
+    text = f"sizes differ in {percent(part)} of the {what}, such as {example}{alike and f', with {alike}'}"
+    return [Fact(OTHER_SIZES, text, setting=setting)]
 
 
 def _is_paired(group: Group) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,11 @@ CALLEE = late(
 file whose object is made or entered, and of a Python function that is not private, anonymous or what a decorator
 returns.
 """
+
+
+def _matches(group: int | str, name: str) -> bool:
+    callee = CALLEE.match(name)
+    return bool(callee and callee[group])
 
 
 def callee_label(name: str) -> str:
@@ -180,16 +185,22 @@ class Sources(Struct, dict=True):
     @property
     def _calls_of_program(self) -> tuple[Int64, Int64]:
         """(int64[rows of the trace + 1]: of a Python function the innermost of the program's own that is or encloses
-        it; what that calls, of nested ones the outermost whose name says so), −1 for none.
+        it; what that calls, of nested ones the outermost whose name says so), −1 for none. Of what a library's
+        decorator calls that is a function or module of Python, and nothing else.
         """
         trace, python = self.context.trace, self.context.lanes.python
         caller = outside_torch(trace, python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
-        is_named = trace.name_matches(lambda name: CALLEE.match(name) is not None, python.rows)
+        is_named, is_module, is_function = (
+            trace.name_matches(partial(_matches, group), python.rows) for group in (0, "module", "function")
+        )
+        library = trace.torch_functions | trace.library_functions
+        is_library = np.append(trace.name_matches(library.__contains__, python.rows), False)
+        is_called = is_named & (is_module | is_function | ~is_library[python.parent]) & (caller[python.rows] >= 0)
         callee = all_none(len(python.rows) + 1)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):
             around = callee[python.parent[scopes]]
-            first = np.where(is_named[scopes] & (caller[python.rows[scopes]] >= 0), scopes, -1)
+            first = np.where(is_called[scopes], scopes, -1)
             callee[scopes] = np.where(is_own[scopes], -1, np.where(around >= 0, around, first))
         rows = all_none(len(trace) + 1)
         rows[python.rows] = values_at(python.rows, callee[:-1])
