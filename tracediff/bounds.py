@@ -126,6 +126,7 @@ OPERATOR_WORDS = bound(16, "words", "in the name of an operator")
 
 # Explanation, gate and history
 LEAVES_APART = bound(10_000, "leaves", "of which a tree is built at once; of more, small ones are added up")
+PRACTICAL_RUNS = bound(30, "runs", "per side that are recommended: for more, a quieter host is the remedy")
 RECOMMENDED_RUNS = bound(1000, "runs", "per side; where more would be needed, they are too noisy")
 SUSPECTS = bound(
     2, "commits", "that a bisection tries before halving, which then takes up to twice as many more probes"

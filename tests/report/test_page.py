@@ -238,7 +238,7 @@ def test_the_answer_stands_first_and_needs_no_script(resnet):
         "−56.1",
         "−56.2",
         "The states add up to the step: 0 ns unexplained",
-        "steps 6–10 (left out to warm up: 5)",
+        "steps 6–10 (warm-up: step 5)",
     ):
         assert expected in body
     assert COMMAND in body

@@ -284,7 +284,10 @@ def shapes_of(group: Group, trees: Sequence[CallTree]) -> tuple[set[str | None],
 
 
 def resized(*shapes: str | None) -> str:
-    """``[64,64] → [256,64]``: the largest input of another shape; empty for none."""
+    """``[64,64] → [256,64]``: the largest input of another shape; empty for none, as of operands in other places."""
+    sizes = [sorted(NUMBER.findall(of_side or "")) for of_side in shapes]
+    if sizes[0] == sizes[1]:
+        return ""
     inputs = zip(*(json.loads(of_side or "[]") for of_side in shapes), strict=False)
     both = max(filter(_is_resized, inputs), key=lambda both: max(map(prod, both)), default=())
     return ARROW.join(json.dumps(shape, separators=(",", ":")) for shape in both)

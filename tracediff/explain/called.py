@@ -66,17 +66,17 @@ def one_sided_calls(
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
     parts = [f"only in {label}: {listed(names)}" for label, names in both if names]
-    least = thresholds.NO_DIFFERENCE * float(leaves.path.sum(axis=1).max())
-    setting = " and ".join(_instead_of_calls(own, others, differing, least))
+    setting = " and ".join(_instead_of_calls(own, others, differing, float(leaves.path.sum(axis=1).max())))
     values = ", ".join(control), ", ".join(test)
     return [Fact(ONE_SIDED_CALLS, f"called from Python {'; '.join(parts)}", *values, setting=setting)] if parts else []
 
 
-def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, least: float) -> list[str]:
+def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, step_ns: float) -> list[str]:
     """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the optimizers, loaders of data and
-    classes of modules that only one side calls, each side's first; without any, of the program's functions, and if no
-    operators are replaced, of libraries' that take ``least`` ns. Of sides that call the same operators only what
-    torch annotates or what has no counterpart, as modules and functions may only have other names.
+    classes of modules that only one side calls, each side's first; without any, of the program's functions, and of
+    libraries' those that take a part of the step of ``step_ns``, a small one if no operators are replaced. Of sides
+    that call the same operators only what torch annotates or what has no counterpart, as modules and functions may
+    only have other names.
     """
     annotated, modules, functions, of_libraries = own
     kinds = ([[class_in(name) for name in side if name.endswith(end)] for side in annotated] for end in (STEP, NEXT))
@@ -86,7 +86,9 @@ def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: 
     out += _of_modules(*modules)
     if out or {REPEATED, OTHER_PROGRAM} & others:
         return out
-    if not any(functions) and not all(in_place(differing)) and REWRITTEN not in others:
+    if not any(functions):
+        is_replaced = all(in_place(differing)) or REWRITTEN in others
+        least = (thresholds.WORTH_A_LINE if is_replaced else thresholds.NO_DIFFERENCE) * step_ns
         functions = tuple({name: ns for name, ns in side.items() if ns >= least} for side in of_libraries)  # type: ignore[assignment]
     return instead(*(with_more(next(iter(side)), len(side) - 1) if side else "" for side in functions))
 
@@ -174,14 +176,15 @@ def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
     """(all, those in every step by functions that both sides run): ``clip_grad_norm_()`` → ns per step."""
     every, shared = _no_calls(), _no_calls()
     python = [i for i, kind in enumerate(leaves.kinds) if kind == "python"]
-    callers = [{leaves.chains[i][2:3] for i in python if leaves.total[side, i]} for side in (0, 1)]
+    chains = {i: leaves.single[i].chain if i in leaves.single else leaves.chains[i] for i in python}
+    callers = [{chains[i][2:3] for i in python if leaves.total[side, i]} for side in (0, 1)]
     for side in (0, 1):
         for i in python:
             ns, is_in_each = float(leaves.total[side, i]), leaves.count[side, i] >= 1
             if not ns or not (name := callee_label(leaves.ops[side][i])):
                 continue
             every[side][name] += ns
-            if is_in_each and ns >= thresholds.TESTED_US * 1000 and leaves.chains[i][2:3] in callers[1 - side]:
+            if is_in_each and ns >= thresholds.TESTED_US * 1000 and chains[i][2:3] in callers[1 - side]:
                 shared[side][name] += ns
     return every, shared
 
@@ -233,7 +236,8 @@ def repeated(ops: Sequence[Op], trees: Trees, classes: tuple[ClassCalls, ClassCa
             settings.append(f"calling {count(numbers[1])} instead of {count(numbers[0])} {module}")
         else:
             texts.append(f"{module} {times(factor)} × the operator calls")
-            settings.append(f"with {times(factor)} × the operator calls in {module}")
+            number = f"{times(factor)} × the" if factor > 1 else f"{times(1 / factor)} × fewer"
+            settings.append(f"with {number} operator calls in {module}")
     return [Fact(REPEATED, f"called more or less often: {listed(texts)}", setting=settings[0])] if texts else []
 
 

@@ -15,7 +15,7 @@ from tracediff.aggregate.leaves import Longest
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
-from tracediff.explain.amounts import is_of_other_kinds, resized, shapes_of
+from tracediff.explain.amounts import NUMBER, is_of_other_kinds, resized
 from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, UNPLACED, Single, largest_kernel
 from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
@@ -80,8 +80,7 @@ def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: boo
         following = single.longest.following and f", then {call_role(single.longest.following)}"
         what = f"{events}{' stretches without a call' if following else ''} in {side}"
         when = f", in one of {counted(steps)} steps" if steps > 1 and is_one else ""
-        takes = f"one of {what} takes" if is_one else f"{what} take up to"
-        return Reason("dominant", f"{takes} {longest}{when}{following}")
+        return Reason("dominant", f"{'one' if is_one else 'the longest'} of {what} takes {longest}{when}{following}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
     others = f"{counted(single.others)} others of its name{there}: {_in_unit(single.others_ns, unit)}"
     return Reason("single", f"one event {where}; {others}")
@@ -216,20 +215,30 @@ def _inputs(work: NodeWork) -> Reason | None:
 
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
-    """(code, the first input that differs) of the operators that do most of what ``group`` is on both sides."""
-    control, test = (_call(tree, items) for tree, items in zip(trees, group.items, strict=True))
-    if not control or not test:
+    """(code, the first input that differs) of the largest call of ``group`` and of the other side's that is most like
+    it.
+    """
+    calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
+    if not all(calls):
         return None
-    shapes = shapes_of(group, trees)
-    if control.shapes in shapes[1] and test.shapes in shapes[0]:  # not each other's counterparts, unless they are alike
-        test = control if control.shapes != test.shapes else test
-    return changed_input(control, test)
+    control = calls[0][0]
+    return changed_input(control, min(calls[1], key=lambda call: (call.label != control.label, _apart(control, call))))
 
 
-def _call(tree: CallTree, items: Sequence[Item]) -> Call | None:
-    """The operator that launched the largest of ``items``."""
-    node = max(items, key=lambda item: item.ns).node if items else -1
-    return tree.calls[node] if node >= 0 and tree.calls[node].kind == "op" else None
+def _apart(control: Call, test: Call) -> int:
+    """How many dimensions of the inputs of two calls differ."""
+    dimensions = (NUMBER.findall(call.shapes or "") for call in (control, test))
+    return sum(a != b for a, b in zip_longest(*dimensions))
+
+
+def _calls(tree: CallTree, items: Sequence[Item]) -> list[Call]:
+    """The operators that launched ``items``, of those with equal inputs one, that of the largest first."""
+    by_inputs: dict[tuple[str | None, ...], Call] = {}
+    for item in sorted(items, key=lambda item: -item.ns):
+        call = tree.calls[item.node] if item.node >= 0 else None
+        if call is not None and call.kind == "op":
+            by_inputs.setdefault((call.label, call.shapes, call.types, call.strides), call)
+    return list(by_inputs.values())
 
 
 def changed_input(control: Call, test: Call) -> tuple[str, str] | None:

@@ -249,17 +249,17 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         text = f"the same program, {times(factor)} × as often: {share}"
         return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
     share = _agreement(outer, comparison)
-    another = "another program: " if mostly_contained(outer) is None else ""
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
-    by_others = " by other operators" if another and common(kinds) < thresholds.SAME_PROGRAM else ""
+    is_other = mostly_contained(outer) is None
+    by_others = " by other operators" if is_other and common(kinds) < thresholds.SAME_PROGRAM else ""
     if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else another
+        as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else ""
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
     if contained(outer) is not None:
         setting = "".join(largest_difference(differing))
-    return [Fact(OTHER_PROGRAM, f"{another}{share}: {examples}{work}", *values, setting=setting)]
+    return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
 
 
 def _outermost_calls(trees: Trees) -> str:

@@ -28,9 +28,9 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
-    effect_us,
     exposures,
     has_parts,
+    is_certain,
     is_other_work,
     is_unclear,
     is_visible,
@@ -103,16 +103,18 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     unit = unit_of(explanation)
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
-    every = _parts(explanation, unit)
+    every = _parts(explanation)
     has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
     other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
     exposure, lead, way = exposed_parts(explanation, unit), BECAUSE if sure else LARGEST, sign
-    if not sure and other_work:
-        # is certain, unlike the times of what did not change, and unlike the direction of the step's change
-        lead, parts = "work that differs, on the critical path:", sorted(other_work, key=lambda p: -abs(p.delta_us))
+    certain = [part for part, cause in every if part in other_work or is_certain(cause)]
+    if not sure and certain and not (has_same_program and is_tested(comparison)):
+        # unlike the direction of the step's change
+        kind = "work that differs" if len(certain) == len(other_work) else "significant changes"
+        lead, parts = f"{kind}, on the critical path:", sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
@@ -172,12 +174,12 @@ class _Part(Struct, frozen=True):
     place: str = ""
 
 
-def _parts(explanation: Explanation, unit: Unit) -> list[tuple[_Part, Cause]]:
+def _parts(explanation: Explanation) -> list[tuple[_Part, Cause]]:
     """The causes, as far as they have digits."""
     causes = visible_causes(explanation)
-    labels = shortened_pairs([cause.label for cause in causes], bounds.LABEL)
+    labels = shortened_pairs([shown.cause.label for shown in causes], bounds.LABEL)
     both = zip(labels, causes, strict=True)
-    return [(_Part(label, effect_us(cause, unit), _happened(cause), cause.chain[0]), cause) for label, cause in both]
+    return [(_Part(label, one.us.delta, _happened(one.cause), one.part), one.cause) for label, one in both]
 
 
 def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> list[_Part]:

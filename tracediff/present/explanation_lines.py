@@ -22,11 +22,13 @@ from tracediff.explain.leaves import (
     ON_THE_HOST,
     ONE,
     OPERATORS,
+    SHARED_CALLS,
     SINGLES,
     START,
     UNPAIRED,
 )
 from tracediff.explain.lines import UNKNOWN
+from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import SIDES, Pair, total
 from tracediff.present.plain_text import shortened_pairs
@@ -83,6 +85,18 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         return direction(self.delta_us)
 
 
+class Shown(Struct, frozen=True):
+    """A cause with its time on the critical path of both sides as it is read, in µs."""
+
+    cause: Cause
+    us: Pair[float]
+
+    @property
+    def part(self) -> str:
+        """The part of the path that it is of."""
+        return self.cause.chain[0]
+
+
 class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
@@ -122,7 +136,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     path = path_us(explanation, unit)
     parts = {label: _lines_of_part(explanation, label, us, most) for label, us in path.items()}
     changed = [label for label in path if any(is_visible(line.delta_us, unit) for line in parts[label])]
-    changed.sort(key=lambda label: -_along_us(explanation, label, unit))
+    changed.sort(key=lambda label: -_along_us(explanation, label))
     names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in path else HOST}
     # without the others the times do not add up
     others = [label for label in path if label not in changed and any(is_visible(us, unit) for us in path[label])]
@@ -138,11 +152,11 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=last)
 
 
-def _along_us(explanation: Explanation, part: str, unit: Unit) -> float:
+def _along_us(explanation: Explanation, part: str) -> float:
     """What the causes of a part of the path changed in the direction of the step's change, in µs."""
     sign = 1 if explanation.change_us >= 0 else -1
-    effects = (effect_us(cause, unit) for cause in visible_causes(explanation) if cause.chain[0] == part)
-    return sum(sign * us for us in effects if sign * us > 0)
+    effects = (sign * shown.us.delta for shown in visible_causes(explanation) if shown.part == part)
+    return sum(us for us in effects if us > 0)
 
 
 def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
@@ -184,50 +198,50 @@ def _of_part(label: str, us: Pair[float], inner: list[ExplanationLine], unit: Un
 def _lines_of_part(explanation: Explanation, part: str, us: Pair[float], most: int | None) -> list[ExplanationLine]:
     """Of one part of the path, which takes ``us`` µs on both sides, as it is read."""
     unit, visible = unit_of(explanation), visible_causes(explanation)
-    unclear = [] if most is None else list(filter(is_unclear, visible))
+    unclear = [] if most is None else [shown for shown in visible if is_unclear(shown.cause)]
     exposed = exposures(explanation, unit)
-    room = None if most is None else max(most - len(exposed) - len({cause.chain[0] for cause in unclear}), 1)
-    listed = {id(cause) for cause in _leading_first(explanation, unclear)[:room]}
-    causes = [cause for cause in visible if cause.chain[0] == part]
-    mine = [cause for cause in causes if cause in unclear]
-    small = [cause for cause in causes if id(cause) not in listed and cause not in mine]
-    lines = [_of_cause(cause, unit) for cause in causes if id(cause) in listed]
-    lines += [_of_unclear(mine, explanation.scale_us, unit)] if mine else []
-    rest, rests, name = _residual(us, causes, unit), [*explanation.rests_us[part]], REST
+    room = None if most is None else max(most - len(exposed) - len({shown.part for shown in unclear}), 1)
+    listed = {id(shown.cause) for shown in _leading_first([shown for shown in visible if shown not in unclear])[:room]}
+    mine = [shown for shown in visible if shown.part == part]
+    together = [shown for shown in mine if shown in unclear]
+    small = [shown for shown in mine if id(shown.cause) not in listed and shown not in together]
+    lines = [_of_cause(shown, unit) for shown in mine if id(shown.cause) in listed]
+    lines += [_of_unclear(together, explanation.scale_us, unit)] if together else []
+    rest, rests, name = _residual(us, mine), [*explanation.rests_us[part]], REST
     if part in exposed:
         lines.append(_line(exposed[part].label, exposed[part].because, rest, unit))
         rest, rests, name = Pair(0.0, 0.0), [], ""
-    rest = total((rest, *(path_of(cause, unit) for cause in small)))
+    rest = total((rest, *(shown.us for shown in small)))
     name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", name)))
-    moved = [*rests, *(effect_us(cause, unit) for cause in small)]
+    moved = [*rests, *(shown.us.delta for shown in small)]
     ways = _longer_and_shorter(moved, rest.delta, explanation.scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]
     is_time = any(is_visible(side, unit) for side in rest)  # without which the times do not add up
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
-def _residual(us: Pair[float], causes: Sequence[Cause], unit: Unit) -> Pair[float]:
+def _residual(us: Pair[float], causes: Sequence[Shown]) -> Pair[float]:
     """What of ``us`` is in none of ``causes``, as these are read."""
-    listed = total(path_of(cause, unit) for cause in causes)
+    listed = total(shown.us for shown in causes)
     return Pair(us.control - listed.control, us.test - listed.test)
 
 
-def _leading_first(explanation: Explanation, others: Sequence[Cause]) -> list[Cause]:
-    """The causes that are not among ``others``: those that a sentence names, then the largest."""
-    unit = unit_of(explanation)
-    effects = [(effect_us(cause, unit), cause) for cause in visible_causes(explanation) if cause not in others]
-    ways = ([(us, cause) for us, cause in effects if sign * us > 0] for sign in (1, -1))
-    lead = {id(cause) for way in ways for _, cause in way[: leading([us for us, _ in way])]}
-    return [cause for us, cause in sorted(effects, key=lambda both: (id(both[1]) not in lead, -abs(both[0])))]
+def _leading_first(causes: Sequence[Shown]) -> list[Shown]:
+    """The causes that a sentence names, then the largest."""
+    ways = ([shown for shown in causes if sign * shown.us.delta > 0] for sign in (1, -1))
+    lead = {id(shown) for way in ways for shown in way[: leading([shown.us.delta for shown in way])]}
+    return sorted(causes, key=lambda shown: (id(shown) not in lead, -abs(shown.us.delta)))
 
 
-def _of_unclear(causes: Sequence[Cause], scale_us: float, unit: Unit) -> ExplanationLine:
+def _of_unclear(causes: Sequence[Shown], scale_us: float, unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    us, is_one = total(path_of(cause, unit) for cause in causes), len(causes) == 1
-    largest = max(causes, key=lambda cause: abs(effect_us(cause, unit)))
-    ways = _longer_and_shorter([effect_us(cause, unit) for cause in causes], us.delta, scale_us, unit)
+    us, is_one = total(shown.us for shown in causes), len(causes) == 1
+    largest = max(causes, key=lambda shown: abs(shown.us.delta)).cause
+    ways = _longer_and_shorter([shown.us.delta for shown in causes], us.delta, scale_us, unit)
     label = f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}"
-    return _line(label, largest.what if is_one else f"largest: {largest.label}", us, unit)
+    names = dict.fromkeys(cause.label.removesuffix(ON_THE_HOST) for cause in (largest, *(s.cause for s in causes)))
+    which = listed if len(listed := ", ".join(names)) <= bounds.LABEL else f"largest: {largest.label}"
+    return _line(label, largest.what if is_one else which, us, unit)
 
 
 def _head(explanation: Explanation) -> str:
@@ -243,10 +257,10 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
     """
     exposure_us, lines = sum(explanation.exposure_us.values()), {}
     for part, us in path_us(explanation, unit).items():
-        visible = [cause for cause in visible_causes(explanation) if cause.chain[0] == part]
-        rest = _residual(us, visible, unit)
+        visible = [shown for shown in visible_causes(explanation) if shown.part == part]
+        rest, named = _residual(us, visible), {id(shown.cause) for shown in visible}
         change = rest.delta
-        hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and c not in visible)
+        hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and id(c) not in named)
         work_us = sum(explanation.rests_us[part]) + sum(hidden)
         is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
         if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
@@ -307,14 +321,21 @@ def _unit_of_step(explanation: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
-def path_of(cause: Cause, unit: Unit) -> Pair[float]:
-    """The time of a cause on the critical path of both sides, as it is read."""
-    return Pair(unit.rounded(cause.path_control_us), unit.rounded(cause.path_test_us))
+def shown_causes(explanation: Explanation) -> list[Shown]:
+    """All causes as they are read: those of a part of the path are together no more than it is."""
+    unit, out = unit_of(explanation), []
+    for part, whole in path_us(explanation, unit).items():
+        causes = [cause for cause in explanation.causes if cause.chain[0] == part]
+        control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
+        sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
+        out += [Shown(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
+    return out
 
 
-def effect_us(cause: Cause, unit: Unit) -> float:
-    """The part of the step's change that a cause is, as it is read: the change of its time on the critical path."""
-    return path_of(cause, unit).delta
+def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
+    """``us`` rounded, so that they add up to ``whole`` at most."""
+    rounded = [*map(unit.rounded, us)]
+    return closing(unit, us, whole) if sum(rounded) > whole + unit.digit / 2 else rounded
 
 
 def is_visible(us: float, unit: Unit) -> bool:
@@ -328,25 +349,33 @@ def leading(deltas_us: Sequence[float]) -> int:
     return next((n for n in range(1, most) if sum(sizes[:n]) >= thresholds.NAMED_CAUSES * sum(sizes)), most)
 
 
-def visible_causes(explanation: Explanation) -> list[Cause]:
+def visible_causes(explanation: Explanation) -> list[Shown]:
     """The causes whose time on the critical path changes, with a digit other than 0 in the unit of the step, mostly for
     their work: those in the direction of the step's change first, the largest first.
     """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
-    effects = [(effect_us(cause, unit), cause) for cause in explanation.causes]
-    visible = [
-        (us, cause)
-        for us, cause in effects
-        if is_visible(us, unit) and us * cause.delta_us > 0 and abs(cause.delta_us) >= thresholds.MOSTLY * abs(us)
-    ]
-    visible.sort(key=lambda both: (sign * both[0] < 0, -abs(both[0])))
+
+    def is_of_work(shown: Shown) -> bool:
+        us, work_us = shown.us.delta, shown.cause.delta_us
+        return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
+
+    visible = sorted(filter(is_of_work, shown_causes(explanation)), key=lambda shown: -abs(shown.us.delta))
+    visible.sort(key=lambda shown: sign * shown.us.delta < 0)
     # is not of the program
-    return [cause for _, cause in sorted(visible, key=lambda both: sign * both[0] > 0 and both[1].label == START)]
+    return sorted(visible, key=lambda shown: sign * shown.us.delta > 0 and shown.cause.label == START)
 
 
 def is_unclear(cause: Cause) -> bool:
     """Whether it is another time that the runs show not to have changed, or not for sure."""
     return not is_other_work(cause) and cause.significance.time_change in ("unclear", "same")
+
+
+def is_certain(cause: Cause) -> bool:
+    """Whether the runs show that it takes another time, which is neither the pace of the host in the same calls nor of
+    a single event.
+    """
+    is_by_chance = cause.chain[:2] == (HOST, SHARED_CALLS) or cause.node.note == SINGLE
+    return cause.significance.time_change in ("slower", "faster") and not is_by_chance
 
 
 def is_other_work(cause: Cause) -> bool:
@@ -375,9 +404,10 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _of_cause(cause: Cause, unit: Unit) -> ExplanationLine:
+def _of_cause(shown: Shown, unit: Unit) -> ExplanationLine:
+    cause, us = shown.cause, shown.us
     table, find = _place(cause)
-    us, every = path_of(cause, unit), Pair(unit.rounded(cause.control_us), unit.rounded(cause.test_us))
+    every = Pair(unit.rounded(cause.control_us), unit.rounded(cause.test_us))
     in_all = f"in all {_times(unit, *every)}" if every != us else ""
     what = "; ".join(filter(None, (in_all, because(cause))))
     return replace(_line(cause.label, what, us, unit), table=table, find=find)

@@ -20,6 +20,7 @@ from tracediff.formatting import ARROW
 from tracediff.formatting import count as counted
 from tracediff.present.answer import by_chance
 from tracediff.present.explanation_lines import is_unclear, visible_causes
+from tracediff.present.limits import CERTAIN
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.runtimes import call_role
@@ -37,6 +38,7 @@ MORE_STEPS = "record more steps per run, until the GPU no longer works off a que
 OTHER_SETS = "compare two different recordings"
 MORE_RUNS = "record {} runs per side, alternating"
 """Of which five are the least that tell much, and more show the change in 80 % of cases."""
+WITHOUT_PROFILER = "time the steps without the profiler, which slows the host that they wait for (tracediff collect)"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -57,12 +59,13 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if BACKLOG in codes:
         return MORE_STEPS
     if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
-        runs = min(comparison.control.runs, comparison.test.runs)
-        quieter = ", or fewer with more steps" if runs >= thresholds.RANKED_RUNS else ""
-        return f"{MORE_RUNS.format(_runs(comparison))}{quieter}"
+        return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
     if comparison.verdict.result == "same":
         return None
     first = _first(explanation)
+    is_gone = first is not None and first.path_test_us < thresholds.MOSTLY * first.path_control_us
+    if comparison.verdict.result == "faster" and is_gone and (analysis := _of_test(comparison, command)):
+        return analysis
     rows = [row for row in changed_work(comparison, bounds.TABLE_ROWS).rows if row.operator]
     along = [row for row in rows if row.delta_us * explanation.change_us > 0]
     changed = [row.name for row in (along or rows)[:1]]
@@ -90,22 +93,39 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
+def _of_test(comparison: Comparison, command: str) -> str:
+    """The command that shows what limits the test side now; empty where ``command`` does not name it."""
+    words = [word for word in shlex.split(command) if word.rstrip("/").endswith(comparison.test.label)]
+    return f"tracediff analyze {shlex.quote(words[-1])}" if words else ""
+
+
 def _first(explanation: Explanation) -> Cause | None:
     """The first cause that is certain, of the part of the critical path that changed most in the step's direction."""
     sign = 1 if explanation.change_us >= 0 else -1
     changes = {label: sign * part.change for label, part in explanation.root.children.items()}
-    causes = visible_causes(explanation)
+    causes = [shown.cause for shown in visible_causes(explanation)]
     return min(causes, key=lambda cause: (is_unclear(cause), -changes[cause.chain[0]]), default=None)
 
 
-def _runs(comparison: Comparison) -> str:
+def _is_slowed(comparison: Comparison, explanation: Explanation) -> bool:
+    """Whether the GPU's work is less or more for sure, in steps that wait for the host, which the profiler slows."""
+    path, is_timed = explanation.root.children, comparison.unprofiled is not None
+    waits_for_host = HOST in path and max(path[HOST].path / explanation.root.path) >= thresholds.MOSTLY
+    return waits_for_host and not is_timed and explanation.gpu_work.word in CERTAIN
+
+
+def _more_runs(comparison: Comparison) -> str:
     """How many runs per side show the step's change in 80 % of cases, if the spread of those that there are tells."""
     verdict, runs = comparison.verdict, min(comparison.control.runs, comparison.test.runs)
-    if runs < thresholds.RANKED_RUNS:
-        return str(thresholds.RANKED_RUNS)
     spread, ratio = spread_of_step(verdict), verdict.ratio_of_medians or 1.0
-    needed = runs_to_detect(spread, abs(math.log(ratio))) if spread and ratio > 0 else None
-    return counted(needed) if needed and needed > runs else "more"
+    needed = runs_to_detect(spread, abs(math.log(ratio))) if spread and ratio > 0 and runs > 1 else None
+    least = thresholds.RANKED_RUNS
+    if runs < least and (needed or 0) <= least:
+        return MORE_RUNS.format(least)
+    if needed and runs < needed <= bounds.PRACTICAL_RUNS:
+        return f"{MORE_RUNS.format(needed)}, or fewer with more steps"
+    about = f"about {counted(needed)}" if needed and needed > runs else "many more"
+    return f"record on a quieter host (fixed clocks, no other load): as it is, the change needs {about} runs per side"
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
@@ -130,18 +130,21 @@ def ranks_of(*sides: Side) -> str:
 
 
 def steps_used(side: Side) -> str:
-    """``steps 3–6 (left out to warm up: 2)``; of others than the first ``steps 3–4 (recorded: 2–6)``."""
+    """``steps 3–6 (warm-up: step 2)``; of others than the first ``steps 3–4 (recorded: 2–6)``."""
     if side.whole_file:
         return "the whole file: no steps recorded"
-    used = ranges(side.steps_used)
     left_out = side.steps_recorded[: -len(side.steps_used)]
     if side.steps_used == side.steps_recorded:
         others = ""
     elif (*left_out, *side.steps_used) == (*side.steps_recorded,):
-        others = f" (left out to warm up: {ranges(left_out)})"
+        others = f" (warm-up: {_numbered(left_out)})"
     else:
         others = f" (recorded: {ranges(side.steps_recorded)})"
-    return f"{'step' if len(side.steps_used) == 1 else 'steps'} {used}{others}"
+    return f"{_numbered(side.steps_used)}{others}"
+
+
+def _numbered(steps: Sequence[int]) -> str:
+    return f"{'step' if len(steps) == 1 else 'steps'} {ranges(steps)}"
 
 
 SOFTWARE = ("torch", "triton", "cuda", "cudnn", "hip", "python", "driver", "gpu", "threads")
