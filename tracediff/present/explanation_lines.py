@@ -14,6 +14,7 @@ from tracediff.diff.comparison import OPERATOR
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NEW_WAIT
 from tracediff.explain.leaves import (
+    CODE,
     GPU,
     HOST,
     HOST_CALLS,
@@ -191,7 +192,7 @@ def _of_part(label: str, us: Pair[float], inner: list[ExplanationLine], unit: Un
     if how in (*NOW, *MORE_OR_LESS):
         end = f", {how}"
     else:
-        end = "" if first.label in (GPU, OPERATORS, REST) else f" ({first.label.removesuffix(ON_THE_HOST)})"
+        end = "" if first.label in (GPU, OPERATORS, REST, CODE) else f" ({first.label.removesuffix(ON_THE_HOST)})"
     return replace(first, label=f"{PATH}{label}{end}")
 
 
