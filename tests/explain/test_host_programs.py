@@ -174,6 +174,30 @@ def test_the_longest_of_several_exceptions_is_not_the_only_one(tmp_path):
     )
 
 
+def of_update(us, spread=10):
+    """A function of the program of so many µs, and ``spread`` µs more from run to run."""
+    return lambda run: [python(UPDATE, 20_000, us + spread * run, 1)]
+
+
+def test_where_the_cause_of_an_improvement_is_gone_what_limits_the_step_now_is_next(tmp_path):
+    command = "tracediff compare some/before some/after"
+    faster = compared(tmp_path / "faster", of_update(9_000), of_update(100), runs=5)
+    assert next_command(faster, command) == "tracediff analyze some/after"
+    assert next_command(faster, "tracediff compare x y").startswith("tracediff")
+    slower = compared(tmp_path / "slower", of_update(100), of_update(9_000), runs=5)
+    assert "analyze" not in next_command(slower, command)
+
+
+@pytest.mark.parametrize(
+    ("change", "runs", "expected"),
+    [(3_000, 2, "record 5 runs"), (3_000, 3, "record 6 runs"), (400, 3, "needs about 223"), (40, 3, "more than 1,000")],
+)
+def test_an_inconclusive_verdict_asks_for_the_runs_that_would_show_the_change(tmp_path, change, runs, expected):
+    comparison = compared(tmp_path, of_update(9_000, 1_500), of_update(9_000 + change, 1_500), runs=runs)
+    assert comparison.verdict.result == "inconclusive"
+    assert expected in next_command(comparison, "tracediff compare before after")
+
+
 def test_what_grew_beside_as_much_work_as_before_is_named(tmp_path):
     """Most of the time is products, which are larger after; the rest is as much work, and a bit slower."""
 

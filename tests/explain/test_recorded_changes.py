@@ -34,6 +34,18 @@ def test_a_copy_from_other_memory_is_said_in_the_answer(tmp_path):
     assert f"{what})" in answer_of(comparison).why
 
 
+def test_products_in_tf32_on_one_side_are_said_in_the_verdict(tmp_path):
+    names = {"before": "ampere_sgemm_128x64_tn", "after": "sm80_xmma_gemm_f32f32_tf32f32_f32_tn_n"}
+    sides = {
+        name: [
+            step(1, 0, 11 * took),
+            *(e for i in range(10) for e in launch(i, kernel_name, took, took + took * i, **MULTIPLY)),
+        ]
+        for (name, kernel_name), took in zip(names.items(), (300, 60), strict=True)
+    }
+    assert "in TF32 instead of float" in answer_of(compared(tmp_path, sides)).verdict
+
+
 def test_what_alone_grew_is_named_in_its_own_unit(tmp_path):
     """A copy of 100 times the bytes beside products that take most of the time."""
     products = [launch(i + 5, "sgemm", 300, 3000 + 300 * i, **MULTIPLY) for i in range(10)]

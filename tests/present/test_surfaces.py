@@ -180,6 +180,7 @@ def the_effect_of_a_row_is_the_change_of_its_times(comparison: Comparison) -> No
     for _, line in (table := explanation_table(comparison.explanation)).rows:
         control, test = map(value, line.times.split(" → "))
         assert value(line.step) == pytest.approx(test - control, abs=1e-6)
+        assert min(control, test) >= 0
     for whole in table.lines:
         if whole.inner:
             sides = zip(*(map(value, line.times.split(" → ")) for line in whole.inner), strict=True)

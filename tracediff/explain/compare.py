@@ -79,7 +79,7 @@ def cautions_of(comparison: Comparison, explanation: Explanation, inputs: OtherI
     return [
         *differing,
         *([] if any(reason.code == "workload" for reason in differing) else _missing(comparison)),
-        *(Reason("dtype", "the same operators have inputs of another dtype", *both) for both in dtypes),
+        *(Reason("dtype", "the same operators have inputs or kernels of another dtype", *both) for both in dtypes),
         *_outside(comparison),
     ]
 

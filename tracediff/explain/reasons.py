@@ -21,7 +21,7 @@ from tracediff.explain.tree import REPLACED, Node
 from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
 from tracediff.formatting import count as counted
 from tracediff.formatting import number as number_text
-from tracediff.pair import Pair, total
+from tracediff.pair import SIDES, Pair, total
 from tracediff.patterns import late
 from tracediff.profile.kernels.display_names import SHORT_TYPES
 from tracediff.profile.kernels.families import uses_tensor_cores
@@ -273,6 +273,14 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     return None
 
 
+def _dtype_of_kernel(category: str, name: str) -> set[str]:
+    """TF32, or float of what could be TF32, as far as a kernel's name says it."""
+    uses = uses_tensor_cores(name) if category == KERNEL else None
+    if uses:
+        return {"TF32"} if TF32 in name.lower() else set()
+    return {"float"} if uses is not None else set()
+
+
 OtherInputs = dict[str, tuple[str, str, float]]
 """``dtype`` or ``layout`` → what most of the inputs that differ in it have on both sides, and of how much (0–1) of the
 work they are.
@@ -280,21 +288,27 @@ work they are.
 
 
 def other_inputs(comparison: Comparison) -> OtherInputs:
-    """In what the inputs of the same operators on the same shapes differ in much of the work."""
-    work: list[dict[int, int]] = [defaultdict(int), defaultdict(int)]
-    for of_node, tree in zip(work, comparison.trees, strict=True):
+    """In what the inputs of the same operators on the same shapes differ in much of the work; TF32 as a dtype of
+    kernels.
+    """
+    ns_of, dtypes = ([defaultdict[int, int](int) for _ in SIDES], [defaultdict[int, set[str]](set) for _ in SIDES])
+    for side, tree in enumerate(comparison.trees):
         for one in tree.work:
-            of_node[one.node] += one.ns
+            ns_of[side][one.node] += one.ns
+            dtypes[side][one.node] |= _dtype_of_kernel(one.category, one.name)
     changed: dict[str, Counter[str]] = defaultdict(Counter)
     paired = 0
     for a, b in comparison.pairing.test_of.items():
         x, y = comparison.trees[0].calls[a], comparison.trees[1].calls[b]
-        time = work[0].get(a, 0) + work[1].get(b, 0)
+        time = ns_of[0].get(a, 0) + ns_of[1].get(b, 0)
         if x.kind != "op" or not time or x.shapes != y.shapes:
             continue
         paired += time
+        kernels = dtypes[0].get(a, set()), dtypes[1].get(b, set())
         if input_change := changed_input(x, y):
             changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
+        elif kernels[0] != kernels[1] and all(len(names) == 1 for names in kernels):
+            changed["dtype"][ARROW.join((*kernels[0], *kernels[1]))] += time
     inputs: OtherInputs = {}
     for code, kinds in changed.items():
         before, _, after = kinds.most_common(1)[0][0].partition(ARROW)

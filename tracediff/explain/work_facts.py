@@ -15,6 +15,7 @@ from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.explain.amounts import Trees, changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
 from tracediff.explain.called import instead, largest_difference, one_sided_calls, repeated
 from tracediff.explain.facts import (
+    AS_MUCH,
     AS_OFTEN,
     CHANGED_MODULES,
     COMPILED,
@@ -107,7 +108,7 @@ def facts_of(
         *repetitions,
         *backlog(sides),
         *late_start(leaves),
-        *(fact for fact in program if not (fact.code == SAME_PROGRAM and by_sizes)),  # which say more
+        *(fact for fact in program if not (fact.code in (SAME_PROGRAM, AS_MUCH) and by_sizes)),  # which say more
         *by_sizes,
         *_host_speed(leaves),
         *hidden_host(leaves),
@@ -339,7 +340,7 @@ def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
     if _does_as_much(leaves):
         part = percent(float(_measured(leaves, WORDS)[0].sum()))
-        return [Fact("as-much", f"as much work in what both sides do (sizes known for {part} of the time)")]
+        return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
     is_work, _ = _is_measured(leaves, WORDS)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():

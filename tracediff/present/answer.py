@@ -38,7 +38,7 @@ from tracediff.present.explanation_lines import (
     path_us,
     sentence,
     unit_of,
-    visible_causes,
+    visible_rows,
 )
 from tracediff.present.limits import limits_sentence
 from tracediff.present.plain_text import shortened_pairs
@@ -176,8 +176,8 @@ class _Part(Struct, frozen=True):
 
 def _parts(explanation: Explanation) -> list[tuple[_Part, Cause]]:
     """The causes, as far as they have digits."""
-    causes = visible_causes(explanation)
-    labels = shortened_pairs([shown.cause.label for shown in causes], bounds.LABEL)
+    causes = visible_rows(explanation)
+    labels = shortened_pairs([row.cause.label for row in causes], bounds.LABEL)
     both = zip(labels, causes, strict=True)
     return [(_Part(label, one.us.delta, _happened(one.cause), one.part), one.cause) for label, one in both]
 

@@ -86,7 +86,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         return direction(self.delta_us)
 
 
-class Shown(Struct, frozen=True):
+class CauseRow(Struct, frozen=True):
     """A cause with its time on the critical path of both sides as it is read, in µs."""
 
     cause: Cause
@@ -156,7 +156,7 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
 def _along_us(explanation: Explanation, part: str) -> float:
     """What the causes of a part of the path changed in the direction of the step's change, in µs."""
     sign = 1 if explanation.change_us >= 0 else -1
-    effects = (sign * shown.us.delta for shown in visible_causes(explanation) if shown.part == part)
+    effects = (sign * row.us.delta for row in visible_rows(explanation) if row.part == part)
     return sum(us for us in effects if us > 0)
 
 
@@ -198,47 +198,47 @@ def _of_part(label: str, us: Pair[float], inner: list[ExplanationLine], unit: Un
 
 def _lines_of_part(explanation: Explanation, part: str, us: Pair[float], most: int | None) -> list[ExplanationLine]:
     """Of one part of the path, which takes ``us`` µs on both sides, as it is read."""
-    unit, visible = unit_of(explanation), visible_causes(explanation)
-    unclear = [] if most is None else [shown for shown in visible if is_unclear(shown.cause)]
+    unit, visible = unit_of(explanation), visible_rows(explanation)
+    unclear = [] if most is None else [row for row in visible if is_unclear(row.cause)]
     exposed = exposures(explanation, unit)
-    room = None if most is None else max(most - len(exposed) - len({shown.part for shown in unclear}), 1)
-    listed = {id(shown.cause) for shown in _leading_first([shown for shown in visible if shown not in unclear])[:room]}
-    mine = [shown for shown in visible if shown.part == part]
-    together = [shown for shown in mine if shown in unclear]
-    small = [shown for shown in mine if id(shown.cause) not in listed and shown not in together]
-    lines = [_of_cause(shown, unit) for shown in mine if id(shown.cause) in listed]
+    room = None if most is None else max(most - len(exposed) - len({row.part for row in unclear}), 1)
+    listed = {id(row.cause) for row in _leading_first([row for row in visible if row not in unclear])[:room]}
+    mine = [row for row in visible if row.part == part]
+    together = [row for row in mine if row in unclear]
+    small = [row for row in mine if id(row.cause) not in listed and row not in together]
+    lines = [_of_cause(row, unit) for row in mine if id(row.cause) in listed]
     lines += [_of_unclear(together, explanation.scale_us, unit)] if together else []
     rest, rests, name = _residual(us, mine), [*explanation.rests_us[part]], REST
     if part in exposed:
         lines.append(_line(exposed[part].label, exposed[part].because, rest, unit))
         rest, rests, name = Pair(0.0, 0.0), [], ""
-    rest = total((rest, *(shown.us for shown in small)))
+    rest = total((rest, *(row.us for row in small)))
     name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", name)))
-    moved = [*rests, *(shown.us.delta for shown in small)]
+    moved = [*rests, *(row.us.delta for row in small)]
     ways = _longer_and_shorter(moved, rest.delta, explanation.scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]
     is_time = any(is_visible(side, unit) for side in rest)  # without which the times do not add up
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
-def _residual(us: Pair[float], causes: Sequence[Shown]) -> Pair[float]:
+def _residual(us: Pair[float], causes: Sequence[CauseRow]) -> Pair[float]:
     """What of ``us`` is in none of ``causes``, as these are read."""
-    listed = total(shown.us for shown in causes)
+    listed = total(row.us for row in causes)
     return Pair(us.control - listed.control, us.test - listed.test)
 
 
-def _leading_first(causes: Sequence[Shown]) -> list[Shown]:
+def _leading_first(causes: Sequence[CauseRow]) -> list[CauseRow]:
     """The causes that a sentence names, then the largest."""
-    ways = ([shown for shown in causes if sign * shown.us.delta > 0] for sign in (1, -1))
-    lead = {id(shown) for way in ways for shown in way[: leading([shown.us.delta for shown in way])]}
-    return sorted(causes, key=lambda shown: (id(shown) not in lead, -abs(shown.us.delta)))
+    ways = ([row for row in causes if sign * row.us.delta > 0] for sign in (1, -1))
+    lead = {id(row) for way in ways for row in way[: leading([row.us.delta for row in way])]}
+    return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.us.delta)))
 
 
-def _of_unclear(causes: Sequence[Shown], scale_us: float, unit: Unit) -> ExplanationLine:
+def _of_unclear(causes: Sequence[CauseRow], scale_us: float, unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    us, is_one = total(shown.us for shown in causes), len(causes) == 1
-    largest = max(causes, key=lambda shown: abs(shown.us.delta)).cause
-    ways = _longer_and_shorter([shown.us.delta for shown in causes], us.delta, scale_us, unit)
+    us, is_one = total(row.us for row in causes), len(causes) == 1
+    largest = max(causes, key=lambda row: abs(row.us.delta)).cause
+    ways = _longer_and_shorter([row.us.delta for row in causes], us.delta, scale_us, unit)
     label = f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}"
     names = dict.fromkeys(cause.label.removesuffix(ON_THE_HOST) for cause in (largest, *(s.cause for s in causes)))
     which = listed if len(listed := ", ".join(names)) <= bounds.LABEL else f"largest: {largest.label}"
@@ -258,10 +258,10 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
     """
     exposure_us, lines = sum(explanation.exposure_us.values()), {}
     for part, us in path_us(explanation, unit).items():
-        visible = [shown for shown in visible_causes(explanation) if shown.part == part]
-        rest, named = _residual(us, visible), {id(shown.cause) for shown in visible}
+        visible = [row for row in visible_rows(explanation) if row.part == part]
+        rest, listed = _residual(us, visible), {id(row.cause) for row in visible}
         change = rest.delta
-        hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and id(c) not in named)
+        hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and id(c) not in listed)
         work_us = sum(explanation.rests_us[part]) + sum(hidden)
         is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
         if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
@@ -322,14 +322,14 @@ def _unit_of_step(explanation: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
-def shown_causes(explanation: Explanation) -> list[Shown]:
+def cause_rows(explanation: Explanation) -> list[CauseRow]:
     """All causes as they are read: those of a part of the path are together no more than it is."""
     unit, out = unit_of(explanation), []
     for part, whole in path_us(explanation, unit).items():
         causes = [cause for cause in explanation.causes if cause.chain[0] == part]
         control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
         sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
-        out += [Shown(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
+        out += [CauseRow(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
     return out
 
 
@@ -350,20 +350,20 @@ def leading(deltas_us: Sequence[float]) -> int:
     return next((n for n in range(1, most) if sum(sizes[:n]) >= thresholds.NAMED_CAUSES * sum(sizes)), most)
 
 
-def visible_causes(explanation: Explanation) -> list[Shown]:
+def visible_rows(explanation: Explanation) -> list[CauseRow]:
     """The causes whose time on the critical path changes, with a digit other than 0 in the unit of the step, mostly for
     their work: those in the direction of the step's change first, the largest first.
     """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
 
-    def is_of_work(shown: Shown) -> bool:
-        us, work_us = shown.us.delta, shown.cause.delta_us
+    def is_of_work(row: CauseRow) -> bool:
+        us, work_us = row.us.delta, row.cause.delta_us
         return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
 
-    visible = sorted(filter(is_of_work, shown_causes(explanation)), key=lambda shown: -abs(shown.us.delta))
-    visible.sort(key=lambda shown: sign * shown.us.delta < 0)
+    visible = sorted(filter(is_of_work, cause_rows(explanation)), key=lambda row: -abs(row.us.delta))
+    visible.sort(key=lambda row: sign * row.us.delta < 0)
     # is not of the program
-    return sorted(visible, key=lambda shown: sign * shown.us.delta > 0 and shown.cause.label == START)
+    return sorted(visible, key=lambda row: sign * row.us.delta > 0 and row.cause.label == START)
 
 
 def is_unclear(cause: Cause) -> bool:
@@ -405,8 +405,8 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _of_cause(shown: Shown, unit: Unit) -> ExplanationLine:
-    cause, us = shown.cause, shown.us
+def _of_cause(row: CauseRow, unit: Unit) -> ExplanationLine:
+    cause, us = row.cause, row.us
     table, find = _place(cause)
     every = Pair(unit.rounded(cause.control_us), unit.rounded(cause.test_us))
     in_all = f"in all {_times(unit, *every)}" if every != us else ""

@@ -19,7 +19,7 @@ from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
 from tracediff.formatting import count as counted
 from tracediff.present.answer import by_chance
-from tracediff.present.explanation_lines import is_unclear, visible_causes
+from tracediff.present.explanation_lines import is_unclear, visible_rows
 from tracediff.present.limits import CERTAIN
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
@@ -38,6 +38,7 @@ MORE_STEPS = "record more steps per run, until the GPU no longer works off a que
 OTHER_SETS = "compare two different recordings"
 MORE_RUNS = "record {} runs per side, alternating"
 """Of which five are the least that tell much, and more show the change in 80 % of cases."""
+QUIETER = "record on a quieter host (fixed clocks, no other load)"
 WITHOUT_PROFILER = "time the steps without the profiler, which slows the host that they wait for (tracediff collect)"
 
 
@@ -103,7 +104,7 @@ def _first(explanation: Explanation) -> Cause | None:
     """The first cause that is certain, of the part of the critical path that changed most in the step's direction."""
     sign = 1 if explanation.change_us >= 0 else -1
     changes = {label: sign * part.change for label, part in explanation.root.children.items()}
-    causes = [shown.cause for shown in visible_causes(explanation)]
+    causes = [row.cause for row in visible_rows(explanation)]
     return min(causes, key=lambda cause: (is_unclear(cause), -changes[cause.chain[0]]), default=None)
 
 
@@ -117,15 +118,18 @@ def _is_slowed(comparison: Comparison, explanation: Explanation) -> bool:
 def _more_runs(comparison: Comparison) -> str:
     """How many runs per side show the step's change in 80 % of cases, if the spread of those that there are tells."""
     verdict, runs = comparison.verdict, min(comparison.control.runs, comparison.test.runs)
-    spread, ratio = spread_of_step(verdict), verdict.ratio_of_medians or 1.0
-    needed = runs_to_detect(spread, abs(math.log(ratio))) if spread and ratio > 0 and runs > 1 else None
-    least = thresholds.RANKED_RUNS
-    if runs < least and (needed or 0) <= least:
+    spread, least = spread_of_step(verdict) if runs > 1 else None, thresholds.RANKED_RUNS
+    if spread is None:
+        return MORE_RUNS.format(least if runs < least else "more")
+    needed = runs_to_detect(spread, abs(math.log(verdict.ratio_of_medians or 1.0)))
+    if needed is None or needed > bounds.PRACTICAL_RUNS:
+        number = f"about {counted(needed)}" if needed else f"more than {counted(bounds.RECOMMENDED_RUNS)}"
+        return (
+            f"record on a quieter host (fixed clocks, no other load): as it is, the change needs {number} runs per side"
+        )
+    if needed <= least and runs < least:
         return MORE_RUNS.format(least)
-    if needed and runs < needed <= bounds.PRACTICAL_RUNS:
-        return f"{MORE_RUNS.format(needed)}, or fewer with more steps"
-    about = f"about {counted(needed)}" if needed and needed > runs else "many more"
-    return f"record on a quieter host (fixed clocks, no other load): as it is, the change needs {about} runs per side"
+    return f"{MORE_RUNS.format(needed if needed > runs else 'more')}, or fewer with more steps"
 
 
 def _event(comparison: Comparison, cause: Cause) -> str:

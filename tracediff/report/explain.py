@@ -19,7 +19,7 @@ from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST
 from tracediff.explain.reasons import changed_input_of
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import Pair, total
-from tracediff.present.explanation_lines import because, is_visible, shown_causes, unit_of
+from tracediff.present.explanation_lines import because, cause_rows, is_visible, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES
@@ -79,7 +79,7 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
         (node,) = node.children.values()
     parts = sorted(node.children.items(), key=lambda part: -abs(part[1].change))
     parts = [part for part in parts if is_visible(part[1].change / 1000, unit)]
-    us = next(shown.us for shown in shown_causes(explanation) if shown.cause is cause)
+    us = next(row.us for row in cause_rows(explanation) if row.cause is cause)
     effect = f"effect on the {explanation.period} {unit.signed_text(us.delta)}"
     lines = [f"{cause.label}: {_in_unit(unit, cause.control_us, cause.test_us)}, {effect}"]
     lines += filter(None, [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""])
