@@ -86,7 +86,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         return direction(self.delta_us)
 
 
-class CauseRow(Struct, frozen=True):
+class WhyRow(Struct, frozen=True):
     """A cause with its time on the critical path of both sides as it is read, in µs."""
 
     cause: Cause
@@ -221,20 +221,20 @@ def _lines_of_part(explanation: Explanation, part: str, us: Pair[float], most: i
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
-def _residual(us: Pair[float], causes: Sequence[CauseRow]) -> Pair[float]:
+def _residual(us: Pair[float], causes: Sequence[WhyRow]) -> Pair[float]:
     """What of ``us`` is in none of ``causes``, as these are read."""
     listed = total(row.us for row in causes)
     return Pair(us.control - listed.control, us.test - listed.test)
 
 
-def _leading_first(causes: Sequence[CauseRow]) -> list[CauseRow]:
+def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
     """The causes that a sentence names, then the largest."""
     ways = ([row for row in causes if sign * row.us.delta > 0] for sign in (1, -1))
     lead = {id(row) for way in ways for row in way[: leading([row.us.delta for row in way])]}
     return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.us.delta)))
 
 
-def _of_unclear(causes: Sequence[CauseRow], scale_us: float, unit: Unit) -> ExplanationLine:
+def _of_unclear(causes: Sequence[WhyRow], scale_us: float, unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
     us, is_one = total(row.us for row in causes), len(causes) == 1
     largest = max(causes, key=lambda row: abs(row.us.delta)).cause
@@ -322,14 +322,14 @@ def _unit_of_step(explanation: Explanation) -> Unit:
     return time_unit([float(ns) / 1000 for ns in explanation.root.path])
 
 
-def cause_rows(explanation: Explanation) -> list[CauseRow]:
+def cause_rows(explanation: Explanation) -> list[WhyRow]:
     """All causes as they are read: those of a part of the path are together no more than it is."""
     unit, out = unit_of(explanation), []
     for part, whole in path_us(explanation, unit).items():
         causes = [cause for cause in explanation.causes if cause.chain[0] == part]
         control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
         sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
-        out += [CauseRow(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
+        out += [WhyRow(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
     return out
 
 
@@ -350,13 +350,13 @@ def leading(deltas_us: Sequence[float]) -> int:
     return next((n for n in range(1, most) if sum(sizes[:n]) >= thresholds.NAMED_CAUSES * sum(sizes)), most)
 
 
-def visible_rows(explanation: Explanation) -> list[CauseRow]:
+def visible_rows(explanation: Explanation) -> list[WhyRow]:
     """The causes whose time on the critical path changes, with a digit other than 0 in the unit of the step, mostly for
     their work: those in the direction of the step's change first, the largest first.
     """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
 
-    def is_of_work(row: CauseRow) -> bool:
+    def is_of_work(row: WhyRow) -> bool:
         us, work_us = row.us.delta, row.cause.delta_us
         return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
 
@@ -405,7 +405,7 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _of_cause(row: CauseRow, unit: Unit) -> ExplanationLine:
+def _of_cause(row: WhyRow, unit: Unit) -> ExplanationLine:
     cause, us = row.cause, row.us
     table, find = _place(cause)
     every = Pair(unit.rounded(cause.control_us), unit.rounded(cause.test_us))
