@@ -30,6 +30,7 @@ from tracediff.present.explanation_lines import (
     DECISIVE,
     exposures,
     has_parts,
+    in_all,
     is_certain,
     is_other_work,
     is_unclear,
@@ -111,10 +112,11 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
     exposure, lead, way = exposed_parts(explanation, unit), BECAUSE if sure else LARGEST, sign
     certain = [part for part, cause in every if part in other_work or is_certain(cause)]
-    if not sure and certain and not (has_same_program and is_tested(comparison)):
+    kind = ""
+    if not sure and certain:
         # unlike the direction of the step's change
         kind = "work that differs" if len(certain) == len(other_work) else "significant changes"
-        lead, parts = f"{kind}, on the critical path:", sorted(certain, key=lambda part: -abs(part.delta_us))
+        parts = sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
@@ -125,7 +127,9 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     against = [part for part in against if abs(part.delta_us) > unnamed]
     if not along and not exposed_along:
         return "", "", ""
-    if _is_of_mean(comparison.verdict) and (sure or not other_work):
+    if kind:
+        lead = f"{'largest changes' if exposed_along else kind}, on the critical path:"
+    elif _is_of_mean(comparison.verdict):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"in profiled steps: {lead}"
@@ -178,8 +182,12 @@ def _parts(explanation: Explanation) -> list[tuple[_Part, Cause]]:
     """The causes, as far as they have digits."""
     causes = visible_rows(explanation)
     labels = shortened_pairs([row.cause.label for row in causes], bounds.LABEL)
-    both = zip(labels, causes, strict=True)
-    return [(_Part(label, one.us.delta, _happened(one.cause), one.part), one.cause) for label, one in both]
+    unit, least = unit_of(explanation), thresholds.WORTH_A_LINE * explanation.scale_us
+    parts = []
+    for label, row in zip(labels, causes, strict=True):
+        what = ", ".join(filter(None, (in_all(row, unit, least), _happened(row.cause))))
+        parts.append((_Part(label, row.us.delta, what, row.part), row.cause))
+    return parts
 
 
 def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> list[_Part]:

@@ -405,12 +405,18 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def in_all(row: WhyRow, unit: Unit, least: float = 0.0) -> str:
+    """``in all 11.4 → 2.7``: what a cause takes on the path or off it, if its change is another than on the path, by
+    ``least`` µs; empty if it reads the same.
+    """
+    every = Pair(unit.rounded(row.cause.control_us), unit.rounded(row.cause.test_us))
+    return f"in all {_times(unit, *every)}" if every != row.us and abs(every.delta - row.us.delta) >= least else ""
+
+
 def _of_cause(row: WhyRow, unit: Unit) -> ExplanationLine:
     cause, us = row.cause, row.us
     table, find = _place(cause)
-    every = Pair(unit.rounded(cause.control_us), unit.rounded(cause.test_us))
-    in_all = f"in all {_times(unit, *every)}" if every != us else ""
-    what = "; ".join(filter(None, (in_all, because(cause))))
+    what = "; ".join(filter(None, (in_all(row, unit), because(cause))))
     return replace(_line(cause.label, what, us, unit), table=table, find=find)
 
 
