@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain, zip_longest
 
 from msgspec import Struct
@@ -273,12 +274,13 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
     return None
 
 
-def _dtype_of_kernel(category: str, name: str) -> set[str]:
-    """TF32, or float of what could be TF32, as far as a kernel's name says it."""
-    uses = uses_tensor_cores(name) if category == KERNEL else None
+@lru_cache(maxsize=1 << 12)
+def _dtype_of_kernel(name: str) -> str:
+    """TF32, or float of what could be TF32, as far as a kernel's name says it; else empty."""
+    uses = uses_tensor_cores(name)
     if uses:
-        return {"TF32"} if TF32 in name.lower() else set()
-    return {"float"} if uses is not None else set()
+        return "TF32" if TF32 in name.lower() else ""
+    return "" if uses is None else "float"
 
 
 OtherInputs = dict[str, tuple[str, str, float]]
@@ -291,11 +293,13 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
     """In what the inputs of the same operators on the same shapes differ in much of the work; TF32 as a dtype of
     kernels.
     """
-    ns_of, dtypes = ([defaultdict[int, int](int) for _ in SIDES], [defaultdict[int, set[str]](set) for _ in SIDES])
+    ns_of = [defaultdict[int, int](int) for _ in SIDES]
+    dtypes: list[dict[int, str]] = [{} for _ in SIDES]
     for side, tree in enumerate(comparison.trees):
         for one in tree.work:
             ns_of[side][one.node] += one.ns
-            dtypes[side][one.node] |= _dtype_of_kernel(one.category, one.name)
+            if dtype := _dtype_of_kernel(one.name) if one.category == KERNEL else "":
+                dtypes[side][one.node] = dtype if dtypes[side].get(one.node, dtype) == dtype else ""
     changed: dict[str, Counter[str]] = defaultdict(Counter)
     paired = 0
     for a, b in comparison.pairing.test_of.items():
@@ -304,11 +308,11 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
         if x.kind != "op" or not time or x.shapes != y.shapes:
             continue
         paired += time
-        kernels = dtypes[0].get(a, set()), dtypes[1].get(b, set())
+        kernels = dtypes[0].get(a, ""), dtypes[1].get(b, "")
         if input_change := changed_input(x, y):
             changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
-        elif kernels[0] != kernels[1] and all(len(names) == 1 for names in kernels):
-            changed["dtype"][ARROW.join((*kernels[0], *kernels[1]))] += time
+        elif all(kernels) and kernels[0] != kernels[1]:
+            changed["dtype"][ARROW.join(kernels)] += time
     inputs: OtherInputs = {}
     for code, kinds in changed.items():
         before, _, after = kinds.most_common(1)[0][0].partition(ARROW)
