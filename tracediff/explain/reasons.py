@@ -216,14 +216,16 @@ def _inputs(work: NodeWork) -> Reason | None:
 
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
-    """(code, the first input that differs) of the largest call of ``group`` and of the other side's that is most like
-    it.
+    """(code, the first input that differs) of the call of ``group`` that has its largest item, and of the other side's
+    that is most like it.
     """
     calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
     if not all(calls):
         return None
-    control = calls[0][0]
-    return changed_input(control, min(calls[1], key=lambda call: (call.label != control.label, _apart(control, call))))
+    side = max((0, 1), key=lambda side: max(item.ns for item in group.items[side]))
+    largest = calls[side][0]
+    other = min(calls[1 - side], key=lambda call: (call.label != largest.label, _apart(largest, call)))
+    return changed_input(*((largest, other) if side == 0 else (other, largest)))
 
 
 def _apart(control: Call, test: Call) -> int:
