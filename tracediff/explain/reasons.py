@@ -211,13 +211,13 @@ def _inputs(work: NodeWork) -> Reason | None:
     if not changes or max(by_code.values()) < thresholds.MOSTLY * whole:
         return None
     code = max(by_code, key=lambda code: by_code[code])
-    texts = [text for (of_code, text), _ in changes.most_common() if of_code == code]
-    return Reason(code, texts[0])
+    values = [both for (of_code, both), _ in changes.most_common() if of_code == code]
+    return Reason(code, f"{code} {values[0]}")
 
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
-    """(code, the first input that differs) of the call of ``group`` that has its largest item, and of the other side's
-    that is most like it.
+    """(code, both values of the first input that differs) of the call of ``group`` that has its largest item, and of
+    the other side's that is most like it.
     """
     calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
     if not all(calls):
@@ -245,19 +245,16 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[Call]:
 
 
 def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
-    """(code, the first input that differs) of two calls of one operator, on equal shapes unless these differ; scalars
-    cost next to nothing in any dtype.
+    """(code, both values of the first input that differs) of two calls of one operator, on equal shapes unless these
+    differ; scalars cost next to nothing in any dtype.
     """
     if control.label != test.label or not control.shapes or not test.shapes:
         return None
     if control.shapes != test.shapes:
         sizes = resized(control.shapes, test.shapes)
-        return ("sizes", f"sizes {sizes}") if sizes else None
+        return ("sizes", sizes) if sizes else None
     dims = json.loads(control.shapes)
-    for code, word, a, b in (
-        ("dtype", "dtype", control.types, test.types),
-        ("layout", "layout", control.strides, test.strides),
-    ):
+    for code, a, b in (("dtype", control.types, test.types), ("layout", control.strides, test.strides)):
         inputs = zip_longest(json.loads(a), json.loads(b), dims) if a and b else ()
         for before, after, shape in inputs:
             if (
@@ -272,7 +269,7 @@ def changed_input(control: Call, test: Call) -> tuple[str, str] | None:
                     SHORT_TYPES.get(value, value) if isinstance(value, str) else _layout(value)
                     for value in (before, after)
                 ]
-                return code, f"{word} {ARROW.join(plain)}"
+                return code, ARROW.join(plain)
     return None
 
 
@@ -312,7 +309,8 @@ def other_inputs(comparison: Comparison) -> OtherInputs:
         paired += time
         kernels = dtypes[0].get(a, ""), dtypes[1].get(b, "")
         if input_change := changed_input(x, y):
-            changed[input_change[0]][input_change[1].removeprefix(f"{input_change[0]} ")] += time
+            code, values = input_change
+            changed[code][values] += time
         elif all(kernels) and kernels[0] != kernels[1]:
             changed["dtype"][ARROW.join(kernels)] += time
     inputs: OtherInputs = {}

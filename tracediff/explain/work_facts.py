@@ -167,9 +167,9 @@ def _other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact
     """other-sizes: how much of the work has inputs of other sizes, though it is not known to be more or less work."""
     ns_of = Counter[str]()
     for group in filter(_is_paired, comparison.work.groups):
-        code, text = changed_input_of(group, comparison.trees) or ("", "")
+        code, sizes = changed_input_of(group, comparison.trees) or ("", "")
         if code == "sizes":
-            ns_of[f"{match_name(group.members.control[0].op or '')} {text.removeprefix('sizes ')}"] += sum(group.time)
+            ns_of[f"{match_name(group.members.control[0].op or '')} {sizes}"] += sum(group.time)
     part = ns_of.total() / max(sum(comparison.work.time), 1)
     if part < thresholds.WORTH_A_LINE:
         return []

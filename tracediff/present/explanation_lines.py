@@ -256,9 +256,9 @@ def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine
     """First label → the line of the same work that the step now waits for, or no longer, where it is worth one: what is
     in no cause of that part of the path, if it is not mostly other work.
     """
-    exposure_us, lines = sum(explanation.exposure_us.values()), {}
+    exposure_us, rows, lines = sum(explanation.exposure_us.values()), visible_rows(explanation), {}
     for part, us in path_us(explanation, unit).items():
-        visible = [row for row in visible_rows(explanation) if row.part == part]
+        visible = [row for row in rows if row.part == part]
         rest, listed = _residual(us, visible), {id(row.cause) for row in visible}
         change = rest.delta
         hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and id(c) not in listed)
@@ -360,10 +360,11 @@ def visible_rows(explanation: Explanation) -> list[WhyRow]:
         us, work_us = row.us.delta, row.cause.delta_us
         return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
 
-    visible = sorted(filter(is_of_work, cause_rows(explanation)), key=lambda row: -abs(row.us.delta))
-    visible.sort(key=lambda row: sign * row.us.delta < 0)
-    # is not of the program
-    return sorted(visible, key=lambda row: sign * row.us.delta > 0 and row.cause.label == START)
+    def order(row: WhyRow) -> tuple[bool, bool, float]:
+        is_along = sign * row.us.delta > 0
+        return is_along and row.cause.label == START, not is_along, -abs(row.us.delta)  # START is not of the program
+
+    return sorted(filter(is_of_work, cause_rows(explanation)), key=order)
 
 
 def is_unclear(cause: Cause) -> bool:

@@ -129,7 +129,7 @@ def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
     why = why_matched(group.level, group.call, comparison.labels)
     changed = changed_input_of(group, comparison.trees)
     if changed or group.level == "op":
-        why += f", with {changed[1]}" if changed else ", or the same on inputs that differ or are not recorded"
+        why += f", with {' '.join(changed)}" if changed else ", or the same on inputs that differ or are not recorded"
     where = [f"phase {group.phase}"]
     if modules := dict.fromkeys(g.module for g in alike if g.module):
         where.append(f"module {next(iter(modules))}" if len(modules) == 1 else f"{len(modules)} modules")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,9 +40,10 @@ returns.
 """
 
 
-def _matches(group: int | str, name: str) -> bool:
+def _is_python(name: str) -> bool:
+    """Whether it is a module or a function that is written in Python."""
     callee = CALLEE.match(name)
-    return bool(callee and callee[group])
+    return callee is not None and callee.lastgroup in ("module", "function")
 
 
 def callee_label(name: str) -> str:
@@ -191,12 +192,10 @@ class Sources(Struct, dict=True):
         trace, python = self.context.trace, self.context.lanes.python
         caller = outside_torch(trace, python, trace.library_functions)
         is_own = caller[python.rows] == python.rows
-        is_named, is_module, is_function = (
-            trace.name_matches(partial(_matches, group), python.rows) for group in (0, "module", "function")
-        )
+        is_named, is_python = (trace.name_matches(matches, python.rows) for matches in (CALLEE.match, _is_python))
         library = trace.torch_functions | trace.library_functions
         is_library = np.append(trace.name_matches(library.__contains__, python.rows), False)
-        is_called = is_named & (is_module | is_function | ~is_library[python.parent]) & (caller[python.rows] >= 0)
+        is_called = is_named & (is_python | ~is_library[python.parent]) & (caller[python.rows] >= 0)
         callee = all_none(len(python.rows) + 1)  # the last is of roots, which nothing is around
         for scopes in by_depth(python):
             around = callee[python.parent[scopes]]
