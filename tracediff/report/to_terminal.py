@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 from tracediff import bounds
@@ -230,16 +231,12 @@ def _gpu_account(comparison: Comparison) -> str:
     return f"{total}; {unit.signed(comparison.us(gpu.delta))} = {sums}" if figures else total
 
 
-WIDE = 110
-"""Columns from which what happened is beside the line."""
 NAMED = 100
 """Columns from which times have long names of the sides above them."""
 FIGURES, MARGINS = 42, 4
 """Columns that the times and the margins need."""
-LABEL_PART = 0.55
-"""Part of the other columns that labels get beside what happened."""
-FOLDED = 80
-"""Columns of a label, however wide the screen or pipe."""
+LABELS = 72
+"""Columns of labels, however wide the screen or pipe."""
 
 
 def explanation(
@@ -253,44 +250,36 @@ def explanation(
     """Why the step changed, in a table that adds up.
 
     Args:
-        names: of the sides. width: columns; where they are few, what happened is below the line.
+        names: of the sides. width: columns; what happened is below its line, over all of them.
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
     causes = explanation_table(explanation, most, names)
     if not causes.lines:
         return []
-    why, columns = causes.heads[0], _columns_of_times(causes, width)
+    columns = _columns_of_times(causes, width)
     heads, *figures, whole = zip(*columns, strict=True)
     levels, lines = zip(*causes.rows, strict=True)
     labels = [printable(line.label) for line in lines]
-    reasons = [printable(line.because) for line in lines]
-    is_wide = width >= WIDE
-    indent = (1 + max(levels)) * INDENT
-    figures_width = indent + sum(max(map(len, column)) + GAP for column in columns) + (GAP if is_wide else 0)
-    room = max(width - figures_width, 1)
-    label_room = room
-    if is_wide:
-        short_reasons = room - max(map(len, [causes.total.because, *reasons])) - GAP
-        label_room = min(max(int(LABEL_PART * room), short_reasons), max(map(len, labels)), FOLDED)
-        label_room = max(label_room, len(why))
-    table = grid([why, *heads], f"l{'r' * len(heads)}", expand=not is_wide)
-    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
-    if is_wide:
-        table.columns[0].width = label_room + indent
-        table.add_column("", overflow="fold")
-    reason_room = room - label_room if is_wide else room - INDENT
-    by_size = sorted(range(len(labels)), key=lambda k: -abs(lines[k].delta_us))
-    by_size = by_size if is_wide else by_size[:detailed]  # beside a line, a reason takes no line
-    short = labels if most is None else shortened_pairs(labels, label_room)
-    for k, (level, label, reason, cells) in enumerate(zip(levels, short, reasons, figures, strict=True)):
-        text = reason if most is None else _fitting(reason, reason_room) if k in by_size else ""
-        because = Text(text, style="dim")
-        reason_cells, reason_lines = ([because], []) if is_wide else ([], [_indented(because)] if text else [])
-        table.add_row(_indented(Group(Text(label), *reason_lines), 1 + level), *cells, *reason_cells)
-    closing = [Text(causes.total.because, style="dim")] if is_wide else []
-    table.add_row(Text(causes.total.label, style="bold"), *whole, *closing)
-    return [table, line()]
+    widths = [max(map(len, column)) for column in columns]
+    others = sum(widths) + len(widths) * GAP
+    label_width = min(max(width - others, 1), LABELS)
+    closing = causes.total.because if width - label_width - others >= len(causes.total.because) + GAP else ""
+    table_of = partial(_of_width, label_width, *widths, *([len(closing)] if closing else []))
+    short = labels if most is None else shortened_pairs(labels, label_width - (1 + max(levels)) * INDENT)
+    by_size = sorted(lines, key=lambda line: -abs(line.delta_us))[:detailed]
+    parts, table = [], table_of()
+    table.add_row(*(Text(head, style="bold") for head in (causes.heads[0], *heads)))
+    for level, label, cause, cells in zip(levels, short, lines, figures, strict=True):
+        table.add_row(_indented(Text(label), 1 + level), *cells)
+        reason, room = printable(cause.because), width - (2 + level) * INDENT
+        reason = reason if most is None else _fitting(reason, room) if cause in by_size else ""
+        if reason:
+            parts += [table, _indented(Text(reason, style="dim"), 2 + level)]
+            table = table_of()
+    last = Text(causes.total.label, style="bold"), *whole, *([Text(closing, style="dim")] if closing else [])
+    table.add_row(*last)
+    return [*parts, table, line()]
 
 
 def show_explanation(why: Explanation, names: Pair[str], console: Console) -> None:
@@ -307,11 +296,20 @@ def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, .
     return [(its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))]
 
 
+def _of_width(label: int, *others: int) -> Table:
+    """A table of labels, which fold, and times; of so many columns."""
+    table = grid([""] * (1 + len(others)), f"l{'r' * len(others)}")
+    table.show_header = False
+    for column, width in zip(table.columns, (label, *others), strict=True):
+        column.width = width
+    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
+    return table
+
+
 def _fitting(reason: str, room: int) -> str:
     """The first parts of ``reason`` that fit a line; the first one always, cut if it must be."""
-    for separator in ("; ", ", "):
-        while len(reason) > room and separator in reason:
-            reason = reason.rpartition(separator)[0]
+    while len(reason) > room and ", " in reason.replace(";", ","):
+        reason = reason[: max(reason.rfind("; "), reason.rfind(", "))]
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
 
 
