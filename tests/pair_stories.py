@@ -22,7 +22,7 @@ from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
 from tracediff.pair import SIDES
 from tracediff.present.answer import exposed_parts, headline
-from tracediff.present.explanation_lines import unit_of
+from tracediff.present.path import read_path
 
 FIRST = 3
 """Lines that are read first."""
@@ -41,7 +41,7 @@ class Explained:
     @property
     def exposures(self) -> list[tuple[str, float]]:
         found = self.comparison.explanation
-        return [(f"{part.label} {part.what}", part.delta_us) for part in exposed_parts(found, unit_of(found))]
+        return [(f"{part.label} {part.what}", part.delta_us) for part in exposed_parts(read_path(found))]
 
     @property
     def causes(self) -> tuple[Cause, ...]:

@@ -18,7 +18,7 @@ from tracediff.ingest.manifest import read_manifest
 
 torch = pytest.importorskip("torch")
 
-from tracediff.collect.inductor import without_importing_inductor  # noqa: E402
+from tracediff.collect.compiler import without_importing_inductor  # noqa: E402
 
 LOOP = """
 import sys, torch

@@ -8,8 +8,9 @@ from two_sides import compared, launch
 
 from tracediff.explain.facts import BACKLOG, NEW_WAIT, WORK_DIFFERS
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table, exposures, is_unclear, unit_of
+from tracediff.present.explanation_lines import explanation_table, is_unclear
 from tracediff.present.next_command import MORE_STEPS, next_command
+from tracediff.present.path import read_path
 from tracediff.present.sections import changed_work
 
 COLLECTS = "<built-in function collect>"
@@ -201,10 +202,10 @@ def with_copy(stream):
 
 def test_what_runs_beside_other_work_is_named(tmp_path):
     comparison = compared(tmp_path, {"before": with_copy(7), "after": with_copy(9)})
-    (line,) = exposures(comparison.explanation, unit_of(comparison.explanation)).values()
-    assert (line.label, line.because) == ("GPU work, less exposed", "mostly copy kernels")
-    assert line.delta_us == pytest.approx(-400)
-    assert answer_of(comparison).why == f"Largest changes: {line.label} (−400 µs: {line.because})."
+    (part,) = [part for part in read_path(comparison.explanation).parts.values() if part.exposure]
+    assert (part.exposed, part.because) == ("GPU work, less exposed", "mostly copy kernels")
+    assert part.rest.delta == pytest.approx(-400)
+    assert answer_of(comparison).why == f"Largest changes: {part.exposed} (−400 µs: {part.because})."
 
 
 def reading(waits):

@@ -17,8 +17,8 @@ from typing import Any
 
 from tracediff import thresholds
 from tracediff.collect.compile_trace import CompileTrace, compile_trace, log_beside
+from tracediff.collect.compiler import show_compiled_kernels, without_importing_inductor
 from tracediff.collect.driver import MANIFEST, write_json
-from tracediff.collect.inductor import show_compiled_kernels, without_importing_inductor
 from tracediff.collect.measure import environment, peak_memory, waited, waiting_ns
 from tracediff.collect.user_code import git_commit
 from tracediff.environment import number_of

@@ -28,20 +28,15 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
-    exposures,
-    has_parts,
     in_all,
     is_certain,
     is_other_work,
     is_unclear,
-    is_visible,
     leading,
-    path_us,
     sentence,
-    unit_of,
-    visible_rows,
 )
 from tracediff.present.limits import limits_sentence
+from tracediff.present.path import ReadPath, is_visible, read_path
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
@@ -101,16 +96,17 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
 
 def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str, str]:
     """(because, offset by, not explained)."""
-    unit = unit_of(explanation)
+    path = read_path(explanation)
+    unit = path.unit
     sign = 1 if explanation.change_us >= 0 else -1
     sure = _has_changed(comparison) and by_chance(comparison) is None
-    every = _parts(explanation)
+    every = _parts(explanation, path)
     has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
     other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
-    exposure, lead, way = exposed_parts(explanation, unit), BECAUSE if sure else LARGEST, sign
+    exposure, lead, way = exposed_parts(path), BECAUSE if sure else LARGEST, sign
     certain = [part for part, cause in every if part in other_work or is_certain(cause)]
     kind = ""
     if not sure and certain:
@@ -119,7 +115,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         parts = sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = (
-        _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, unit) for sign in (way, -way)
+        _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, path) for sign in (way, -way)
     )
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
@@ -178,25 +174,24 @@ class _Part(Struct, frozen=True):
     place: str = ""
 
 
-def _parts(explanation: Explanation) -> list[tuple[_Part, Cause]]:
+def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
     """The causes, as far as they have digits."""
-    causes = visible_rows(explanation)
-    labels = shortened_pairs([row.cause.label for row in causes], bounds.LABEL)
-    unit, least = unit_of(explanation), thresholds.WORTH_A_LINE * explanation.scale_us
+    labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
+    least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
-    for label, row in zip(labels, causes, strict=True):
-        what = ", ".join(filter(None, (in_all(row, unit, least), _happened(row.cause))))
+    for label, row in zip(labels, path.rows, strict=True):
+        what = ", ".join(filter(None, (in_all(row, path.unit, least), _happened(row.cause))))
         parts.append((_Part(label, row.us.delta, what, row.part), row.cause))
     return parts
 
 
-def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> list[_Part]:
+def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them and they are most
     of its change.
     """
-    for label, (control, test) in path_us(explanation, unit).items() if has_parts(explanation) else ():
+    for label, whole in path.parts.items() if path.is_split else ():
         inner = [part for part in parts if part.place == label]
-        moved, change = sum(part.delta_us for part in inner), test - control
+        moved, change = sum(part.delta_us for part in inner), whole.us.delta
         is_of_one = any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
@@ -209,14 +204,14 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, unit: Unit) -> li
         )
         largest = f"largest: {', '.join(part.label for part in inner[: bounds.PARTS_NAMED])}"
         what = ", ".join(filter(None, (how_many, largest)))
-        whole = _Part("host time" if label == HOST else label, change, what)
-        parts = sorted((whole, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
+        one = _Part("host time" if label == HOST else label, change, what)
+        parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 
 
-def exposed_parts(explanation: Explanation, unit: Unit) -> list[_Part]:
+def exposed_parts(path: ReadPath) -> list[_Part]:
     """The exposure that has lines."""
-    return [_Part(line.label, line.delta_us, line.because) for line in exposures(explanation, unit).values()]
+    return [_Part(part.exposed, part.rest.delta, part.because) for part in path.parts.values() if part.exposure]
 
 
 def _happened(cause: Cause) -> str:
@@ -261,7 +256,7 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
-        return bool(exposures(explanation, unit_of(explanation)))
+        return any(part.exposure for part in read_path(explanation).parts.values())
     if fact.code == REPEATED:
         return ", " not in fact.text and fact.setting in verdict.difference
     names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import OPERATOR
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import NEW_WAIT
 from tracediff.explain.leaves import (
     CODE,
     GPU,
@@ -25,13 +24,13 @@ from tracediff.explain.leaves import (
     OPERATORS,
     SHARED_CALLS,
     SINGLES,
-    START,
     UNPAIRED,
 )
 from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
-from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit
 from tracediff.pair import SIDES, Pair, total
+from tracediff.present.path import PathPart, ReadPath, WhyRow, is_visible, read_path
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -86,18 +85,6 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
         return direction(self.delta_us)
 
 
-class WhyRow(Struct, frozen=True):
-    """A cause with its time on the critical path of both sides as it is read, in µs."""
-
-    cause: Cause
-    us: Pair[float]
-
-    @property
-    def part(self) -> str:
-        """The part of the path that it is of."""
-        return self.cause.chain[0]
-
-
 class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
@@ -133,19 +120,15 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     its critical path changed, each with its lines. Of ``most`` lines, several causes of a part that are not significant
     are one, and the smallest are in the rest. ``names`` are those of the sides.
     """
-    unit, period = unit_of(explanation), explanation.period
-    path = path_us(explanation, unit)
-    parts = {label: _lines_of_part(explanation, label, us, most) for label, us in path.items()}
-    changed = [label for label in path if any(is_visible(line.delta_us, unit) for line in parts[label])]
-    changed.sort(key=lambda label: -_along_us(explanation, label))
-    names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in path else HOST}
-    # without the others the times do not add up
-    others = [label for label in path if label not in changed and any(is_visible(us, unit) for us in path[label])]
-    if len(changed) == 1 and not others:
-        lines = parts[changed[0]]
-    else:
-        lines = [_of_part(names_of.get(label, label), path[label], parts[label], unit) for label in changed]
-    lines += [_line(f"{PATH}{names_of.get(label, label)}", "", path[label], unit) for label in others if changed]
+    path, period = read_path(explanation), explanation.period
+    unit, in_step = path.unit, explanation.change_us
+    inner = {label: _lines_of_part(explanation, path, part, most) for label, part in path.parts.items()}
+    changed = sorted(path.changed, key=lambda part: -sum(_along(row.us.delta, in_step) for row in part.rows))
+    names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in path.parts else HOST}
+    lines = [line for part in changed for line in inner[part.label]]
+    if path.is_split:
+        order = [*changed, *path.unchanged]
+        lines = [_of_part(f"{PATH}{names_of.get(k.label, k.label)}", k, inner[k.label], unit) for k in order]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
     effect = "effect on step" if period == "step" else "effect"
     heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
@@ -153,78 +136,51 @@ def explanation_table(explanation: Explanation, most: int | None = None, names: 
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=last)
 
 
-def _along_us(explanation: Explanation, part: str) -> float:
-    """What the causes of a part of the path changed in the direction of the step's change, in µs."""
-    sign = 1 if explanation.change_us >= 0 else -1
-    effects = (sign * row.us.delta for row in visible_rows(explanation) if row.part == part)
-    return sum(us for us in effects if us > 0)
-
-
-def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
-    """First label → µs of both sides on the critical path, which add up to the steps as ``unit`` shows them."""
-    parts = explanation.root.children
-    sides = (
-        closing(unit, [float(part.path[side]) / 1000 for part in parts.values()], float(whole) / 1000)
-        for side, whole in enumerate(explanation.root.path)
-    )
-    return {str(label): Pair(*us) for label, *us in zip(parts, *sides, strict=True)}
-
-
-def has_parts(explanation: Explanation) -> bool:
-    """Whether the table has lines for the parts of the critical path."""
-    return any(line.label.startswith(PATH) for line in explanation_table(explanation).lines)
+def _along(us: float, change_us: float) -> float:
+    """How much of a change of ``us`` has the direction of ``change_us``."""
+    return max(us if change_us >= 0 else -us, 0.0)
 
 
 REST = "the rest"
-NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more exposed")
-"""What became of work that did not change: behind other work, or on the critical path."""
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
 
-def _of_part(label: str, us: Pair[float], inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
+def _of_part(label: str, part: PathPart, inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
     """A part of the path with its lines, or with what its only line says."""
-    (first, *more) = inner
-    if more:
+    if len(inner) > 1:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return replace(_line(f"{PATH}{label}", "", us, unit), inner=lines)
-    how = first.label.rpartition(", ")[2]
-    if how in (*NOW, *MORE_OR_LESS):
-        end = f", {how}"
+        return replace(_line(label, "", part.us, unit), inner=lines)
+    (first,) = inner or [_line(label, "", part.us, unit)]
+    if part.exposure and not part.rows:
+        end = f", {part.exposure}"
     else:
-        end = "" if first.label in (GPU, OPERATORS, REST, CODE) else f" ({first.label.removesuffix(ON_THE_HOST)})"
-    return replace(first, label=f"{PATH}{label}{end}")
+        end = "" if first.label in (label, part.label, REST, CODE) else f" ({first.label.removesuffix(ON_THE_HOST)})"
+    return replace(first, label=f"{label}{end}")
 
 
-def _lines_of_part(explanation: Explanation, part: str, us: Pair[float], most: int | None) -> list[ExplanationLine]:
-    """Of one part of the path, which takes ``us`` µs on both sides, as it is read."""
-    unit, visible = unit_of(explanation), visible_rows(explanation)
-    unclear = [] if most is None else [row for row in visible if is_unclear(row.cause)]
-    exposed = exposures(explanation, unit)
+def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, most: int | None) -> list[ExplanationLine]:
+    """Of one part of the path, as it is read."""
+    unit, scale_us = path.unit, explanation.scale_us
+    unclear = [] if most is None else [row for row in path.rows if is_unclear(row.cause)]
+    exposed = [part for part in path.parts.values() if part.exposure]
     room = None if most is None else max(most - len(exposed) - len({row.part for row in unclear}), 1)
-    listed = {id(row.cause) for row in _leading_first([row for row in visible if row not in unclear])[:room]}
-    mine = [row for row in visible if row.part == part]
-    together = [row for row in mine if row in unclear]
-    small = [row for row in mine if id(row.cause) not in listed and row not in together]
-    lines = [_of_cause(row, unit) for row in mine if id(row.cause) in listed]
-    lines += [_of_unclear(together, explanation.scale_us, unit)] if together else []
-    rest, rests, name = _residual(us, mine), [*explanation.rests_us[part]], REST
-    if part in exposed:
-        lines.append(_line(exposed[part].label, exposed[part].because, rest, unit))
+    shown = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
+    together = [row for row in part.rows if row in unclear]
+    small = [row for row in part.rows if id(row) not in shown and row not in together]
+    lines = [_of_cause(row, unit) for row in part.rows if id(row) in shown]
+    lines += [_of_unclear(together, scale_us, unit)] if together else []
+    rest, rests, name = part.rest, [*explanation.rests_us[part.label]], REST
+    if part.exposure:
+        lines.append(_line(part.exposed, part.because, rest, unit))
         rest, rests, name = Pair(0.0, 0.0), [], ""
     rest = total((rest, *(row.us for row in small)))
     name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", name)))
     moved = [*rests, *(row.us.delta for row in small)]
-    ways = _longer_and_shorter(moved, rest.delta, explanation.scale_us, unit)
+    ways = _longer_and_shorter(moved, rest.delta, scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]
-    is_time = any(is_visible(side, unit) for side in rest)  # without which the times do not add up
+    is_time = any(map(unit.rounded, rest))  # without which the times do not add up
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
-
-
-def _residual(us: Pair[float], causes: Sequence[WhyRow]) -> Pair[float]:
-    """What of ``us`` is in none of ``causes``, as these are read."""
-    listed = total(row.us for row in causes)
-    return Pair(us.control - listed.control, us.test - listed.test)
 
 
 def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
@@ -250,34 +206,6 @@ def _head(explanation: Explanation) -> str:
     step = "" if explanation.profiled else f"{explanation.period} without the profiler"
     remarks = ", ".join(filter(None, (step, explanation.of_rank)))
     return f"Why ({remarks})" if remarks else "Why"
-
-
-def exposures(explanation: Explanation, unit: Unit) -> dict[str, ExplanationLine]:
-    """First label → the line of the same work that the step now waits for, or no longer, where it is worth one: what is
-    in no cause of that part of the path, if it is not mostly other work.
-    """
-    exposure_us, rows, lines = sum(explanation.exposure_us.values()), visible_rows(explanation), {}
-    for part, us in path_us(explanation, unit).items():
-        visible = [row for row in rows if row.part == part]
-        rest, listed = _residual(us, visible), {id(row.cause) for row in visible}
-        change = rest.delta
-        hidden = (c.delta_us for c in explanation.causes if c.chain[0] == part and id(c) not in listed)
-        work_us = sum(explanation.rests_us[part]) + sum(hidden)
-        is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
-        if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
-            continue
-        noun = f"{'other ' if visible else ''}{f'{part} work' if part == HOST else part}"
-        is_much = min(rest) < thresholds.MOSTLY * max(rest)
-        label = f"{noun}, {(NOW if is_much else MORE_OR_LESS)[change > 0]}"
-        mostly = f"mostly {explanation.exposed[part]}" if explanation.exposed[part] else ""
-        what = "; ".join(filter(None, (mostly, new_wait(explanation) if change * exposure_us > 0 else "")))
-        lines[part] = _line(label, what, rest, unit)
-    return lines
-
-
-def new_wait(explanation: Explanation) -> str:
-    """In which operator only the side that takes longer waits for the GPU; empty if in none."""
-    return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
 
 
 def _line(label: str, what: str, us: Pair[float], unit: Unit) -> ExplanationLine:
@@ -312,59 +240,10 @@ def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
     return tuple(placed(lines, 0.0))
 
 
-def unit_of(explanation: Explanation) -> Unit:
-    """The unit of the step, in which its lines have digits."""
-    changes = (cause.path_test_us - cause.path_control_us for cause in explanation.causes)
-    return with_digits(_unit_of_step(explanation), (explanation.change_us, *changes))
-
-
-def _unit_of_step(explanation: Explanation) -> Unit:
-    return time_unit([float(ns) / 1000 for ns in explanation.root.path])
-
-
-def cause_rows(explanation: Explanation) -> list[WhyRow]:
-    """All causes as they are read: those of a part of the path are together no more than it is."""
-    unit, out = unit_of(explanation), []
-    for part, whole in path_us(explanation, unit).items():
-        causes = [cause for cause in explanation.causes if cause.chain[0] == part]
-        control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
-        sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
-        out += [WhyRow(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
-    return out
-
-
-def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
-    """``us`` rounded, so that they add up to ``whole`` at most."""
-    rounded = [*map(unit.rounded, us)]
-    return closing(unit, us, whole) if sum(rounded) > whole + unit.digit / 2 else rounded
-
-
-def is_visible(us: float, unit: Unit) -> bool:
-    """Whether a change has a digit other than 0."""
-    return bool(unit.signed(us).strip("+−0.,"))
-
-
 def leading(deltas_us: Sequence[float]) -> int:
     """How many causes of these parts of the change a sentence names: the first ones until they are most of them all."""
     sizes, most = [abs(us) for us in deltas_us], bounds.CAUSES_NAMED
     return next((n for n in range(1, most) if sum(sizes[:n]) >= thresholds.NAMED_CAUSES * sum(sizes)), most)
-
-
-def visible_rows(explanation: Explanation) -> list[WhyRow]:
-    """The causes whose time on the critical path changes, with a digit other than 0 in the unit of the step, mostly for
-    their work: those in the direction of the step's change first, the largest first.
-    """
-    unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
-
-    def is_of_work(row: WhyRow) -> bool:
-        us, work_us = row.us.delta, row.cause.delta_us
-        return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
-
-    def order(row: WhyRow) -> tuple[bool, bool, float]:
-        is_along = sign * row.us.delta > 0
-        return is_along and row.cause.label == START, not is_along, -abs(row.us.delta)  # START is not of the program
-
-    return sorted(filter(is_of_work, cause_rows(explanation)), key=order)
 
 
 def is_unclear(cause: Cause) -> bool:

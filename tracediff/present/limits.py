@@ -14,7 +14,7 @@ from tracediff.explain.facts import is_hidden
 from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import ARROW, Unit, percent, percents, with_decimals_of, with_digits
 from tracediff.pair import Pair
-from tracediff.present.explanation_lines import has_parts, path_us, unit_of
+from tracediff.present.path import path_us, read_path, unit_of
 from tracediff.profile.events.step_states import BUSY_STATES
 
 
@@ -75,7 +75,7 @@ def limits_sentence(comparison: Comparison) -> str:
     busy = f"GPU work {work}{aside}, busy {_once(control.gpu_busy, test.gpu_busy)}"
     if not explanation.profiled:
         return f"{busy} without the profiler"
-    if has_parts(explanation):  # whose lines are the path's
+    if read_path(explanation).is_split:  # whose lines are the path's
         return busy
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"

@@ -19,8 +19,9 @@ from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
 from tracediff.formatting import count as counted
 from tracediff.present.answer import by_chance
-from tracediff.present.explanation_lines import is_unclear, visible_rows
+from tracediff.present.explanation_lines import is_unclear
 from tracediff.present.limits import CERTAIN
+from tracediff.present.path import read_path
 from tracediff.present.sections import changed_work
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.runtimes import call_role
@@ -104,7 +105,7 @@ def _first(explanation: Explanation) -> Cause | None:
     """The first cause that is certain, of the part of the critical path that changed most in the step's direction."""
     sign = 1 if explanation.change_us >= 0 else -1
     changes = {label: sign * part.change for label, part in explanation.root.children.items()}
-    causes = [row.cause for row in visible_rows(explanation)]
+    causes = [row.cause for row in read_path(explanation).rows]
     return min(causes, key=lambda cause: (is_unclear(cause), -changes[cause.chain[0]]), default=None)
 
 

@@ -31,7 +31,7 @@ from tracediff.formatting import (
     with_digits,
 )
 from tracediff.pair import Pair, total
-from tracediff.present.explanation_lines import is_visible
+from tracediff.present.path import is_visible
 from tracediff.profile.events.step_states import state_label
 
 ONE_SIDED = "added or removed"

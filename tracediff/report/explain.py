@@ -19,7 +19,8 @@ from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST
 from tracediff.explain.reasons import changed_input_of
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import Pair, total
-from tracediff.present.explanation_lines import because, cause_rows, is_visible, unit_of
+from tracediff.present.explanation_lines import because
+from tracediff.present.path import cause_rows, is_visible, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES

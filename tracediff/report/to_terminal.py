@@ -268,7 +268,8 @@ def explanation(
     table_of = partial(_of_width, label_width, *widths, *([len(closing)] if closing else []))
     short = labels if most is None else shortened_pairs(labels, label_width - (1 + max(levels)) * INDENT)
     by_size = sorted(lines, key=lambda line: -abs(line.delta_us))[:detailed]
-    parts, table = [], table_of()
+    parts: list[RenderableType] = []
+    table = table_of()
     table.add_row(*(Text(head, style="bold") for head in (causes.heads[0], *heads)))
     for level, label, cause, cells in zip(levels, short, lines, figures, strict=True):
         table.add_row(_indented(Text(label), 1 + level), *cells)

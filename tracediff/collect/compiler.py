@@ -1,9 +1,15 @@
-"""Statistics of torch.compile: graphs, graph breaks with reason and line, recompilations with reason, caches."""
+"""torch.compile in a process that is measured: its graphs, breaks, recompilations and caches; and inductor, its
+compiler, which a process may import later or never.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +19,9 @@ RECOMPILED = re.compile(
     r"Recompiling function (?P<function>\S+) in (?P<file>(?:(?!Recompiling function ).)+?):(?P<line>\d+)"
 )
 LOGGERS = ("torch._dynamo.symbolic_convert.__graph_breaks", "torch._dynamo.guards.__recompiles")
+INDUCTOR = "_inductor"
+CUDA_GRAPHS = "TORCHINDUCTOR_CUDAGRAPHS"
+"""The variable by which inductor uses CUDA graphs everywhere: a starting profiler reads it from inductor's settings."""
 
 
 class CompileLog(logging.Handler):
@@ -74,3 +83,30 @@ class CompileLog(logging.Handler):
             "backend_compile_s": sum(getattr(m, "backend_compile_time_s", None) or 0.0 for m in metrics),
             "guards": sum(getattr(m, "guard_count", None) or 0 for m in metrics),
         }
+
+
+def show_compiled_kernels() -> None:
+    """Record CPU kernels compiled from now on; otherwise their time is self time of the compiled region."""
+    os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
+    config = sys.modules.get("torch._inductor.config")
+    if config is not None:  # already imported: it no longer reads the environment
+        config.cpp.enable_kernel_profile = True
+
+
+@contextmanager
+def without_importing_inductor() -> Iterator[None]:
+    """Start a profiler in this context: it asks whether torch has inductor, and asking imports it, for seconds.
+
+    A program that compiles has imported it before; for that, for CUDA graphs by the environment, and for a torch that
+    imports it in another way, this changes nothing.
+    """
+    on_demand = getattr(sys.modules.get("torch"), "_lazy_modules", None)
+    is_asked_for = f"torch.{INDUCTOR}" in sys.modules or CUDA_GRAPHS in os.environ
+    if is_asked_for or not isinstance(on_demand, set) or INDUCTOR not in on_demand:
+        yield
+        return
+    on_demand.discard(INDUCTOR)
+    try:
+        yield
+    finally:
+        on_demand.add(INDUCTOR)

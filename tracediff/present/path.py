@@ -1,0 +1,178 @@
+"""`Explanation` → the critical path as it is read: its parts in one unit, their causes, and what is only exposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from tracediff import thresholds
+from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.facts import NEW_WAIT
+from tracediff.explain.leaves import HOST, START
+from tracediff.formatting import Unit, closing, time_unit, with_digits
+from tracediff.pair import Pair, total
+
+NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more exposed")
+"""What became of work that did not change: behind other work, or on the critical path."""
+
+
+class WhyRow(Struct, frozen=True):
+    """A cause with its time on the critical path of both sides as it is read, in µs."""
+
+    cause: Cause
+    us: Pair[float]
+
+    @property
+    def part(self) -> str:
+        """The part of the path that it is of."""
+        return self.cause.chain[0]
+
+
+class PathPart(Struct, frozen=True, kw_only=True):
+    """A part of the critical path.
+
+    Attributes:
+        label: the first one of its place in the tree. us: its time of both sides in µs.
+        rows: the causes in it that are visible, in the order of `ReadPath.rows`. rest: what is in none of them.
+        exposure: what became of ``rest``, if that is mostly the same work; else empty. because: of what, and why.
+    """
+
+    label: str
+    us: Pair[float]
+    rows: tuple[WhyRow, ...]
+    rest: Pair[float]
+    exposure: str = ""
+    because: str = ""
+
+    @property
+    def exposed(self) -> str:
+        """``other host work, now exposed``; empty without exposure."""
+        noun = f"{self.label} work" if self.label == HOST else self.label
+        return f"{'other ' if self.rows else ''}{noun}, {self.exposure}" if self.exposure else ""
+
+
+class ReadPath(Struct, frozen=True):
+    """The critical path of both sides.
+
+    Attributes:
+        unit: of all times. parts: by label; their times add up to the steps as ``unit`` shows them.
+        rows: the causes whose time on the path changes visibly, mostly for their work: those in the direction of the
+            step's change first, the largest first.
+    """
+
+    unit: Unit
+    parts: dict[str, PathPart]
+    rows: tuple[WhyRow, ...]
+
+    @property
+    def changed(self) -> list[PathPart]:
+        """The parts in which something changes visibly."""
+        return [part for part in self.parts.values() if self._has_changed(part)]
+
+    @property
+    def unchanged(self) -> list[PathPart]:
+        """The others that take time."""
+        others = (part for part in self.parts.values() if not self._has_changed(part))
+        return [part for part in others if any(map(self.unit.rounded, part.us))]
+
+    def _has_changed(self, part: PathPart) -> bool:
+        return bool(part.rows) or is_visible(part.rest.delta, self.unit)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether each part needs a line of its own: several change, or the others' time would be missing."""
+        return len(self.changed) > 1 or bool(self.changed and self.unchanged)
+
+
+def read_path(explanation: Explanation) -> ReadPath:
+    """The critical path as it is read."""
+    unit, every = unit_of(explanation), cause_rows(explanation)
+    visible = tuple(_in_order(every, explanation))
+    parts = {}
+    for label, us in path_us(explanation, unit).items():
+        rows = tuple(row for row in visible if row.part == label)
+        listed = total(row.us for row in rows)
+        rest = Pair(us.control - listed.control, us.test - listed.test)
+        exposure, because = _exposure(explanation, label, rows, rest, unit)
+        parts[label] = PathPart(label=label, us=us, rows=rows, rest=rest, exposure=exposure, because=because)
+    return ReadPath(unit, parts, visible)
+
+
+def _exposure(
+    explanation: Explanation, label: str, rows: Sequence[WhyRow], rest: Pair[float], unit: Unit
+) -> tuple[str, str]:
+    """(what became of ``rest``, of what it mostly is and why), where it is worth a line, and not mostly other work."""
+    change, listed = rest.delta, {id(row.cause) for row in rows}
+    hidden = (c.delta_us for c in explanation.causes if c.chain[0] == label and id(c) not in listed)
+    work_us = sum(explanation.rests_us[label]) + sum(hidden)
+    is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
+    if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
+        return "", ""
+    is_much = min(rest) < thresholds.MOSTLY * max(rest)
+    mostly = f"mostly {explanation.exposed[label]}" if explanation.exposed[label] else ""
+    is_along = change * sum(explanation.exposure_us.values()) > 0
+    because = "; ".join(filter(None, (mostly, new_wait(explanation) if is_along else "")))
+    return (NOW if is_much else MORE_OR_LESS)[change > 0], because
+
+
+def new_wait(explanation: Explanation) -> str:
+    """In which operator only the side that takes longer waits for the GPU; empty if in none."""
+    return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
+
+
+def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
+    """First label → µs of both sides on the critical path, which add up to the steps as ``unit`` shows them."""
+    parts = explanation.root.children
+    sides = (
+        closing(unit, [float(part.path[side]) / 1000 for part in parts.values()], float(whole) / 1000)
+        for side, whole in enumerate(explanation.root.path)
+    )
+    return {str(label): Pair(*us) for label, *us in zip(parts, *sides, strict=True)}
+
+
+def cause_rows(explanation: Explanation) -> list[WhyRow]:
+    """All causes as they are read: those of a part of the path are together no more than it is."""
+    unit, out = unit_of(explanation), []
+    for part, whole in path_us(explanation, unit).items():
+        causes = [cause for cause in explanation.causes if cause.chain[0] == part]
+        control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
+        sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
+        out += [WhyRow(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
+    return out
+
+
+def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
+    """``us`` rounded, so that they add up to ``whole`` at most."""
+    rounded = [*map(unit.rounded, us)]
+    return closing(unit, us, whole) if sum(rounded) > whole + unit.digit / 2 else rounded
+
+
+def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
+    """Those of ``rows`` that change visibly for their work: in the step's direction first, the largest first."""
+    unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
+
+    def is_of_work(row: WhyRow) -> bool:
+        us, work_us = row.us.delta, row.cause.delta_us
+        return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
+
+    def order(row: WhyRow) -> tuple[bool, bool, float]:
+        is_along = sign * row.us.delta > 0
+        return is_along and row.cause.label == START, not is_along, -abs(row.us.delta)  # START is not of the program
+
+    return sorted(filter(is_of_work, rows), key=order)
+
+
+def unit_of(explanation: Explanation) -> Unit:
+    """The unit of the step, in which its lines have digits."""
+    changes = (cause.path_test_us - cause.path_control_us for cause in explanation.causes)
+    return with_digits(_unit_of_step(explanation), (explanation.change_us, *changes))
+
+
+def _unit_of_step(explanation: Explanation) -> Unit:
+    return time_unit([float(ns) / 1000 for ns in explanation.root.path])
+
+
+def is_visible(us: float, unit: Unit) -> bool:
+    """Whether a change has a digit other than 0."""
+    return bool(unit.signed(us).strip("+−0.,"))
