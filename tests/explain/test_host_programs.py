@@ -138,8 +138,8 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
 
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
     assert larger["work-differs"] == (
-        "the work differs: after does 4 × the FLOPs where sizes differ (90 % of the operator time), such as "
-        "aten::mm [64,128] → [64,512] (the same operator calls; sizes known for 100 %)"
+        "the work differs: after does 4 × the FLOPs in 4 × the time where sizes differ (90 % of the operator time; "
+        "sizes known for 100 %), such as aten::mm [64,128] → [64,512], with the same operator calls"
     )
 
 
@@ -224,8 +224,9 @@ def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
 
     comparison = compared(tmp_path, products([6400, 128], [80_000, 5_000]), products([9600, 1024], [120_000, 40_000]))
     text = facts(comparison)["work-differs"]
-    assert text.startswith("the work differs: after does about 8 × the FLOPs where sizes differ (94 % of the operator")
-    assert ", such as aten::bmm [2,64,128] → [2,64,1024] (" in text
+    more = "about 8 × the FLOPs in 2.53 × the time where sizes differ (94 % of the operator time"
+    assert text.startswith(f"the work differs: after does {more}")
+    assert "), such as aten::bmm [2,64,128] → [2,64,1024]" in text
 
 
 def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ranks_it_is(tmp_path):
@@ -240,7 +241,8 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
             about = {"rank": number, "world_size": 2}
             write(tmp_path / name / f"rank{number}.json", document(rank(batch), distributedInfo=about))
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
-    assert facts(comparison)["work-differs"].startswith("the work differs: after does 2 × the FLOPs where sizes differ")
+    more = "2 × the FLOPs in 3 × the time where sizes differ"
+    assert facts(comparison)["work-differs"].startswith(f"the work differs: after does {more}")
     assert explanation_table(comparison.explanation).heads[0] == "Why (rank 1)"
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"
     assert "ranks 0–1 (step and why: rank 1; tables: mean of ranks)" in answer_of(comparison).setting

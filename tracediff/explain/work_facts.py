@@ -136,7 +136,7 @@ def _amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
     )
     for label in WORDS:
         parts, effects, ratios, units = _measured(leaves, (label,), is_paired)
-        if not len(parts) or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
+        if not parts.size or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
             continue
         part = float(parts.sum())
         gross = float(np.abs(effects).sum())
@@ -153,11 +153,11 @@ def _amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
         example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median), unit)) else ""
-        resized = percent(float(parts[np.abs(ratios) > thresholds.SAME_RATIO].sum()))
-        basis = "; ".join(filter(None, (same, f"sizes known for {percent(part)}")))
-        where = f"where sizes differ ({resized} of the {WORDS[label]}){example} ({basis})"
-        amount = how_much(exp(median), unit)
-        text = f"the work differs: {comparison.test.label} does {amount} {where}"
+        before, after = parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1)
+        basis = f"{percent(float(before + after))} of the {WORDS[label]}; sizes known for {percent(part)}"
+        amount, longer = how_much(exp(median), unit), multiple(float(after / before), "time")
+        where = f"where sizes differ ({basis}){example}{same and f', with {same}'}"
+        text = f"the work differs: {comparison.test.label} does {amount} in {longer} {where}"
         where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
     return out
@@ -205,15 +205,15 @@ def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, n
 def _measured(
     leaves: Leaves, labels: Collection[str], some: np.ndarray | bool = True
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(parts of all its time, effects of the amounts in parts of that time, logarithms of the ratios, units) of the
-    work below these first labels whose amount is measured. No effect is larger than the work itself.
+    """(parts of all its time on both sides, effects of the amounts in such parts, logarithms of the ratios, units) of
+    the work below these first labels whose amount is measured. No effect is larger than the work itself.
     """
     here, is_measured = _is_measured(leaves, labels)
     is_measured &= some
     times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured].astype(float))
     longest, whole = times.max(axis=0, initial=0), max(leaves.total[:, here].sum(), 1)
     effects = np.clip(logarithmic_mean(*times) * ratios, -longest, longest)
-    return times.sum(axis=0) / whole, effects / whole, ratios, leaves.unit[is_measured]
+    return times / whole, effects / whole, ratios, leaves.unit[is_measured]
 
 
 def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:

@@ -28,7 +28,6 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
-    in_all,
     is_certain,
     is_other_work,
     is_unclear,
@@ -36,7 +35,7 @@ from tracediff.present.explanation_lines import (
     sentence,
 )
 from tracediff.present.limits import limits_sentence
-from tracediff.present.path import ReadPath, is_visible, read_path
+from tracediff.present.path import ReadPath, in_all, is_visible, read_path
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
@@ -180,7 +179,7 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
-        what = ", ".join(filter(None, (in_all(row, path.unit, least), _happened(row.cause))))
+        what = ", ".join(filter(None, (in_all(row.us, row.every_us, path.unit, least), _happened(row.cause))))
         parts.append((_Part(label, row.us.delta, what, row.part), row.cause))
     return parts
 
@@ -211,7 +210,11 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
 
 def exposed_parts(path: ReadPath) -> list[_Part]:
     """The exposure that has lines."""
-    return [_Part(part.exposed, part.rest.delta, part.because) for part in path.parts.values() if part.exposure]
+    return [
+        _Part(part.exposed, part.rest.delta, part.because.replace("; ", ", "))
+        for part in path.parts.values()
+        if part.exposure
+    ]
 
 
 def _happened(cause: Cause) -> str:

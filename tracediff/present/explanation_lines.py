@@ -30,7 +30,7 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit
 from tracediff.pair import SIDES, Pair, total
-from tracediff.present.path import PathPart, ReadPath, WhyRow, is_visible, read_path
+from tracediff.present.path import PathPart, ReadPath, WhyRow, in_all, is_visible, read_path
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -165,10 +165,10 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     unclear = [] if most is None else [row for row in path.rows if is_unclear(row.cause)]
     exposed = [part for part in path.parts.values() if part.exposure]
     room = None if most is None else max(most - len(exposed) - len({row.part for row in unclear}), 1)
-    shown = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
+    of_lines = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
     together = [row for row in part.rows if row in unclear]
-    small = [row for row in part.rows if id(row) not in shown and row not in together]
-    lines = [_of_cause(row, unit) for row in part.rows if id(row) in shown]
+    small = [row for row in part.rows if id(row) not in of_lines and row not in together]
+    lines = [_of_cause(row, unit) for row in part.rows if id(row) in of_lines]
     lines += [_of_unclear(together, scale_us, unit)] if together else []
     rest, rests, name = part.rest, [*explanation.rests_us[part.label]], REST
     if part.exposure:
@@ -285,18 +285,10 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def in_all(row: WhyRow, unit: Unit, least: float = 0.0) -> str:
-    """``in all 11.4 → 2.7``: what a cause takes on the path or off it, if its change is another than on the path, by
-    ``least`` µs; empty if it reads the same.
-    """
-    every = Pair(unit.rounded(row.cause.control_us), unit.rounded(row.cause.test_us))
-    return f"in all {_times(unit, *every)}" if every != row.us and abs(every.delta - row.us.delta) >= least else ""
-
-
 def _of_cause(row: WhyRow, unit: Unit) -> ExplanationLine:
     cause, us = row.cause, row.us
     table, find = _place(cause)
-    what = "; ".join(filter(None, (in_all(row, unit), because(cause))))
+    what = "; ".join(filter(None, (in_all(us, row.every_us, unit), because(cause))))
     return replace(_line(cause.label, what, us, unit), table=table, find=find)
 
 

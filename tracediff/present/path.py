@@ -10,7 +10,7 @@ from tracediff import thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NEW_WAIT
 from tracediff.explain.leaves import HOST, START
-from tracediff.formatting import Unit, closing, time_unit, with_digits
+from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import Pair, total
 
 NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more exposed")
@@ -27,6 +27,11 @@ class WhyRow(Struct, frozen=True):
     def part(self) -> str:
         """The part of the path that it is of."""
         return self.cause.chain[0]
+
+    @property
+    def every_us(self) -> Pair[float]:
+        """Its time on the path or off it."""
+        return Pair(self.cause.control_us, self.cause.test_us)
 
 
 class PathPart(Struct, frozen=True, kw_only=True):
@@ -112,8 +117,20 @@ def _exposure(
     is_much = min(rest) < thresholds.MOSTLY * max(rest)
     mostly = f"mostly {explanation.exposed[label]}" if explanation.exposed[label] else ""
     is_along = change * sum(explanation.exposure_us.values()) > 0
-    because = "; ".join(filter(None, (mostly, new_wait(explanation) if is_along else "")))
+    every, of_rows = explanation.root.children[label].total / 1000, total(row.every_us for row in rows)
+    whole = in_all(rest, Pair(*(every - of_rows).tolist()), unit)
+    because = "; ".join(filter(None, (whole, mostly, new_wait(explanation) if is_along else "")))
     return (NOW if is_much else MORE_OR_LESS)[change > 0], because
+
+
+def in_all(us: Pair[float], every_us: Pair[float], unit: Unit, least: float = 0.0) -> str:
+    """``in all 11.4 → 2.7``: what takes ``us`` on the path takes on the path or off it, if that changes otherwise, by
+    ``least`` µs; empty if it reads the same.
+    """
+    every = every_us.map(unit.rounded)
+    if every == us or abs(every.delta - us.delta) < least:
+        return ""
+    return f"in all {ARROW.join(map(unit.plain, every))}"
 
 
 def new_wait(explanation: Explanation) -> str:

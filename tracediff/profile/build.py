@@ -24,7 +24,6 @@ from tracediff.profile.placement.captures import GRAPH_ANNOTATIONS, KERNEL_ARGUM
 from tracediff.profile.placement.gpu_events import GpuEvents
 from tracediff.profile.placement.scopes import STACKS
 from tracediff.profile.tables import build_tables
-from tracediff.profile.timeline import build_timeline
 from tracediff.runtimes import ARGUMENT, DRIVER_VERSIONS
 
 LAUNCHES = (ARGUMENT.correlation, ARGUMENT.device, ARGUMENT.stream, ARGUMENT.grid, ARGUMENT.block)
@@ -109,6 +108,8 @@ def build_profile(
     )
     if selection is None:
         return profile
+    from tracediff.profile.timeline import build_timeline  # which only pages show
+
     position = selection.typical(profile)
     return replace(profile, timeline=PackedTimeline.of(position, build_timeline(context, position)))
 

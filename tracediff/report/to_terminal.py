@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -231,11 +231,13 @@ def _gpu_account(comparison: Comparison) -> str:
     return f"{total}; {unit.signed(comparison.us(gpu.delta))} = {sums}" if figures else total
 
 
+WIDE = 110
+"""Columns from which what is unexplained is beside the total."""
 NAMED = 100
 """Columns from which times have long names of the sides above them."""
 FIGURES, MARGINS = 42, 4
 """Columns that the times and the margins need."""
-LABELS = 72
+LABELS = 71
 """Columns of labels, however wide the screen or pipe."""
 
 
@@ -250,7 +252,7 @@ def explanation(
     """Why the step changed, in a table that adds up.
 
     Args:
-        names: of the sides. width: columns; what happened is below its line, over all of them.
+        names: of the sides. width: columns; what happened is below its line where it has no room beside it.
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
@@ -260,27 +262,34 @@ def explanation(
     columns = _columns_of_times(causes, width)
     heads, *figures, whole = zip(*columns, strict=True)
     levels, lines = zip(*causes.rows, strict=True)
-    labels = [printable(line.label) for line in lines]
+    labels, reasons = ([*map(printable, texts)] for texts in zip(*((k.label, k.because) for k in lines), strict=True))
     widths = [max(map(len, column)) for column in columns]
     others = sum(widths) + len(widths) * GAP
-    label_width = min(max(width - others, 1), LABELS)
-    closing = causes.total.because if width - label_width - others >= len(causes.total.because) + GAP else ""
-    table_of = partial(_of_width, label_width, *widths, *([len(closing)] if closing else []))
+    closing = causes.total.because
+    room = width - others - (len(closing) + GAP if width >= WIDE else 0)
+    label_width = min(max(room, 1), LABELS)
+    aside = width - label_width - others - GAP
+    aside = aside if aside >= len(closing) else 0
+    new_table = partial(_of_width, label_width, widths, aside)
     short = labels if most is None else shortened_pairs(labels, label_width - (1 + max(levels)) * INDENT)
     by_size = sorted(lines, key=lambda line: -abs(line.delta_us))[:detailed]
     parts: list[RenderableType] = []
-    table = table_of()
-    table.add_row(*(Text(head, style="bold") for head in (causes.heads[0], *heads)))
-    for level, label, cause, cells in zip(levels, short, lines, figures, strict=True):
-        table.add_row(_indented(Text(label), 1 + level), *cells)
-        reason, room = printable(cause.because), width - (2 + level) * INDENT
-        reason = reason if most is None else _fitting(reason, room) if cause in by_size else ""
-        if reason:
-            parts += [table, _indented(Text(reason, style="dim"), 2 + level)]
-            table = table_of()
-    last = Text(causes.total.label, style="bold"), *whole, *([Text(closing, style="dim")] if closing else [])
-    table.add_row(*last)
+    table = new_table()
+    _add(table, Text(causes.heads[0], style="bold"), [Text(head, style="bold") for head in heads])
+    for k, (level, label, reason, cells) in enumerate(zip(levels, short, reasons, figures, strict=True)):
+        is_below = len(reason) > aside and lines[k] in by_size
+        _add(table, _indented(Text(label), 1 + level), cells, "" if is_below else _fitting(reason, aside))
+        if is_below:
+            text = reason if most is None else _fitting(reason, width - (2 + level) * INDENT)
+            parts += [table, _indented(Text(text, style="dim"), 2 + level)]
+            table = new_table()
+    _add(table, Text(causes.total.label, style="bold"), whole, closing)
     return [*parts, table, line()]
+
+
+def _add(table: Table, label: RenderableType, cells: Sequence[RenderableType], aside: str = "") -> None:
+    """A row, with what is ``aside`` where the table has room for it."""
+    table.add_row(label, *cells, *[Text(aside, style="dim")][: len(table.columns) - len(cells) - 1])
 
 
 def show_explanation(why: Explanation, names: Pair[str], console: Console) -> None:
@@ -297,18 +306,20 @@ def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, .
     return [(its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))]
 
 
-def _of_width(label: int, *others: int) -> Table:
-    """A table of labels, which fold, and times; of so many columns."""
-    table = grid([""] * (1 + len(others)), f"l{'r' * len(others)}")
+def _of_width(label: int, times: Sequence[int], aside: int) -> Table:
+    """A table of labels, which fold, and times, and of what is beside them; of so many columns."""
+    table = grid([""] * (1 + len(times)), f"l{'r' * len(times)}")
     table.show_header = False
-    for column, width in zip(table.columns, (label, *others), strict=True):
+    for column, width in zip(table.columns, (label, *times), strict=True):
         column.width = width
     table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
+    if aside:
+        table.add_column("", width=aside)
     return table
 
 
 def _fitting(reason: str, room: int) -> str:
-    """The first parts of ``reason`` that fit a line; the first one always, cut if it must be."""
+    """The first parts of ``reason`` that fit ``room`` columns; the first one always, cut if it must be."""
     while len(reason) > room and ", " in reason.replace(";", ","):
         reason = reason[: max(reason.rfind("; "), reason.rfind(", "))]
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
