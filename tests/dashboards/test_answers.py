@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tracediff_dashboards.app import Dashboard
 from tracediff_dashboards.pages.changes import column
 from tracediff_dashboards.pages.details import details
-from tracediff_dashboards.pages.overview import _idle, _work_link
 from tracediff_dashboards.pages.rows import table_rows
+from tracediff_dashboards.pages.static import _idle, _work_link
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.sets import Sets
 from tracediff_dashboards.server import bound

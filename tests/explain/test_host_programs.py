@@ -157,6 +157,23 @@ def test_as_much_work_of_other_sizes_is_said(tmp_path):
     assert facts(compared(tmp_path / "same", products(502), products(502))).keys() == {"same-calls"}
 
 
+def test_the_time_per_item_of_another_batch_is_said(tmp_path):
+    """The bias has no batch; of wider layers the first dimension of most inputs is the same."""
+
+    def layers(batch, width, took):
+        dims = {"Input Dims": [[width], [batch, width], [width, width]], "Input type": ["float"] * 3}
+        return [op("aten::addmm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
+
+    comparison = compared(tmp_path, layers(8, 64, 10_000), layers(32, 64, 20_000))
+    assert facts(comparison)["first-dimension"] == (
+        "first dimension of the inputs 8 → 32 in 85 % of the operator time, as of another batch"
+    )
+    per_item = 100 * comparison.verdict.ratio / 4
+    said = f"with first dimension 8 → 32 ({per_item:.3g} % of the time per item)"
+    assert said in comparison.verdict.difference
+    assert "first-dimension" not in facts(compared(tmp_path / "wide", layers(8, 64, 10_000), layers(8, 128, 20_000)))
+
+
 def test_the_longest_of_several_exceptions_is_not_the_only_one(tmp_path):
     """Before one of ten operators the program computes for long, in the step of each run."""
 

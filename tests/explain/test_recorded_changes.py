@@ -349,7 +349,7 @@ def test_what_the_host_no_longer_hides_leads_the_answer(tmp_path):
     added = launch(9, "reduce_argmax", 10, 284, "aten::argmax", at=182)
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": [*reading(waits=True), *added]})
     parts = answer_of(comparison).because.split(" and ")
-    assert "host work, now exposed (+" in parts[0]
+    assert "host work, more exposed (+" in parts[0]
     assert "aten::argmax (" in parts[1]
 
 

@@ -44,6 +44,7 @@ from tracediff.explain.facts import (
     BACKLOG,
     COMPILED,
     FIRST_CALLS,
+    FIRST_DIMENSION,
     GRAPH_REPLAYS,
     HOST_SPEED,
     LATE_START,
@@ -61,7 +62,7 @@ from tracediff.explain.facts import (
 )
 from tracediff.explain.programs import examples_of, in_place
 from tracediff.explain.reasons import LAYOUTS, OtherInputs, other_inputs
-from tracediff.formatting import percent, plural
+from tracediff.formatting import multiple, percent, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.families import OTHER
 
@@ -205,18 +206,26 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     others = [fact for fact in explanation.facts if fact.code in OTHER_WORK]
     other = min(others, key=lambda fact: fact.code in (LATE_START, UNKNOWN_WORK), default=None)
     late_starts = [fact.setting for fact in others if fact.code == LATE_START]
-    settings = _settings(comparison, explanation, inputs, other)
-    times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     by_median = verdict.ratio_of_medians
-    if not times_are_for or verdict.ratio is None or by_median is None:
+    if verdict.ratio is None or by_median is None:
         return verdict
     ratio, basis = verdict.ratio, WHOLE_FILE if comparison.is_whole_file else STEP
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, f"{STEP} without the profiler"
     elif verdict.is_of_medians:
         ratio, basis = by_median, f"{basis} by the median"
+    settings = _settings(comparison, explanation, inputs, other)
+    settings += [_per_item(fact, ratio) for fact in explanation.facts if fact.code == FIRST_DIMENSION]
+    times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
+    if not times_are_for:
+        return verdict
     other_work = other.text if other is not None else ""
     return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))
+
+
+def _per_item(fact: Fact, ratio: float) -> str:
+    """What the step's ``ratio`` is for each of what ``fact`` says there is more or less of."""
+    return f"{fact.setting} ({multiple(ratio / fact.ratio, 'time')} per item)"
 
 
 OTHER_WORK = WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, OTHER_RANKS, UNKNOWN_WORK, LATE_START
@@ -241,7 +250,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     return [
         *(["on another GPU"] if on_other_gpu else []),
         *of(HOST_SPEED),
-        *([] if names else of(OTHER_SIZES)),
+        *([] if names or of(FIRST_DIMENSION) else of(OTHER_SIZES)),
         *([other.setting] if other is not None and not is_named else []),
         *of(NOT_STEADY, FIRST_CALLS, BACKLOG),
         *of(RECOMPUTED)[:1],

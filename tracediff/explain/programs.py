@@ -108,7 +108,8 @@ def in_parts(trees: Trees) -> str:
     calls = [flop_calls(tree) for tree in trees]
     factor = sum(calls[1].values()) / sum(calls[0].values())
     is_all = abs(log(factor)) > thresholds.SAME_RATIO and common(calls, factor) >= thresholds.SAME_PROGRAM
-    return f", in {times(factor)} × as many calls" if is_all else ""
+    more = f"{times(factor)} × as many" if factor > 1 else f"{times(1 / factor)} × fewer"
+    return f", in {more} calls" if is_all else ""
 
 
 Differing = dict[str, tuple[float, float]]
@@ -127,7 +128,10 @@ def differing_calls(trees: Trees) -> Differing:
     for which in (OUTERMOST, EVERY):
         both = both or _differing(*(operators(tree, which) for tree in trees))
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
-    return {name: both[name] for name in sorted(cost, key=lambda name: (-cost[name], name))}
+    by_cost = sorted(cost, key=lambda name: (-cost[name], name))
+    more = [next((name for name in by_cost if sign * (both[name][1] - both[name][0]) > 0), "") for sign in (-1, 1)]
+    order = dict.fromkeys([*sorted(filter(None, more), key=by_cost.index), *by_cost])
+    return {name: both[name] for name in order}
 
 
 def examples_of(differing: Differing) -> str:

@@ -216,8 +216,14 @@ def _inputs(work: NodeWork) -> Reason | None:
 
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
-    """(code, both values of the first input that differs) of the call of ``group`` that has its largest item, and of
-    the other side's that is most like it.
+    """(code, both values of the first input that differs) of its `counterparts`."""
+    calls = counterparts(group, trees)
+    return changed_input(*calls) if calls is not None else None
+
+
+def counterparts(group: Group, trees: Sequence[CallTree]) -> Pair[Call] | None:
+    """The call of ``group`` that has its largest item, and the other side's that is most like it; None if a side has no
+    operators.
     """
     calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
     if not all(calls):
@@ -225,7 +231,7 @@ def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str]
     side = max((0, 1), key=lambda side: max(item.ns for item in group.items[side]))
     largest = calls[side][0]
     other = min(calls[1 - side], key=lambda call: (call.label != largest.label, _apart(largest, call)))
-    return changed_input(*((largest, other) if side == 0 else (other, largest)))
+    return Pair(largest, other) if side == 0 else Pair(other, largest)
 
 
 def _apart(control: Call, test: Call) -> int:

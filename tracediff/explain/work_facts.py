@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from math import exp, log
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isclose, log
 
 import numpy as np
 
 from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
-from tracediff.diff.groups import Group
-from tracediff.diff.matching.items import PLACED, PLACED_AS
-from tracediff.explain.amounts import Trees, changed_shape, flop_calls, flop_ratio, is_outweighed, shapes_of
+from tracediff.explain.amounts import Trees, flop_calls, flop_ratio
 from tracediff.explain.called import instead, largest_difference, one_sided_calls, repeated
 from tracediff.explain.facts import (
     AS_MUCH,
@@ -23,13 +21,11 @@ from tracediff.explain.facts import (
     HOST_SPEED,
     OTHER_COUNTS,
     OTHER_PROGRAM,
-    OTHER_SIZES,
     RECOMPUTED,
     REWRITTEN,
     SAME_CALLS,
     SAME_PROGRAM,
     UNKNOWN_WORK,
-    WORK_DIFFERS,
     Fact,
     backlog,
     first_calls,
@@ -45,7 +41,7 @@ from tracediff.explain.facts import (
     replacing,
     stand_ins_of,
 )
-from tracediff.explain.leaves import GPU, HOST, MIXED, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
+from tracediff.explain.leaves import GPU, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.programs import (
     INNERMOST,
     OUTERMOST,
@@ -67,16 +63,19 @@ from tracediff.explain.programs import (
     same_inputs,
     work_in_backward,
 )
-from tracediff.explain.reasons import PLACES, changed_input_of
-from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, count, counts, multiple, percent, plural, times
-from tracediff.profile.kernels.match_names import match_name
-from tracediff.runtimes import MEMCPY
-
-NO_MEASURE = ("calls", "events", "")
-"""Units of which more is not more work."""
-DIFFERENT_WORK = "on different work"
-WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
+from tracediff.explain.reasons import PLACES
+from tracediff.explain.sizes import (
+    DIFFERENT_WORK,
+    WORDS,
+    amounts,
+    does_as_much,
+    first_dimension,
+    is_measured_work,
+    measured,
+    other_sizes,
+    unknown_sizes,
+)
+from tracediff.formatting import count, counts, multiple, percent, plural, times
 
 
 def facts_of(
@@ -93,8 +92,10 @@ def facts_of(
     same = "the same operator calls" if any(fact.code == SAME_PROGRAM for fact in program) else ""
     by_sizes: list[Fact] = []
     if not is_judged:
-        by_amounts = _amounts(leaves, comparison, same) or _other_sizes(leaves, comparison, same)
-        by_sizes = (by_amounts or _unknown_sizes(leaves, trees)) + _uniform(leaves, comparison)
+        by_amounts = amounts(leaves, comparison, same) or other_sizes(leaves, comparison, same)
+        by_sizes = (by_amounts + first_dimension(comparison) or unknown_sizes(leaves, trees)) + _uniform(
+            leaves, comparison
+        )
     classes = calls_by_class(trees[0]), calls_by_class(trees[1])
     repetitions = repeated(ops, trees, classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
@@ -119,107 +120,6 @@ def facts_of(
         *of_compilers,
         *new_wait(leaves, sides, exposure),
     )
-
-
-def _amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
-    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it, with
-    an example of a shape where one changed; ``same`` are words for a program that is.
-    """
-    out, groups, trees = [], comparison.work.groups, comparison.trees
-    is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0).astype(float))) > thresholds.SAME_RATIO
-    is_paired = np.array(
-        [
-            g < 0 or (_is_paired(groups[g]) and not (resized and _has_same_shapes(groups[g], trees)))
-            for g, resized in zip(leaves.groups, is_resized.tolist(), strict=True)
-        ],
-        np.bool_,
-    )
-    for label in WORDS:
-        parts, effects, ratios, units = _measured(leaves, (label,), is_paired)
-        if not parts.size or is_outweighed(leaves, *map(np.flatnonzero, _is_measured(leaves, (label,)))):
-            continue
-        part = float(parts.sum())
-        gross = float(np.abs(effects).sum())
-        if (
-            part < thresholds.WORTH_A_LINE
-            or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * part / 2)
-            or abs(median := _weighted_median(ratios, np.abs(effects))) <= thresholds.SAME_RATIO
-        ):
-            continue
-        by_unit: dict[str, float] = defaultdict(float)
-        for unit, effect in zip(units, np.abs(effects), strict=True):
-            by_unit[unit] += float(effect)
-        unit = max(by_unit, key=lambda u: by_unit[u])
-        alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
-        how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
-        example = f", such as {shape}" if (shape := changed_shape(groups, trees, exp(median), unit)) else ""
-        before, after = parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1)
-        basis = f"{percent(float(before + after))} of the {WORDS[label]}; sizes known for {percent(part)}"
-        amount, longer = how_much(exp(median), unit), multiple(float(after / before), "time")
-        where = f"where sizes differ ({basis}){example}{same and f', with {same}'}"
-        text = f"the work differs: {comparison.test.label} does {amount} in {longer} {where}"
-        where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
-        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
-    return out
-
-
-def _other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
-    """other-sizes: how much of the work has inputs of other sizes, though it is not known to be more or less work."""
-    ns_of = Counter[str]()
-    for group in filter(_is_paired, comparison.work.groups):
-        code, sizes = changed_input_of(group, comparison.trees) or ("", "")
-        if code == "sizes":
-            ns_of[f"{match_name(group.members.control[0].op or '')} {sizes}"] += sum(group.time)
-    part = ns_of.total() / max(sum(comparison.work.time), 1)
-    if part < thresholds.WORTH_A_LINE:
-        return []
-    what = WORDS[GPU if any(side.has_gpu for side in comparison.sides) else OPERATORS]
-    alike = " and ".join(filter(None, (same, "as much work" if _does_as_much(leaves) else "")))
-    example, setting = max(ns_of, key=lambda text: ns_of[text]), "on other sizes" if part >= thresholds.MOSTLY else ""
-    text = f"sizes differ in {percent(part)} of the {what}, such as {example}{alike and f', with {alike}'}"
-    return [Fact(OTHER_SIZES, text, setting=setting)]
-
-
-def _is_paired(group: Group) -> bool:
-    """Whether it is one operator's work in one place, as often on both sides: other sizes are more or less of it."""
-    if group.level not in (*PLACED_AS, *PLACED):
-        return True
-    members = [member for side in group.members for member in side]
-    is_of_one = len({match_name(member.op or "") for member in members}) == 1
-    is_copied = any(member.category == MEMCPY for member in members)  # its bytes are all that it is
-    return is_of_one and not is_copied and group.count.control == group.count.test
-
-
-def _has_same_shapes(group: Group, trees: Trees) -> bool:
-    """Whether both sides call with the same shapes, however often."""
-    control, test = shapes_of(group, trees)
-    return control == test != {None} and bool(control)
-
-
-def _is_measured(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
-    """(bool[l] whether each leaf is below these first labels, bool[l] whether its amount is measured, too)."""
-    here = np.array([chain[0] in labels for chain in leaves.chains], np.bool_)
-    return here, here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
-
-
-def _measured(
-    leaves: Leaves, labels: Collection[str], some: np.ndarray | bool = True
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(parts of all its time on both sides, effects of the amounts in such parts, logarithms of the ratios, units) of
-    the work below these first labels whose amount is measured. No effect is larger than the work itself.
-    """
-    here, is_measured = _is_measured(leaves, labels)
-    is_measured &= some
-    times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured].astype(float))
-    longest, whole = times.max(axis=0, initial=0), max(leaves.total[:, here].sum(), 1)
-    effects = np.clip(logarithmic_mean(*times) * ratios, -longest, longest)
-    return times / whole, effects / whole, ratios, leaves.unit[is_measured]
-
-
-def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    order = np.argsort(values)
-    passed = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
 
 
 def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> list[Fact]:
@@ -253,8 +153,9 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]
     is_other = mostly_contained(outer) is None
     by_others = " by other operators" if is_other and common(kinds) < thresholds.SAME_PROGRAM else ""
-    if as_many or (flops is None and _does_as_much(leaves)):
-        as_much = f"as many FLOPs{in_parts(trees) or by_others}: " if as_many else ""
+    if as_many or (flops is None and does_as_much(leaves)):
+        nearly = "" if flops is not None and isclose(flops, 1) else "nearly "
+        as_much = f"{nearly}as many FLOPs{in_parts(trees) or by_others}: " if as_many else ""
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
@@ -338,10 +239,10 @@ def _same_calls(trees: Trees) -> list[Fact]:
 
 def _unknown(leaves: Leaves) -> list[Fact]:
     """unknown-work, where neither operators nor amounts decide whether it is the same work; as-much."""
-    if _does_as_much(leaves):
-        part = percent(float(_measured(leaves, WORDS)[0].sum()))
+    if does_as_much(leaves):
+        part = percent(float(measured(leaves, WORDS)[0].sum()))
         return [Fact(AS_MUCH, f"as much work in what both sides do (sizes known for {part} of the time)")]
-    is_work, _ = _is_measured(leaves, WORDS)
+    is_work, _ = is_measured_work(leaves, WORDS)
     whole, measured_ns = leaves.total[:, is_work].sum(axis=1), leaves.total[:, is_work & (leaves.ratio > 0)].sum()
     if not whole.all() or measured_ns >= thresholds.MOSTLY * whole.sum():
         return []
@@ -356,7 +257,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     """
     if comparison.control.devices != comparison.test.devices or same_inputs(comparison.trees) < thresholds.SAME_PROGRAM:
         return []
-    is_work, as_much = _is_measured(leaves, WORDS)
+    is_work, as_much = is_measured_work(leaves, WORDS)
     as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
     factor = _common_factor(leaves, as_much, is_work)
     what = "the machine (clocks, threads, load) rather than the program"
@@ -405,20 +306,3 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     text = f"all calls of both sides take the host {times(factor)} × the time: likely its clocks or load"
     pace = f"{times(1 / factor)} × as fast" if factor < 1 else f"{times(factor)} × as slow"
     return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=f"on a host {pace}")]
-
-
-def _unknown_sizes(leaves: Leaves, trees: Trees) -> list[Fact]:
-    """unknown-sizes: operators of which a side has no shapes, nor enough of their work another amount."""
-    sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
-    if not all(sides) or all(map(any, sides)) or _measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
-        return []
-    recorded = "recorded on one side only" if any(map(any, sides)) else "not recorded"
-    return [Fact("unknown-sizes", f"sizes unknown: shapes were {recorded} (record_shapes=True)")]
-
-
-def _does_as_much(leaves: Leaves) -> bool:
-    """Whether enough of the work is known, and is as much on both sides."""
-    parts, effects, _, _ = _measured(leaves, WORDS)
-    known_part = float(parts.sum())
-    off = float(np.abs(effects).sum())
-    return known_part >= thresholds.MOSTLY and off <= thresholds.SAME_RATIO * known_part / 2

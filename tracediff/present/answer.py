@@ -26,6 +26,7 @@ from tracediff.explain.facts import (
 from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
+from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
     is_certain,
@@ -34,7 +35,7 @@ from tracediff.present.explanation_lines import (
     leading,
     sentence,
 )
-from tracediff.present.limits import limits_sentence
+from tracediff.present.limits import CERTAIN, limits_sentence
 from tracediff.present.path import ReadPath, in_all, is_visible, read_path
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
@@ -65,6 +66,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def below(self) -> tuple[str, ...]:
         """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
+        if any(word in self.limits for word in CERTAIN.values()):
+            return tuple(filter(None, (self.limits, self.why, *self.unlike, *self.notes, self.code)))
         if self.because.startswith(sentence(LARGEST)):
             return tuple(filter(None, (*self.unlike, self.limits, self.why, *self.notes, self.code)))
         return tuple(filter(None, (self.why, *self.unlike, self.limits, self.code, *self.notes)))
@@ -164,13 +167,18 @@ class _Part(Struct, frozen=True):
 
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
-        place: the first label of its place in the tree; empty of what is in none.
+        chain: the labels of its place in the tree; empty of what is in none.
     """
 
     label: str
     delta_us: float
     what: str
-    place: str = ""
+    chain: tuple[str, ...] = ()
+
+    @property
+    def is_pace(self) -> bool:
+        """Whether it is how fast the host makes the same calls."""
+        return self.chain[:2] == (HOST, SHARED_CALLS)
 
 
 def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
@@ -180,7 +188,7 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
         what = ", ".join(filter(None, (in_all(row.us, row.every_us, path.unit, least), _happened(row.cause))))
-        parts.append((_Part(label, row.us.delta, what, row.part), row.cause))
+        parts.append((_Part(label, row.us.delta, what, row.cause.chain), row.cause))
     return parts
 
 
@@ -189,7 +197,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     of its change.
     """
     for label, whole in path.parts.items() if path.is_split else ():
-        inner = [part for part in parts if part.place == label]
+        inner = [part for part in parts if part.chain[:1] == (label,)]
         moved, change = sum(part.delta_us for part in inner), whole.us.delta
         is_of_one = any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
@@ -202,7 +210,8 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
         largest = f"largest: {', '.join(part.label for part in inner[: bounds.PARTS_NAMED])}"
-        what = ", ".join(filter(None, (how_many, largest)))
+        every = Pair(*(explanation.root.children[label].total / 1000).tolist())
+        what = ", ".join(filter(None, (in_all(whole.us, every, path.unit), how_many, largest)))
         one = _Part("host time" if label == HOST else label, change, what)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
@@ -234,8 +243,8 @@ MAINLY, PARTLY = "mainly ", "partly "
 
 
 def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit, whole_us: float = 0.0) -> str:
-    """After ``lead``, the leading causes, what happened to the first, and the exposure; ``whole_us`` is the change that
-    they are causes of.
+    """After ``lead``, the leading causes, what happened to the first, and the exposure; the host's pace last, which no
+    change of the program explains. ``whole_us`` is the change that they are causes of.
     """
     parts = list(causes[: leading([cause.delta_us for cause in causes])])
     stated, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
@@ -243,7 +252,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    texts = [_with_time(part, unit, part.what if part is parts[0] else "") for part in parts]
+    parts.sort(key=lambda part: part.is_pace)
+    texts = [_with_time(part, unit, part.what if part is parts[0] or part.is_pace else "") for part in parts]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 

@@ -114,20 +114,20 @@ def _exposure(
     is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
     if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
         return "", ""
-    is_much = min(rest) < thresholds.MOSTLY * max(rest)
+    is_all = not unit.rounded(min(rest))  # of it
     mostly = f"mostly {explanation.exposed[label]}" if explanation.exposed[label] else ""
     is_along = change * sum(explanation.exposure_us.values()) > 0
     every, of_rows = explanation.root.children[label].total / 1000, total(row.every_us for row in rows)
     whole = in_all(rest, Pair(*(every - of_rows).tolist()), unit)
     because = "; ".join(filter(None, (whole, mostly, new_wait(explanation) if is_along else "")))
-    return (NOW if is_much else MORE_OR_LESS)[change > 0], because
+    return (NOW if is_all else MORE_OR_LESS)[change > 0], because
 
 
 def in_all(us: Pair[float], every_us: Pair[float], unit: Unit, least: float = 0.0) -> str:
     """``in all 11.4 → 2.7``: what takes ``us`` on the path takes on the path or off it, if that changes otherwise, by
     ``least`` µs; empty if it reads the same.
     """
-    every = every_us.map(unit.rounded)
+    every = Pair(*(max(unit.rounded(whole), part) for whole, part in zip(every_us, us, strict=True)))
     if every == us or abs(every.delta - us.delta) < least:
         return ""
     return f"in all {ARROW.join(map(unit.plain, every))}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from textwrap import wrap
 
 from msgspec import Struct
 from msgspec.structs import replace
+from rich.cells import set_cell_size
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from tracediff import bounds
@@ -268,28 +269,40 @@ def explanation(
     closing = causes.total.because
     room = width - others - (len(closing) + GAP if width >= WIDE else 0)
     label_width = min(max(room, 1), LABELS)
-    aside = width - label_width - others - GAP
-    aside = aside if aside >= len(closing) else 0
-    new_table = partial(_of_width, label_width, widths, aside)
+    room_aside = width - label_width - others - GAP
+    has_room = room_aside >= len(closing)
     short = labels if most is None else shortened_pairs(labels, label_width - (1 + max(levels)) * INDENT)
     by_size = sorted(lines, key=lambda line: -abs(line.delta_us))[:detailed]
-    parts: list[RenderableType] = []
-    table = new_table()
-    _add(table, Text(causes.heads[0], style="bold"), [Text(head, style="bold") for head in heads])
+    row = partial(_row, label_width, widths)
+    parts: list[RenderableType] = [*row(causes.heads[0], heads, style="bold")]
     for k, (level, label, reason, cells) in enumerate(zip(levels, short, reasons, figures, strict=True)):
-        is_below = len(reason) > aside and lines[k] in by_size
-        _add(table, _indented(Text(label), 1 + level), cells, "" if is_below else _fitting(reason, aside))
+        is_below = reason and len(reason) > room_aside and lines[k] in by_size
+        parts += row(label, cells, "" if is_below or not has_room else _fitting(reason, room_aside), level=1 + level)
         if is_below:
             text = reason if most is None else _fitting(reason, width - (2 + level) * INDENT)
-            parts += [table, _indented(Text(text, style="dim"), 2 + level)]
-            table = new_table()
-    _add(table, Text(causes.total.label, style="bold"), whole, closing)
-    return [*parts, table, line()]
+            parts.append(Padding(Text(text, style="dim"), (0, 0, 0, (2 + level) * INDENT)))
+    parts += row(causes.total.label, whole, closing if has_room else "", style="bold")
+    return [Group(*parts), line()]
 
 
-def _add(table: Table, label: RenderableType, cells: Sequence[RenderableType], aside: str = "") -> None:
-    """A row, with what is ``aside`` where the table has room for it."""
-    table.add_row(label, *cells, *[Text(aside, style="dim")][: len(table.columns) - len(cells) - 1])
+def _row(
+    room: int,
+    widths: Sequence[int],
+    label: str,
+    cells: Sequence[str],
+    aside: str = "",
+    *,
+    level: int = 0,
+    style: str = "",
+) -> Iterator[Text]:
+    """The lines of a ``label``, which folds in ``room`` columns, with times in columns of these ``widths`` and, dim,
+    what is ``aside``.
+    """
+    indent = " " * (level * INDENT)
+    first, *more = (f"{indent}{part}" for part in wrap(label, max(room - len(indent), 1), break_on_hyphens=False))
+    times = "".join(f"{'':{GAP}}{cell:>{size}}" for cell, size in zip(cells, widths, strict=True))
+    yield Text.assemble((f"{set_cell_size(first, room)}{times}", style), (f"{'':{GAP}}{aside}", "dim"), no_wrap=True)
+    yield from map(Text, more)
 
 
 def show_explanation(why: Explanation, names: Pair[str], console: Console) -> None:
@@ -306,24 +319,8 @@ def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, .
     return [(its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))]
 
 
-def _of_width(label: int, times: Sequence[int], aside: int) -> Table:
-    """A table of labels, which fold, and times, and of what is beside them; of so many columns."""
-    table = grid([""] * (1 + len(times)), f"l{'r' * len(times)}")
-    table.show_header = False
-    for column, width in zip(table.columns, (label, *times), strict=True):
-        column.width = width
-    table.columns[0].no_wrap, table.columns[0].overflow = False, "fold"
-    if aside:
-        table.add_column("", width=aside)
-    return table
-
-
 def _fitting(reason: str, room: int) -> str:
     """The first parts of ``reason`` that fit ``room`` columns; the first one always, cut if it must be."""
     while len(reason) > room and ", " in reason.replace(";", ","):
         reason = reason[: max(reason.rfind("; "), reason.rfind(", "))]
     return reason if len(reason) <= room else f"{reason[: room - 1]}…"
-
-
-def _indented(content: RenderableType, level: int = 1) -> Padding:
-    return Padding(content, (0, 0, 0, level * INDENT))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracediff_dashboards.pages import changes, flame, overview, static, timeline
+from tracediff_dashboards.pages import changes, flame, static, timeline
 from tracediff_dashboards.reading.comparisons import PageContext
 
 PAGES = {
-    "overview": ("Overview", overview.page),
+    "overview": ("Overview", static.overview),
     "changes": ("Changes", changes.page),
     "flame": ("Flame graph", flame.page),
     "timeline": ("Timeline", timeline.page),

@@ -1,0 +1,199 @@
+"""Facts about the sizes of the work that both sides do: how much more of it there is, in which sizes, per what."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection
+from math import exp, log
+from operator import eq
+
+import numpy as np
+
+from tracediff import thresholds
+from tracediff.aggregate.call_tree import Call
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import PLACED, PLACED_AS
+from tracediff.explain.amounts import LOOKUP, Trees, changed_shape, is_outweighed, shapes_of
+from tracediff.explain.facts import FIRST_DIMENSION, OTHER_SIZES, WORK_DIFFERS, Fact
+from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
+from tracediff.explain.reasons import changed_input_of, counterparts
+from tracediff.explain.tree import logarithmic_mean
+from tracediff.formatting import about, multiple, percent
+from tracediff.pair import Pair
+from tracediff.profile.kernels.match_names import match_name
+from tracediff.runtimes import MEMCPY
+
+NO_MEASURE = ("calls", "events", "")
+"""Units of which more is not more work."""
+DIFFERENT_WORK = "on different work"
+WORDS = {GPU: "GPU time", OPERATORS: "operator time", MIXED: "work"}
+
+
+def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
+    """work-differs: how much more work of known amount the test side does, whether or not the step waits for it, with
+    an example of a shape where one changed; ``same`` are words for a program that is.
+    """
+    out, groups, trees = [], comparison.work.groups, comparison.trees
+    is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0).astype(float))) > thresholds.SAME_RATIO
+    is_paired = np.array(
+        [
+            g < 0 or (_is_paired(groups[g]) and not (resized and _has_same_shapes(groups[g], trees)))
+            for g, resized in zip(leaves.groups, is_resized.tolist(), strict=True)
+        ],
+        np.bool_,
+    )
+    for label in WORDS:
+        parts, effects, ratios, units = measured(leaves, (label,), is_paired)
+        if not parts.size or is_outweighed(leaves, *map(np.flatnonzero, is_measured_work(leaves, (label,)))):
+            continue
+        part = float(parts.sum())
+        gross = float(np.abs(effects).sum())
+        if (
+            part < thresholds.WORTH_A_LINE
+            or abs(effects.sum()) < max(thresholds.MOSTLY * gross, thresholds.WORTH_A_LINE * part / 2)
+            or abs(median := _weighted_median(ratios, np.abs(effects))) <= thresholds.SAME_RATIO
+        ):
+            continue
+        by_unit: dict[str, float] = defaultdict(float)
+        for unit, effect in zip(units, np.abs(effects), strict=True):
+            by_unit[unit] += float(effect)
+        unit = max(by_unit, key=lambda u: by_unit[u])
+        alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
+        how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
+        shape = changed_shape(groups, trees, exp(median), unit) or _largest(_examples(comparison))
+        example = f", such as {shape}" if shape else ""
+        before, after = parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1)
+        basis = f"{percent(float(before + after))} of the {WORDS[label]}; sizes known for {percent(part)}"
+        amount, longer = how_much(exp(median), unit), multiple(float(after / before), "time")
+        where = f"where sizes differ ({basis}){example}{same and f', with {same}'}"
+        text = f"the work differs: {comparison.test.label} does {amount} in {longer} {where}"
+        where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
+        out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
+    return out
+
+
+def other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
+    """other-sizes: how much of the work has inputs of other sizes, though it is not known to be more or less work."""
+    ns_of = _examples(comparison)
+    part = ns_of.total() / max(sum(comparison.work.time), 1)
+    if part < thresholds.WORTH_A_LINE:
+        return []
+    alike = " and ".join(filter(None, (same, "as much work" if does_as_much(leaves) else "")))
+    setting, what = "on other sizes" if part >= thresholds.MOSTLY else "", _word(comparison)
+    text = f"sizes differ in {percent(part)} of the {what}, such as {_largest(ns_of)}{alike and f', with {alike}'}"
+    return [Fact(OTHER_SIZES, text, setting=setting)]
+
+
+def _examples(comparison: Comparison) -> Counter[str]:
+    """``aten::mm [64,64] → [256,64]`` → ns per step of both sides' work whose inputs changed so."""
+    ns_of = Counter[str]()
+    for group in filter(_is_paired, comparison.work.groups):
+        code, sizes = changed_input_of(group, comparison.trees) or ("", "")
+        if code == "sizes":
+            ns_of[f"{match_name(group.members.control[0].op or '')} {sizes}"] += sum(group.time)
+    return ns_of
+
+
+def _largest(ns_of: Counter[str]) -> str:
+    return max(ns_of, key=lambda text: ns_of[text], default="")
+
+
+def _word(comparison: Comparison) -> str:
+    return WORDS[GPU if any(side.has_gpu for side in comparison.sides) else OPERATORS]
+
+
+def first_dimension(comparison: Comparison) -> list[Fact]:
+    """first-dimension: the inputs of most of the work whose inputs are known have another first dimension, all by the
+    same factor, as those of another batch have.
+    """
+    ns_of = Counter[tuple[int, int]]()
+    for group in filter(_is_paired, comparison.work.groups):
+        calls = counterparts(group, comparison.trees)
+        if calls is not None and (rows := _rows(calls)) is not None:
+            ns_of[rows] += sum(group.time)
+    factors = {both: log(both[1] / both[0]) for both in ns_of if all(both) and len({*both}) > 1}
+    alike = [{b for b in factors if abs(factors[b] - factor) <= thresholds.SAME_RATIO} for factor in factors.values()]
+    most = max(alike, key=lambda pairs: sum(ns_of[b] for b in pairs), default=set())
+    moved, whole = sum(ns_of[both] for both in most), max(sum(comparison.work.time), 1)
+    if moved < thresholds.MOSTLY * ns_of.total() or moved < thresholds.WORTH_A_LINE * whole:
+        return []
+    before, after = min(most)
+    text = (
+        f"first dimension of the inputs {before:,} → {after:,} in {percent(moved / whole)} of the {_word(comparison)}"
+    )
+    values = f"{before:,}", f"{after:,}"
+    setting = f"with first dimension {before:,} → {after:,}"
+    return [Fact(FIRST_DIMENSION, f"{text}, as of another batch", *values, after / before, setting)]
+
+
+def _rows(calls: Pair[Call]) -> Pair[int] | None:
+    """The first dimension of the first input of both that has several, as a bias has not. None where none has or all of
+    them changed, and of lookups, whose first input is a table.
+    """
+    inputs = calls.map(lambda call: [shape for shape in json.loads(call.shapes or "[]") if len(shape) > 1])
+    if LOOKUP.search(calls.control.label) or not all(inputs):
+        return None
+    before, after = (shapes[0] for shapes in inputs)
+    is_list = isinstance(before[0], list)  # of tensors
+    return None if is_list or not any(map(eq, before, after)) else Pair(before[0], after[0])
+
+
+def _is_paired(group: Group) -> bool:
+    """Whether it is one operator's work in one place, as often on both sides: other sizes are more or less of it."""
+    if group.level not in (*PLACED_AS, *PLACED):
+        return True
+    members = [member for side in group.members for member in side]
+    is_of_one = len({match_name(member.op or "") for member in members}) == 1
+    is_copied = any(member.category == MEMCPY for member in members)  # its bytes are all that it is
+    return is_of_one and not is_copied and group.count.control == group.count.test
+
+
+def _has_same_shapes(group: Group, trees: Trees) -> bool:
+    """Whether both sides call with the same shapes, however often."""
+    control, test = shapes_of(group, trees)
+    return control == test != {None} and bool(control)
+
+
+def is_measured_work(leaves: Leaves, labels: Collection[str]) -> tuple[np.ndarray, np.ndarray]:
+    """(bool[l] whether each leaf is below these first labels, bool[l] whether its amount is measured, too)."""
+    here = np.array([chain[0] in labels for chain in leaves.chains], np.bool_)
+    return here, here & (leaves.ratio > 0) & leaves.total.all(axis=0) & ~np.isin(leaves.unit, NO_MEASURE)
+
+
+def measured(
+    leaves: Leaves, labels: Collection[str], some: np.ndarray | bool = True
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(parts of all its time on both sides, effects of the amounts in such parts, logarithms of the ratios, units) of
+    the work below these first labels whose amount is measured. No effect is larger than the work itself.
+    """
+    here, is_measured = is_measured_work(leaves, labels)
+    is_measured &= some
+    times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured].astype(float))
+    longest, whole = times.max(axis=0, initial=0), max(leaves.total[:, here].sum(), 1)
+    effects = np.clip(logarithmic_mean(*times) * ratios, -longest, longest)
+    return times / whole, effects / whole, ratios, leaves.unit[is_measured]
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    order = np.argsort(values)
+    passed = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(passed, passed[-1] / 2)])
+
+
+def unknown_sizes(leaves: Leaves, trees: Trees) -> list[Fact]:
+    """unknown-sizes: operators of which a side has no shapes, nor enough of their work another amount."""
+    sides = [[call.shapes is not None for call in tree.calls if call.kind == "op"] for tree in trees]
+    if not all(sides) or all(map(any, sides)) or measured(leaves, WORDS)[0].sum() >= thresholds.MOSTLY:
+        return []
+    recorded = "recorded on one side only" if any(map(any, sides)) else "not recorded"
+    return [Fact("unknown-sizes", f"sizes unknown: shapes were {recorded} (record_shapes=True)")]
+
+
+def does_as_much(leaves: Leaves) -> bool:
+    """Whether enough of the work is known, and is as much on both sides."""
+    parts, effects, _, _ = measured(leaves, WORDS)
+    known_part = float(parts.sum())
+    off = float(np.abs(effects).sum())
+    return known_part >= thresholds.MOSTLY and off <= thresholds.SAME_RATIO * known_part / 2
