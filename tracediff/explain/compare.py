@@ -245,6 +245,8 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
     if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
         names = _replaced(explanation)
+    elif names == of(ONE_SIDED_CALLS) and len(names) == 1 and " instead of " not in names[0]:
+        names += _on_other_side(explanation, names[0])
     says_how_often = any("()" not in name for name in names)  # which functions do not
     is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and says_how_often)
     return [
@@ -269,6 +271,16 @@ def _replaced(explanation: Explanation) -> list[str]:
         return [f"with {test}", f"without {control}"]
     is_rewritten = any(fact.code == REWRITTEN for fact in explanation.facts)
     return largest_difference(explanation.differing) if is_rewritten else []
+
+
+def _on_other_side(explanation: Explanation, name: str) -> list[str]:
+    """``without aten::argmax`` beside a ``name`` like ``with argsort()``, or the other way round: the operator that the
+    other side alone calls.
+    """
+    forward = {op: both for op, both in explanation.differing.items() if "backward" not in op.lower()}
+    control, test = in_place(forward)
+    op, word = (control, "without") if name.startswith("with ") else (test, "with")
+    return [f"{word} {op}"] if op else []
 
 
 def _other_inputs(inputs: OtherInputs, least: float) -> list[str]:

@@ -317,7 +317,7 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
         steps = sum(leaves.steps[single.side])
         reasons.append(of_single(single, comparison.sides[single.side].label, steps, unit, on_both=on_both))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
-        node, line.trail, sources.differing
+        node, line.trail, sources.differing, unit
     ):
         reasons.append(part)
     if OTHER_CALLS in line.chain and (place := _line_of_calls(node, sources)):

@@ -97,10 +97,10 @@ def _in_unit(ns: float, unit: Unit) -> str:
     return with_digits(unit, [ns / 1000]).text(ns / 1000)
 
 
-def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str]) -> Reason | None:
-    """Which of a node's parts changed most in its direction, if these are most of what did, or of calls that one side
-    makes, whatever these are; None where it has one part, or is of equal calls, which differ in their speed. ``trail``
-    are the labels around it, ``differing`` the operators that are not called as often.
+def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str], unit: Unit) -> Reason | None:
+    """Which of a node's parts changed most in its direction, by how much in ``unit``, if these are most of what did, or
+    of calls that one side makes, whatever these are; None where it has one part, or is of equal calls, which differ in
+    their speed. ``trail`` are the labels around it, ``differing`` the operators that are not called as often.
     """
     if node.note == REPLACED:
         return Reason("largest", node.label) if trail[-1] == OTHER_CALLS else None
@@ -119,7 +119,8 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str])
     is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
     if not largest or not (is_most or is_of_calls):
         return None
-    return Reason("largest", f"largest: {', '.join(labels[child.label] for child in largest)}")
+    texts = (f"{labels[child.label]} {unit.signed(child.work / 1000)}" for child in largest)
+    return Reason("largest", f"largest: {', '.join(texts)}")
 
 
 def _called(node: Node, differing: Container[str]) -> str:

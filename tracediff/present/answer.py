@@ -196,6 +196,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them and they are most
     of its change.
     """
+    unit = path.unit
     for label, whole in path.parts.items() if path.is_split else ():
         inner = [part for part in parts if part.chain[:1] == (label,)]
         moved, change = sum(part.delta_us for part in inner), whole.us.delta
@@ -209,9 +210,9 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
             if is_as_many
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
-        largest = f"largest: {', '.join(part.label for part in inner[: bounds.PARTS_NAMED])}"
+        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
         every = Pair(*(explanation.root.children[label].total / 1000).tolist())
-        what = ", ".join(filter(None, (in_all(whole.us, every, path.unit), how_many, largest)))
+        what = ", ".join(filter(None, (in_all(whole.us, every, unit), how_many, f"largest: {largest}")))
         one = _Part("host time" if label == HOST else label, change, what)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts

@@ -169,7 +169,7 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     together = [row for row in part.rows if row in unclear]
     small = [row for row in part.rows if id(row) not in of_lines and row not in together]
     lines = [_of_cause(row, unit) for row in part.rows if id(row) in of_lines]
-    lines += [_of_unclear(together, scale_us, unit)] if together else []
+    lines += [_of_unclear(together, unit)] if together else []
     rest, rests, name = part.rest, [*explanation.rests_us[part.label]], REST
     if part.exposure:
         lines.append(_line(part.exposed, part.because, rest, unit))
@@ -190,15 +190,13 @@ def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
     return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.us.delta)))
 
 
-def _of_unclear(causes: Sequence[WhyRow], scale_us: float, unit: Unit) -> ExplanationLine:
+def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    us, is_one = total(row.us for row in causes), len(causes) == 1
-    largest = max(causes, key=lambda row: abs(row.us.delta)).cause
-    ways = _longer_and_shorter([row.us.delta for row in causes], us.delta, scale_us, unit)
-    label = f"{largest.label}, not significant" if is_one else f"{len(causes)} rows, not significant{ways}"
-    names = dict.fromkeys(cause.label.removesuffix(ON_THE_HOST) for cause in (largest, *(s.cause for s in causes)))
-    which = listed if len(listed := ", ".join(names)) <= bounds.LABEL else f"largest: {largest.label}"
-    return _line(label, largest.what if is_one else which, us, unit)
+    us, (largest, *others) = total(row.us for row in causes), sorted(causes, key=lambda row: -abs(row.us.delta))
+    if not others:
+        return _line(f"{largest.cause.label}, not significant", largest.cause.what, us, unit)
+    each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.us.delta)}" for row in (largest, *others))
+    return _line(f"{len(causes)} rows, not significant", ", ".join(each), us, unit)
 
 
 def _head(explanation: Explanation) -> str:
