@@ -76,7 +76,7 @@ def limits_sentence(comparison: Comparison) -> str:
     if not explanation.profiled:
         return f"{busy} without the profiler"
     if read_path(explanation).is_split:  # whose lines are the path's
-        return f"{busy}; {ARROW.join(dict.fromkeys(f'{side.by}-bound' for side in limits))}"
+        return f"{busy}; limited by {ARROW.join(dict.fromkeys(f'the {side.by}' for side in limits))}"
     of_rank = f" of {explanation.of_rank}" if explanation.of_rank else ""
     return f"Critical path{of_rank}: {_path(explanation, control.by)}; {busy}"
 
