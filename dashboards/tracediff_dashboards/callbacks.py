@@ -295,7 +295,6 @@ IN_BROWSER: dict[tuple[str, str], list[Any]] = {
         [Output("dropped", "data"), Output("notice", "children")],
         [Input("upload", "contents"), State("upload", "filename")],
     ],
-    ("timeline", "name"): [Output("chart-timeline", "clear_on_unhover"), Input("chart-timeline", "id")],
     ("perfetto", "open"): [Output("perfetto-status", "children"), Input("perfetto", "n_clicks")],
     ("link", "copy"): [Output("copy", "children"), Input("copy", "n_clicks")],
     ("grid", "download"): [Output("grid", "exportDataAsCsv"), Input("csv", "n_clicks")],
@@ -309,5 +308,5 @@ IN_BROWSER: dict[tuple[str, str], list[Any]] = {
     ],
 }
 """Namespace and name of each function of assets/theme.js → what it sets, and what it reads."""
-IMMEDIATE = ("flame", "theme", "timeline")
+IMMEDIATE = ("flame", "theme")
 """Namespaces of those that also run when their components appear."""

@@ -8,6 +8,18 @@ new MutationObserver(() => {
   upload?.setAttribute("aria-label", "Drop or choose two traces");
 }).observe(document, { childList: true, subtree: true });
 
+// The marks of the timeline get their names whenever plotly has drawn them, in whichever plot the page has now.
+{
+  const listened = new WeakSet();  // what plotly makes anew with each plot
+  new MutationObserver(() => {
+    const plot = document.querySelector("#chart-timeline .js-plotly-plot");
+    if (!plot?._fullLayout || listened.has(plot._ev)) return;
+    listened.add(plot._ev);
+    plot.on("plotly_afterplot", () => window.nameMarks(plot));
+    window.nameMarks(plot);
+  }).observe(document, { childList: true, subtree: true });
+}
+
 // Esc or a button closes what a click on the timeline has opened, and Esc ends the highlight of a row.
 {
   const close = () => document.getElementById("followed") && window.dash_clientside.set_props("followed", { children: [] });
@@ -44,18 +56,6 @@ window.dash_clientside = Object.assign({}, window.dash_clientside, {
       }
       window.setTimeout(again, 2000);
       return "Link copied";
-    },
-  },
-  // The marks of the timeline get their names whenever plotly has drawn them.
-  timeline: {
-    name: async function () {
-      const chart = document.getElementById("chart-timeline"), plot = () => chart.querySelector(".js-plotly-plot");
-      while (chart.isConnected && !plot()?._fullLayout) await new Promise(window.requestAnimationFrame);
-      if (chart.isConnected) {
-        plot().on("plotly_afterplot", () => window.nameMarks(plot()));
-        window.nameMarks(plot());
-      }
-      return window.dash_clientside.no_update;
     },
   },
   // The steps that the timeline shows, as one trace that the server writes.
