@@ -112,7 +112,7 @@ SHOWN = {
 }
 """Headings of the page's tables, of which those of the sides are their names."""
 HEADINGS = [
-    ["Why", "loop → vmap (µs)", "effect on step"],
+    ["Why", "in all (µs)", "on the path", "effect on step"],
     ["state", "loop", "vmap", "change"],
     ["name", "calls", "loop", "vmap", "change"],
 ]

@@ -26,7 +26,6 @@ from tracediff.explain.facts import (
 from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, PYTHON, SHARED_CALLS
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
-from tracediff.pair import Pair
 from tracediff.present.explanation_lines import (
     DECISIVE,
     is_certain,
@@ -36,7 +35,7 @@ from tracediff.present.explanation_lines import (
     sentence,
 )
 from tracediff.present.limits import CERTAIN, limits_sentence
-from tracediff.present.path import ReadPath, in_all, is_visible, read_path
+from tracediff.present.path import ReadPath, is_visible, read_path
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
@@ -187,8 +186,8 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
-        what = ", ".join(filter(None, (in_all(row.us, row.every_us, path.unit, least), _happened(row.cause))))
-        parts.append((_Part(label, row.us.delta, what, row.cause.chain), row.cause))
+        what = ", ".join(filter(None, (row.times.in_all(path.unit, least), _happened(row.cause))))
+        parts.append((_Part(label, row.times.delta, what, row.cause.chain), row.cause))
     return parts
 
 
@@ -199,7 +198,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     unit = path.unit
     for label, whole in path.parts.items() if path.is_split else ():
         inner = [part for part in parts if part.chain[:1] == (label,)]
-        moved, change = sum(part.delta_us for part in inner), whole.us.delta
+        moved, change = sum(part.delta_us for part in inner), whole.times.delta
         is_of_one = any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
@@ -211,8 +210,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
-        every = Pair(*(explanation.root.children[label].total / 1000).tolist())
-        what = ", ".join(filter(None, (in_all(whole.us, every, unit), how_many, f"largest: {largest}")))
+        what = ", ".join(filter(None, (whole.times.in_all(unit), how_many, f"largest: {largest}")))
         one = _Part("host time" if label == HOST else label, change, what)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
@@ -220,11 +218,9 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
 
 def exposed_parts(path: ReadPath) -> list[_Part]:
     """The exposure that has lines."""
-    return [
-        _Part(part.exposed, part.rest.delta, part.because.replace("; ", ", "))
-        for part in path.parts.values()
-        if part.exposure
-    ]
+    exposed = (part for part in path.parts.values() if part.exposure)
+    whats = ((part, (part.rest.in_all(path.unit), part.because.replace("; ", ", "))) for part in exposed)
+    return [_Part(part.exposed, part.rest.delta, ", ".join(filter(None, what))) for part, what in whats]
 
 
 def _happened(cause: Cause) -> str:

@@ -29,8 +29,8 @@ from tracediff.explain.leaves import (
 from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit
-from tracediff.pair import SIDES, Pair, total
-from tracediff.present.path import PathPart, ReadPath, WhyRow, in_all, is_visible, read_path
+from tracediff.pair import Pair
+from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -60,8 +60,8 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: its time on the critical path of both sides. step: their change, a part of the step's. delta_us: the same
-            in µs.
+        every: its time of both sides in all. times: on the critical path. step: their change, a part of the step's.
+            delta_us: the same in µs.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
@@ -70,6 +70,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     label: str
     because: str = ""
+    every: str = ""
     times: str = ""
     step: str
     delta_us: float
@@ -89,12 +90,12 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
-        unit: of all times. heads: of the columns: what changed, its time on the critical path, its change.
+        unit: of all times. heads: of the columns: what changed, its time in all, on the critical path, its change.
         closing: what is unexplained.
     """
 
     unit: str
-    heads: tuple[str, str, str]
+    heads: tuple[str, str, str, str]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
@@ -115,24 +116,23 @@ def direction(delta_us: float) -> str:
     return "slower" if delta_us > 0 else "faster" if delta_us < 0 else ""
 
 
-def explanation_table(explanation: Explanation, most: int | None = None, names: Pair[str] = SIDES) -> ExplanationTable:
+def explanation_table(explanation: Explanation, most: int | None = None) -> ExplanationTable:
     """The causes in their order, and the rest, without lines that do not change, and the step; where several parts of
     its critical path changed, each with its lines. Of ``most`` lines, several causes of a part that are not significant
-    are one, and the smallest are in the rest. ``names`` are those of the sides.
+    are one, and the smallest are in the rest.
     """
     path, period = read_path(explanation), explanation.period
     unit, in_step = path.unit, explanation.change_us
     inner = {label: _lines_of_part(explanation, path, part, most) for label, part in path.parts.items()}
-    changed = sorted(path.changed, key=lambda part: -sum(_along(row.us.delta, in_step) for row in part.rows))
+    changed = sorted(path.changed, key=lambda part: -sum(_along(row.times.delta, in_step) for row in part.rows))
     names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in path.parts else HOST}
     lines = [line for part in changed for line in inner[part.label]]
     if path.is_split:
         order = [*changed, *path.unchanged]
         lines = [_of_part(f"{PATH}{names_of.get(k.label, k.label)}", k, inner[k.label], unit) for k in order]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
-    effect = "effect on step" if period == "step" else "effect"
-    heads = _head(explanation), f"{ARROW.join(names)} ({unit.name})", effect
-    last = _line(period, CLOSED, whole, unit)
+    last = replace(_line(period, CLOSED, Times(whole, whole), unit), every="")  # of what overlaps there is no sum
+    heads = _head(explanation), f"in all ({unit.name})", "on the path", f"effect on {period}"
     return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=last)
 
 
@@ -150,8 +150,8 @@ def _of_part(label: str, part: PathPart, inner: list[ExplanationLine], unit: Uni
     """A part of the path with its lines, or with what its only line says."""
     if len(inner) > 1:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return replace(_line(label, "", part.us, unit), inner=lines)
-    (first,) = inner or [_line(label, "", part.us, unit)]
+        return replace(_line(label, "", part.times, unit), inner=lines)
+    (first,) = inner or [_line(label, "", part.times, unit)]
     if part.exposure and not part.rows:
         end = f", {part.exposure}"
     else:
@@ -166,37 +166,37 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     exposed = [part for part in path.parts.values() if part.exposure]
     room = None if most is None else max(most - len(exposed) - len({row.part for row in unclear}), 1)
     of_lines = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
-    together = [row for row in part.rows if row in unclear]
-    small = [row for row in part.rows if id(row) not in of_lines and row not in together]
+    unsure = [row for row in part.rows if row in unclear]
+    small = [row for row in part.rows if id(row) not in of_lines and row not in unsure]
     lines = [_of_cause(row, unit) for row in part.rows if id(row) in of_lines]
-    lines += [_of_unclear(together, unit)] if together else []
-    rest, rests, name = part.rest, [*explanation.rests_us[part.label]], REST
+    lines += [_of_unclear(unsure, unit)] if unsure else []
+    rests, name = [*explanation.rests_us[part.label]], REST
     if part.exposure:
-        lines.append(_line(part.exposed, part.because, rest, unit))
-        rest, rests, name = Pair(0.0, 0.0), [], ""
-    rest = total((rest, *(row.us for row in small)))
+        lines.append(_line(part.exposed, part.because, part.rest, unit))
+        rests, name = [], ""
+    rest = together([*([] if part.exposure else [part.rest]), *(row.times for row in small)])
     name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", name)))
-    moved = [*rests, *(row.us.delta for row in small)]
+    moved = [*rests, *(row.times.delta for row in small)]
     ways = _longer_and_shorter(moved, rest.delta, scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]
-    is_time = any(map(unit.rounded, rest))  # without which the times do not add up
+    is_time = any(map(unit.rounded, rest.path))  # without which the times do not add up
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
 def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
     """The causes that a sentence names, then the largest."""
-    ways = ([row for row in causes if sign * row.us.delta > 0] for sign in (1, -1))
-    lead = {id(row) for way in ways for row in way[: leading([row.us.delta for row in way])]}
-    return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.us.delta)))
+    ways = ([row for row in causes if sign * row.times.delta > 0] for sign in (1, -1))
+    lead = {id(row) for way in ways for row in way[: leading([row.times.delta for row in way])]}
+    return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.times.delta)))
 
 
 def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    us, (largest, *others) = total(row.us for row in causes), sorted(causes, key=lambda row: -abs(row.us.delta))
-    if not others:
-        return _line(f"{largest.cause.label}, not significant", largest.cause.what, us, unit)
-    each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.us.delta)}" for row in (largest, *others))
-    return _line(f"{len(causes)} rows, not significant", ", ".join(each), us, unit)
+    times, by_size = together(row.times for row in causes), sorted(causes, key=lambda row: -abs(row.times.delta))
+    if len(by_size) == 1:
+        return _line(f"{by_size[0].cause.label}, not significant", by_size[0].cause.what, times, unit)
+    each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.times.delta)}" for row in by_size)
+    return _line(f"{len(causes)} rows, not significant", ", ".join(each), times, unit)
 
 
 def _head(explanation: Explanation) -> str:
@@ -206,10 +206,11 @@ def _head(explanation: Explanation) -> str:
     return f"Why ({remarks})" if remarks else "Why"
 
 
-def _line(label: str, what: str, us: Pair[float], unit: Unit) -> ExplanationLine:
-    """A line of ``us`` µs on both sides, as it is read."""
+def _line(label: str, what: str, times: Times, unit: Unit) -> ExplanationLine:
+    """A line of these ``times``."""
+    every, path = (ARROW.join(map(unit.plain, both)) for both in (times.every, times.path))
     return ExplanationLine(
-        label=label, because=what, times=_times(unit, *us), step=unit.signed(us.delta), delta_us=us.delta
+        label=label, because=what, every=every, times=path, step=unit.signed(times.delta), delta_us=times.delta
     )
 
 
@@ -284,10 +285,8 @@ def sentence(text: str) -> str:
 
 
 def _of_cause(row: WhyRow, unit: Unit) -> ExplanationLine:
-    cause, us = row.cause, row.us
-    table, find = _place(cause)
-    what = "; ".join(filter(None, (in_all(us, row.every_us, unit), because(cause))))
-    return replace(_line(cause.label, what, us, unit), table=table, find=find)
+    table, find = _place(row.cause)
+    return replace(_line(row.cause.label, because(row.cause), row.times, unit), table=table, find=find)
 
 
 def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
@@ -304,7 +303,3 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     if chain[0] == HOST and {*chain[1:2]} & {*HOST_CALLS}:
         return ON_HOST, chain[2:3] or (OPERATOR,)
     return "", ()
-
-
-def _times(unit: Unit, control: float, test: float) -> str:
-    return f"{unit.plain(control)} → {unit.plain(test)}"

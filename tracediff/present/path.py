@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import sub
 
 from msgspec import Struct
 
@@ -17,36 +18,62 @@ NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more expose
 """What became of work that did not change: behind other work, or on the critical path."""
 
 
+class Times(Struct, frozen=True):
+    """The time of both sides as it is read, in µs: on the critical path, and in all, which is no less."""
+
+    path: Pair[float]
+    every: Pair[float]
+
+    @property
+    def delta(self) -> float:
+        """What the step takes longer."""
+        return self.path.delta
+
+    def without(self, others: Iterable[Times]) -> Times:
+        """What is left without ``others``."""
+        rest = together(others)
+        path, every = (Pair(*map(sub, mine, its)) for mine, its in ((self.path, rest.path), (self.every, rest.every)))
+        return Times(path, Pair(*map(max, path, every)))
+
+    def in_all(self, unit: Unit, least: float = 0.0) -> str:
+        """``in all 11.4 → 2.7``, if that changes otherwise than on the path, by ``least`` µs; empty if it reads the
+        same.
+        """
+        reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
+        return "" if reads_same else f"in all {ARROW.join(map(unit.plain, self.every))}"
+
+
+def together(times: Iterable[Times]) -> Times:
+    """The sum of ``times``."""
+    both = [*times]
+    return Times(total(one.path for one in both), total(one.every for one in both))
+
+
 class WhyRow(Struct, frozen=True):
-    """A cause with its time on the critical path of both sides as it is read, in µs."""
+    """A cause with its times."""
 
     cause: Cause
-    us: Pair[float]
+    times: Times
 
     @property
     def part(self) -> str:
         """The part of the path that it is of."""
         return self.cause.chain[0]
 
-    @property
-    def every_us(self) -> Pair[float]:
-        """Its time on the path or off it."""
-        return Pair(self.cause.control_us, self.cause.test_us)
-
 
 class PathPart(Struct, frozen=True, kw_only=True):
     """A part of the critical path.
 
     Attributes:
-        label: the first one of its place in the tree. us: its time of both sides in µs.
+        label: the first one of its place in the tree.
         rows: the causes in it that are visible, in the order of `ReadPath.rows`. rest: what is in none of them.
         exposure: what became of ``rest``, if that is mostly the same work; else empty. because: of what, and why.
     """
 
     label: str
-    us: Pair[float]
+    times: Times
     rows: tuple[WhyRow, ...]
-    rest: Pair[float]
+    rest: Times
     exposure: str = ""
     because: str = ""
 
@@ -79,7 +106,7 @@ class ReadPath(Struct, frozen=True):
     def unchanged(self) -> list[PathPart]:
         """The others that take time."""
         others = (part for part in self.parts.values() if not self._has_changed(part))
-        return [part for part in others if any(map(self.unit.rounded, part.us))]
+        return [part for part in others if any(map(self.unit.rounded, part.times.path))]
 
     def _has_changed(self, part: PathPart) -> bool:
         return bool(part.rows) or is_visible(part.rest.delta, self.unit)
@@ -96,17 +123,19 @@ def read_path(explanation: Explanation) -> ReadPath:
     visible = tuple(_in_order(every, explanation))
     parts = {}
     for label, us in path_us(explanation, unit).items():
+        times = _times(unit, us, explanation.root.children[label].total / 1000)
         rows = tuple(row for row in visible if row.part == label)
-        listed = total(row.us for row in rows)
-        rest = Pair(us.control - listed.control, us.test - listed.test)
+        rest = times.without(row.times for row in rows)
         exposure, because = _exposure(explanation, label, rows, rest, unit)
-        parts[label] = PathPart(label=label, us=us, rows=rows, rest=rest, exposure=exposure, because=because)
+        parts[label] = PathPart(label=label, times=times, rows=rows, rest=rest, exposure=exposure, because=because)
     return ReadPath(unit, parts, visible)
 
 
-def _exposure(
-    explanation: Explanation, label: str, rows: Sequence[WhyRow], rest: Pair[float], unit: Unit
-) -> tuple[str, str]:
+def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
+    return Times(path, Pair(*map(max, path, map(unit.rounded, map(float, every)))))
+
+
+def _exposure(explanation: Explanation, label: str, rows: Sequence[WhyRow], rest: Times, unit: Unit) -> tuple[str, str]:
     """(what became of ``rest``, of what it mostly is and why), where it is worth a line, and not mostly other work."""
     change, listed = rest.delta, {id(row.cause) for row in rows}
     hidden = (c.delta_us for c in explanation.causes if c.chain[0] == label and id(c) not in listed)
@@ -114,23 +143,11 @@ def _exposure(
     is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
     if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
         return "", ""
-    is_all = not unit.rounded(min(rest))  # of it
+    is_all = not unit.rounded(min(rest.path))  # of it
     mostly = f"mostly {explanation.exposed[label]}" if explanation.exposed[label] else ""
     is_along = change * sum(explanation.exposure_us.values()) > 0
-    every, of_rows = explanation.root.children[label].total / 1000, total(row.every_us for row in rows)
-    whole = in_all(rest, Pair(*(every - of_rows).tolist()), unit)
-    because = "; ".join(filter(None, (whole, mostly, new_wait(explanation) if is_along else "")))
+    because = "; ".join(filter(None, (mostly, new_wait(explanation) if is_along else "")))
     return (NOW if is_all else MORE_OR_LESS)[change > 0], because
-
-
-def in_all(us: Pair[float], every_us: Pair[float], unit: Unit, least: float = 0.0) -> str:
-    """``in all 11.4 → 2.7``: what takes ``us`` on the path takes on the path or off it, if that changes otherwise, by
-    ``least`` µs; empty if it reads the same.
-    """
-    every = Pair(*(max(unit.rounded(whole), part) for whole, part in zip(every_us, us, strict=True)))
-    if every == us or abs(every.delta - us.delta) < least:
-        return ""
-    return f"in all {ARROW.join(map(unit.plain, every))}"
 
 
 def new_wait(explanation: Explanation) -> str:
@@ -155,7 +172,10 @@ def cause_rows(explanation: Explanation) -> list[WhyRow]:
         causes = [cause for cause in explanation.causes if cause.chain[0] == part]
         control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
         sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
-        out += [WhyRow(cause, Pair(*us)) for cause, *us in zip(causes, *sides, strict=True)]
+        out += [
+            WhyRow(cause, _times(unit, Pair(*us), (cause.control_us, cause.test_us)))
+            for cause, *us in zip(causes, *sides, strict=True)
+        ]
     return out
 
 
@@ -170,12 +190,12 @@ def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
 
     def is_of_work(row: WhyRow) -> bool:
-        us, work_us = row.us.delta, row.cause.delta_us
+        us, work_us = row.times.delta, row.cause.delta_us
         return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
 
     def order(row: WhyRow) -> tuple[bool, bool, float]:
-        is_along = sign * row.us.delta > 0
-        return is_along and row.cause.label == START, not is_along, -abs(row.us.delta)  # START is not of the program
+        is_along = sign * row.times.delta > 0
+        return is_along and row.cause.label == START, not is_along, -abs(row.times.delta)  # START is not of the program
 
     return sorted(filter(is_of_work, rows), key=order)
 

@@ -80,8 +80,8 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
         (node,) = node.children.values()
     parts = sorted(node.children.items(), key=lambda part: -abs(part[1].change))
     parts = [part for part in parts if is_visible(part[1].change / 1000, unit)]
-    us = next(row.us for row in cause_rows(explanation) if row.cause is cause)
-    effect = f"effect on the {explanation.period} {unit.signed_text(us.delta)}"
+    delta_us = next(row.times.delta for row in cause_rows(explanation) if row.cause is cause)
+    effect = f"effect on the {explanation.period} {unit.signed_text(delta_us)}"
     lines = [f"{cause.label}: {_in_unit(unit, cause.control_us, cause.test_us)}, {effect}"]
     lines += filter(None, [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""])
     for step, part in parts[:most]:

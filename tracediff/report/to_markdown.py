@@ -78,13 +78,13 @@ def _explanation(comparison: Comparison) -> list[str]:
     """A table that adds up to the step's change."""
     if comparison.explanation is None:
         return []
-    causes = explanation_table(comparison.explanation, names=side_names(comparison))
+    causes = explanation_table(comparison.explanation)
     lines = [
-        [f"{level * INNER}{escaped(line.label)}", line.times, line.step, escaped(line.because)]
+        [f"{level * INNER}{escaped(line.label)}", line.every, line.times, line.step, escaped(line.because)]
         for level, line in (*causes.rows, (0, causes.total))
     ]
-    _, *table = table_lines([""] * 4, "lrrl", lines)
-    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} ({causes.unit}) | |", *table, ""]
+    _, *table = table_lines([""] * 5, "lrrrl", lines)
+    return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} | |", *table, ""]
 
 
 def list_lines(heading: str, items: Iterable[str]) -> list[str]:

@@ -160,7 +160,8 @@ def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
     table = explanation_table(comparison.explanation)
     marks: list[tuple[str, dict[str, Any]]] = [(sentence(fact.text), {}) for fact in comparison.explanation.facts]
     for level, line in table.rows:
-        args = {"why": bounded_text(line.because), f"its time ({table.unit})": line.times, "delta_us": line.delta_us}
+        texts = {"why": bounded_text(line.because), table.heads[1]: line.every, table.heads[2]: line.times}
+        args = texts | {"delta_us": line.delta_us}
         marks.append((f"{line.step} {table.unit}  {level * INNER}{line.label}", args))
     for number, (text, args) in enumerate(marks, 1):
         place = {"pid": pid, "tid": next(ids.thread)}

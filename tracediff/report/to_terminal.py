@@ -20,8 +20,8 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import UNKNOWN, Modules
 from tracediff.errors import printable
 from tracediff.explain.explanation import Explanation
-from tracediff.formatting import change, counts, time_unit
-from tracediff.pair import SIDES, Pair
+from tracediff.formatting import ARROW, change, counts, time_unit
+from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import ExplanationTable, explanation_table
@@ -102,8 +102,8 @@ def render(comparison: Comparison, screen: Screen = USUAL) -> RenderableType:
         parts += remarks(sections.doubt(comparison), sections.caution_lines(comparison))
     if not comparison.was_refused:
         if comparison.explanation is not None:
-            names, most = side_names(comparison), None if screen.verbose else screen.lines
-            why = partial(explanation, comparison.explanation, names=names, most=most, detailed=screen.detailed)
+            most = None if screen.verbose else screen.lines
+            why = partial(explanation, comparison.explanation, most=most, detailed=screen.detailed)
             parts.append(AsWide(why))
         parts += [_step_table(comparison)] if screen.verbose else []
         parts += _work(comparison, screen)
@@ -234,10 +234,6 @@ def _gpu_account(comparison: Comparison) -> str:
 
 WIDE = 110
 """Columns from which what is unexplained is beside the total."""
-NAMED = 100
-"""Columns from which times have long names of the sides above them."""
-FIGURES, MARGINS = 42, 4
-"""Columns that the times and the margins need."""
 LABELS = 71
 """Columns of labels, however wide the screen or pipe."""
 
@@ -245,7 +241,6 @@ LABELS = 71
 def explanation(
     explanation: Explanation,
     width: int,
-    names: Pair[str] = SIDES,
     *,
     most: int | None = None,
     detailed: int | None = None,
@@ -253,14 +248,14 @@ def explanation(
     """Why the step changed, in a table that adds up.
 
     Args:
-        names: of the sides. width: columns; what happened is below its line where it has no room beside it.
+        width: columns; what happened is below its line where it has no room beside it.
         most: lines of causes; the smaller ones are one line. None for all, with whole names and reasons.
         detailed: the largest of them, of which what happened is shown; None for all.
     """
-    causes = explanation_table(explanation, most, names)
+    causes = explanation_table(explanation, most)
     if not causes.lines:
         return []
-    columns = _columns_of_times(causes, width)
+    columns = _columns_of_times(causes)
     heads, *figures, whole = zip(*columns, strict=True)
     levels, lines = zip(*causes.rows, strict=True)
     labels, reasons = ([*map(printable, texts)] for texts in zip(*((k.label, k.because) for k in lines), strict=True))
@@ -306,17 +301,16 @@ def _row(
 
 
 def show_explanation(why: Explanation, names: Pair[str], console: Console) -> None:
-    """Print the facts, and all lines of ``why`` with whole names and reasons; ``names`` are those of the sides."""
-    print_screen(console, Group(*(line(fact.text) for fact in why.facts), *explanation(why, console.width, names)))
+    """Print the ``names`` of the sides, the facts, and all lines of ``why`` with whole names and reasons."""
+    texts = ARROW.join(names), *(fact.text for fact in why.facts)
+    print_screen(console, Group(*map(line, texts), *explanation(why, console.width)))
 
 
-def _columns_of_times(causes: ExplanationTable, width: int) -> list[tuple[str, ...]]:
+def _columns_of_times(causes: ExplanationTable) -> list[tuple[str, ...]]:
     """The columns, each with its head, the texts of the lines, and that of the total."""
-    _, its_time, its_part = causes.heads
     lines = [*(line for _, line in causes.rows), causes.total]
-    if width < NAMED and len(its_time) + len(its_part) + MARGINS > FIGURES:
-        its_time = f"its time ({causes.unit})"
-    return [(its_time, *(line.times for line in lines)), (its_part, *(line.step for line in lines))]
+    columns = zip(*((line.every, line.times, line.step) for line in lines), strict=True)
+    return [(head, *column) for head, column in zip(causes.heads[1:], columns, strict=True)]
 
 
 def _fitting(reason: str, room: int) -> str:
