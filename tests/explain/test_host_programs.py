@@ -174,6 +174,21 @@ def test_the_time_per_item_of_another_batch_is_said(tmp_path):
     assert "first-dimension" not in facts(compared(tmp_path / "wide", layers(8, 64, 10_000), layers(8, 128, 20_000)))
 
 
+def test_an_item_may_surely_take_less_time_though_the_step_may_not(tmp_path):
+    def layers(batch, *took):
+        def of_run(run):
+            dims = {"Input Dims": [[batch, 64], [64, 64]], "Input type": ["float"] * 2}
+            return [op("aten::mm", 20_000 + took[run] * i, took[run], **dims) for i in range(4)]
+
+        return of_run
+
+    comparison = compared(tmp_path, layers(8, 8_000, 10_000, 13_000), layers(32, 12_000, 9_000, 15_000), runs=3)
+    assert comparison.verdict.result == "inconclusive"
+    low, high = (25 * (1 + us / comparison.verdict.median_control_us) for us in comparison.verdict.ci95_us)
+    assert f"% of the time per item, 95 % interval {low:.3g} to {high:.3g} %)" in comparison.verdict.difference
+    assert next_command(comparison, "tracediff compare a b") == "tracediff explain a b aten::mm"
+
+
 def test_the_longest_of_several_exceptions_is_not_the_only_one(tmp_path):
     """Before one of ten operators the program computes for long, in the step of each run."""
 

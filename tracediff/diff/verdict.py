@@ -210,6 +210,16 @@ def spread_of_step(verdict: Verdict) -> float | None:
     return detected / (detectable(df) * math.sqrt(1 / n + 1 / m))
 
 
+def interval_per_item(verdict: DiffVerdict, items: float) -> tuple[float, float] | None:
+    """95 % confidence interval of test / control for each of the items of a step, of which test has ``items`` times as
+    many; None where untested.
+    """
+    if verdict.ci95_us is None:
+        return None
+    low, high = (1 + us / verdict.median_control_us for us in verdict.ci95_us)
+    return low / items, high / items
+
+
 def refused(verdict: Verdict, labels: tuple[str, str]) -> Verdict:
     """``verdict`` of two sets that the preflight refused to compare: their times, and nothing that compares them."""
     return replace(

@@ -30,6 +30,7 @@ from tracediff.diff.verdict import (
     Judging,
     Verdict,
     believing,
+    interval_per_item,
     judge,
     judge_unprofiled,
     of_no_steady_state,
@@ -215,7 +216,11 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     elif verdict.is_of_medians:
         ratio, basis = by_median, f"{basis} by the median"
     settings = _settings(comparison, explanation, inputs, other)
-    settings += [_per_item(fact, ratio) for fact in explanation.facts if fact.code == FIRST_DIMENSION]
+    settings += [
+        _per_item(fact, ratio, None if unprofiled else verdict)  # whose interval is of profiled steps
+        for fact in explanation.facts
+        if fact.code == FIRST_DIMENSION
+    ]
     times_are_for = [text for text in (*settings[:-2], " and ".join(settings[-2:]), *late_starts) if text]
     if not times_are_for:
         return verdict
@@ -223,9 +228,12 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     return of_other_work(verdict, other_work, comparison.test.label, ratio, basis, ", ".join(times_are_for))
 
 
-def _per_item(fact: Fact, ratio: float) -> str:
-    """What the step's ``ratio`` is for each of what ``fact`` says there is more or less of."""
-    return f"{fact.setting} ({multiple(ratio / fact.ratio, 'time')} per item)"
+def _per_item(fact: Fact, ratio: float, tested: Verdict | None) -> str:
+    """What the step's ``ratio`` is for each of what ``fact`` says there is more or less of, with its interval."""
+    each, between = ratio / fact.ratio, interval_per_item(tested, fact.ratio) if tested else None
+    size, unit = (100, " %") if each < 1 else (1, " times")
+    interval = f", 95 % interval {size * between[0]:.3g} to {size * between[1]:.3g}{unit}" if between else ""
+    return f"{fact.setting} ({multiple(each, 'time')} per item{interval})"
 
 
 OTHER_WORK = WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, OTHER_RANKS, UNKNOWN_WORK, LATE_START

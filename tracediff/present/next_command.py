@@ -10,9 +10,9 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import SAME_SET
 from tracediff.diff.statistics.runs import runs_to_detect
-from tracediff.diff.verdict import spread_of_step
+from tracediff.diff.verdict import interval_per_item, spread_of_step
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import BACKLOG, FIRST_CALLS, NOT_STEADY
+from tracediff.explain.facts import BACKLOG, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
 from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
@@ -60,7 +60,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return AFTER_WARM_UP
     if BACKLOG in codes:
         return MORE_STEPS
-    if comparison.verdict.result == "inconclusive" or by_chance(comparison) is not None:
+    is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
+    if is_open or by_chance(comparison) is not None:
         return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
     if comparison.verdict.result == "same":
         return None
@@ -114,6 +115,14 @@ def _is_slowed(comparison: Comparison, explanation: Explanation) -> bool:
     path, is_timed = explanation.root.children, comparison.unprofiled is not None
     waits_for_host = HOST in path and max(path[HOST].path / explanation.root.path) >= thresholds.MOSTLY
     return waits_for_host and not is_timed and explanation.gpu_work.word in CERTAIN
+
+
+def _is_sure_per_item(comparison: Comparison, explanation: Explanation) -> bool:
+    """Whether each item of another batch surely takes another time, though the step may not."""
+    items = [fact.ratio for fact in explanation.facts if fact.code == FIRST_DIMENSION]
+    is_tested = bool(items) and comparison.believed_unprofiled is None
+    between = interval_per_item(comparison.verdict, items[0]) if is_tested else None
+    return between is not None and not between[0] <= 1 <= between[1]
 
 
 def _more_runs(comparison: Comparison) -> str:

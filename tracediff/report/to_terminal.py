@@ -315,6 +315,9 @@ def _columns_of_times(causes: ExplanationTable) -> list[tuple[str, ...]]:
 
 def _fitting(reason: str, room: int) -> str:
     """The first parts of ``reason`` that fit ``room`` columns; the first one always, cut if it must be."""
-    while len(reason) > room and ", " in reason.replace(";", ","):
-        reason = reason[: max(reason.rfind("; "), reason.rfind(", "))]
-    return reason if len(reason) <= room else f"{reason[: room - 1]}…"
+    if len(reason) <= room:
+        return reason
+    part, name = reason.rfind("; ", 0, room + 1), reason.rfind(", ", 0, room - 2)  # one of several in a part
+    if max(part, name) < 1:
+        return f"{reason[: room - 1]}…"
+    return reason[:part] if part > name else f"{reason[:name]}, …"
