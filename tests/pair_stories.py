@@ -230,7 +230,7 @@ STORIES = (
             (
                 "the gap before delta_r2 is next, with its part",
                 lambda t: (
-                    "in bs512 takes 292 ms, then delta_r2" in told_of(t.causes[1])
+                    "in bs512 takes 292 ms, before delta_r2" in told_of(t.causes[1])
                     and abs(t.causes[1].delta_us - 292_300) < 6_000
                 ),
             ),

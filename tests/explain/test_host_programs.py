@@ -202,7 +202,7 @@ def test_the_longest_of_several_exceptions_is_not_the_only_one(tmp_path):
     comparison = compared(tmp_path, update(0, 0), update(9_000, 9_900), runs=2)
     (cause,) = comparison.explanation.causes
     assert (
-        cause.reasons[-1].text == "the longest of 22 stretches without a call in after takes 10.0 ms, then aten::relu"
+        cause.reasons[-1].text == "the longest of 22 stretches between calls in after takes 10.0 ms, before aten::relu"
     )
 
 

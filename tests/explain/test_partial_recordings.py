@@ -150,7 +150,7 @@ def test_the_longest_stretch_between_operators_is_placed(tmp_path):
 
     cause = compared(tmp_path, paused(100), paused(30_000), length=15_000).explanation.causes[0]
     assert (cause.label, cause.reasons[0].text) == (
-        "host time outside operators", "up to 30.8 ms without a call in after, then aten::randint"
+        "host time outside operators", "up to 30.8 ms between calls in after, before aten::randint"
     )  # fmt: skip
 
 

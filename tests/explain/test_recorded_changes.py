@@ -505,7 +505,7 @@ def test_what_grew_is_not_told_as_an_exception_of_the_side_that_has_less(tmp_pat
         return events
 
     answer = answer_of(compared(tmp_path, {"before": side([0, 0, 0, 2_000, 0, 0]), "after": side([8_000] * 6)}))
-    assert "up to 8,000 µs without a call in after, then aten::relu" in answer.because
+    assert "up to 8,000 µs between calls in after, before aten::relu" in answer.because
     assert "before takes" not in answer.because
 
 

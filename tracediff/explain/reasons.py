@@ -78,8 +78,8 @@ def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: boo
     longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
     if single.longest.following or single.events > 1:
         is_one = single.part >= thresholds.MOSTLY
-        following = single.longest.following and f", then {call_role(single.longest.following)}"
-        what = f"{events}{' stretches without a call' if following else ''} in {side}"
+        following = single.longest.following and f", before {call_role(single.longest.following)}"
+        what = f"{events}{' stretches between calls' if following else ''} in {side}"
         when = f", in one of {counted(steps)} steps" if steps > 1 and is_one else ""
         return Reason("dominant", f"{'one' if is_one else 'the longest'} of {what} takes {longest}{when}{following}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
@@ -90,7 +90,7 @@ def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: boo
 def of_gap(longest: Longest, place: str, unit: Unit) -> Reason:
     """Where the longest stretch between operators is, in the ``unit`` of the step; ``place`` says in what, and when."""
     longest_us = _in_unit(longest.ns, unit)
-    return Reason("gap", f"up to {longest_us} without a call{place}, then {call_role(longest.following)}")
+    return Reason("gap", f"up to {longest_us} between calls{place}, before {call_role(longest.following)}")
 
 
 def _in_unit(ns: float, unit: Unit) -> str:

@@ -65,11 +65,20 @@ class Answer(Struct, frozen=True, kw_only=True):
     @property
     def below(self) -> tuple[str, ...]:
         """The sentences below the verdict, in their order: what differs for certain before times that may vary."""
-        if any(word in self.limits for word in CERTAIN.values()):
+        if self._is_sure_of_gpu:
             return tuple(filter(None, (self.limits, self.why, *self.unlike, *self.notes, self.code)))
         if self.because.startswith(sentence(LARGEST)):
             return tuple(filter(None, (*self.unlike, self.limits, self.why, *self.notes, self.code)))
         return tuple(filter(None, (self.why, *self.unlike, self.limits, self.code, *self.notes)))
+
+    @property
+    def lead(self) -> tuple[str, ...]:
+        """Those of them that stand before why, where that is a table."""
+        return self.below[: 2 if self._is_sure_of_gpu and self.why else 1]
+
+    @property
+    def _is_sure_of_gpu(self) -> bool:
+        return any(word in self.limits for word in CERTAIN.values())
 
     @property
     def why(self) -> str:
