@@ -6,6 +6,7 @@ import html
 import json
 import re
 from io import StringIO
+from operator import ge
 
 import pytest
 from pair_stories import STORIES, Story, compared
@@ -176,15 +177,26 @@ def the_screen_is_short(comparison: Comparison) -> None:
 
 
 def the_effect_of_a_row_is_the_change_of_its_times(comparison: Comparison) -> None:
-    """And the times of rows inside a row add up to its times, on each side."""
+    """And the times of rows inside a row add up to its times, on each side; those in all, which are no less, but for a
+    digit.
+    """
     for _, line in (table := explanation_table(comparison.explanation)).rows:
-        control, test = map(value, line.times.split(" → "))
+        (control, test), every = times_of(line.times), times_of(line.every)
         assert value(line.step) == pytest.approx(test - control, abs=1e-6)
         assert min(control, test) >= 0
-    for whole in table.lines:
-        if whole.inner:
-            sides = zip(*(map(value, line.times.split(" → ")) for line in whole.inner), strict=True)
-            assert [*map(sum, sides)] == pytest.approx([*map(value, whole.times.split(" → "))])
+        assert all(map(ge, every, (control, test)))
+    for whole in filter(lambda line: line.inner, table.lines):
+        path, every = (
+            [*map(sum, zip(*map(times_of, texts), strict=True))]
+            for texts in zip(*((line.times, line.every) for line in whole.inner), strict=True)
+        )
+        assert path == pytest.approx(times_of(whole.times))
+        digit = 10.0 ** -places(whole.every.split(" → ")[0])
+        assert every == pytest.approx(times_of(whole.every), abs=1.5 * digit)
+
+
+def times_of(text: str) -> list[float]:
+    return [*map(value, text.split(" → "))]
 
 
 CHECKS = (

@@ -179,7 +179,7 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     moved = [*rests, *(row.times.delta for row in small)]
     ways = _longer_and_shorter(moved, rest.delta, scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]
-    is_time = any(map(unit.rounded, rest.path))  # without which the times do not add up
+    is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
     return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
 
 
