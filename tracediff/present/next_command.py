@@ -40,7 +40,7 @@ OTHER_SETS = "compare two different recordings"
 MORE_RUNS = "record {} runs per side, alternating"
 """Of which five are the least that tell much, and more show the change in 80 % of cases."""
 QUIETER = "record on a quieter host (fixed clocks, no other load)"
-WITHOUT_PROFILER = "time the steps without the profiler, which slows the host that they wait for (tracediff collect)"
+WITHOUT_PROFILER = "time the steps without the profiler, which slows the host (tracediff collect)"
 
 
 def next_command(comparison: Comparison, command: str) -> str | None:
@@ -134,9 +134,7 @@ def _more_runs(comparison: Comparison) -> str:
     needed = runs_to_detect(spread, abs(math.log(verdict.ratio_of_medians or 1.0)))
     if needed is None or needed > bounds.PRACTICAL_RUNS:
         number = f"about {counted(needed)}" if needed else f"more than {counted(bounds.RECOMMENDED_RUNS)}"
-        return (
-            f"record on a quieter host (fixed clocks, no other load): as it is, the change needs {number} runs per side"
-        )
+        return f"{QUIETER}: as it is, the change needs {number} runs per side"
     if needed <= least and runs < least:
         return MORE_RUNS.format(least)
     return f"{MORE_RUNS.format(needed if needed > runs else 'more')}, or fewer with more steps"
