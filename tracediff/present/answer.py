@@ -121,7 +121,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     kind = ""
     if not sure and certain:
         # unlike the direction of the step's change
-        kind = "work that differs" if len(certain) == len(other_work) else "significant changes"
+        kind = "work that differs" if len(certain) == len(other_work) else "surely changed"
         parts = sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = (
