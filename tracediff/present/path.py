@@ -7,7 +7,7 @@ from operator import sub
 
 from msgspec import Struct
 
-from tracediff import thresholds
+from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NEW_WAIT
 from tracediff.explain.leaves import HOST, START
@@ -201,9 +201,11 @@ def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
 
 
 def unit_of(explanation: Explanation) -> Unit:
-    """The unit of the step, in which its lines have digits."""
+    """The unit of the step, in which its lines have digits, and its change enough to be rebuilt from its sides."""
     changes = (cause.path_test_us - cause.path_control_us for cause in explanation.causes)
-    return with_digits(_unit_of_step(explanation), (explanation.change_us, *changes))
+    unit = with_digits(_unit_of_step(explanation), changes)
+    is_changed = abs(explanation.change_us) >= thresholds.NO_DIFFERENCE * min(explanation.root.path) / 1000
+    return with_digits(unit, [explanation.change_us / bounds.GUARD if is_changed else 0.0])
 
 
 def _unit_of_step(explanation: Explanation) -> Unit:
