@@ -7,6 +7,7 @@ from build_trace import BACKWARD, annotation, document, op, python, step, write
 from rich.console import Console
 
 from tracediff.engine import load_sets
+from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
@@ -138,8 +139,8 @@ def test_work_of_another_size_has_an_example_of_a_shape(tmp_path):
 
     larger = facts(compared(tmp_path, products(128, 10_000), products(512, 40_000)))
     assert larger["work-differs"] == (
-        "the work differs: after does 4 × the FLOPs in 4 × the time where sizes differ (90 % of the operator time; "
-        "sizes known for 100 %), such as aten::mm [64,128] → [64,512], with the same operator calls"
+        "the work differs: after does 4 × the FLOPs in 4 × the time where it differs (90 % of the operator time; "
+        "amounts known for 100 %), such as aten::mm [64,128] → [64,512], with the same operator calls"
     )
 
 
@@ -157,28 +158,53 @@ def test_as_much_work_of_other_sizes_is_said(tmp_path):
     assert facts(compared(tmp_path / "same", products(502), products(502))).keys() == {"same-calls"}
 
 
-def test_the_time_per_item_of_another_batch_is_said(tmp_path):
-    """The bias has no batch; of wider layers the first dimension of most inputs is the same."""
+def test_layers_of_other_strides_have_the_flops_of_their_backward_pass(tmp_path):
+    """The first layer halves its input, which only its output tells."""
+    image, smaller = [8, 64, 128, 128], [8, 64, 64, 64]
+    halving, keeping = (image, [64, 64, 3, 3], smaller), (smaller, [64, 64, 3, 3], smaller)
 
-    def layers(batch, width, took):
-        dims = {"Input Dims": [[width], [batch, width], [width, width]], "Input type": ["float"] * 3}
-        return [op("aten::addmm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
+    def step_of(*layers):
+        calls = []
+        for inputs, weight, outputs in layers:
+            for name, dims in (("conv2d", [inputs, weight]), ("convolution_backward", [outputs, inputs, weight])):
+                begin = 20_000 + 10_000 * len(calls)
+                calls.append(op(f"aten::{name}", begin, 9_000, **{"Input Dims": dims, "Input type": ["float"] * 3}))
+        return calls
+
+    comparison = compared(tmp_path, step_of(halving), step_of(halving, keeping, keeping))
+    assert flop_ratio(comparison.trees, 0.5) == pytest.approx(3, rel=0.01)
+
+
+def first_input(batch, width=64):
+    return op("aten::relu", 1, 8, **{"Input Dims": [[batch, width]], "Input type": ["float"]})
+
+
+def test_the_time_per_item_of_another_batch_is_said(tmp_path):
+    """The bias has no batch. A wider layer is none, nor is a parameter with more rows, whatever it takes."""
+
+    def layers(batch, width, took, rows=None):
+        dims = {"Input Dims": [[width], [rows or batch, width], [width, width]], "Input type": ["float"] * 3}
+        products = [op("aten::addmm", 20_000 + 50_000 * i, took, **dims) for i in range(4)]
+        return [first_input(batch, width), *products]
 
     comparison = compared(tmp_path, layers(8, 64, 10_000), layers(32, 64, 20_000))
     assert facts(comparison)["first-dimension"] == (
-        "first dimension of the inputs 8 → 32 in 85 % of the operator time, as of another batch"
+        "the first input of the step has another first dimension 8 → 32, as of another batch; so have the inputs of "
+        "85 % of the operator time"
     )
     per_item = 100 * comparison.verdict.ratio / 4
     said = f"with first dimension 8 → 32 ({per_item:.3g} % of the time per item)"
     assert said in comparison.verdict.difference
-    assert "first-dimension" not in facts(compared(tmp_path / "wide", layers(8, 64, 10_000), layers(8, 128, 20_000)))
+    for name, other in (("wide", layers(8, 128, 20_000)), ("rows", layers(8, 64, 20_000, rows=32))):
+        assert "first-dimension" not in facts(compared(tmp_path / name, layers(8, 64, 10_000), other))
 
 
 def test_an_item_may_surely_take_less_time_though_the_step_may_not(tmp_path):
     def layers(batch, *took):
         def of_run(run):
             dims = {"Input Dims": [[batch, 64], [64, 64]], "Input type": ["float"] * 2}
-            return [op("aten::mm", 20_000 + took[run] * i, took[run], **dims) for i in range(4)]
+            products = [op("aten::mm", 20_000 + took[run] * i, took[run], **dims) for i in range(4)]
+            return [first_input(batch), *products]
 
         return of_run
 
@@ -256,7 +282,7 @@ def test_the_example_of_a_shape_grew_as_the_work_did(tmp_path):
 
     comparison = compared(tmp_path, products([6400, 128], [80_000, 5_000]), products([9600, 1024], [120_000, 40_000]))
     text = facts(comparison)["work-differs"]
-    more = "about 8 × the FLOPs in 2.53 × the time where sizes differ (94 % of the operator time"
+    more = "about 8 × the FLOPs in 2.53 × the time where it differs (94 % of the operator time"
     assert text.startswith(f"the work differs: after does {more}")
     assert "), such as aten::bmm [2,64,128] → [2,64,1024]" in text
 
@@ -273,7 +299,7 @@ def test_a_larger_batch_of_one_rank_is_more_work_and_each_table_says_of_which_ra
             about = {"rank": number, "world_size": 2}
             write(tmp_path / name / f"rank{number}.json", document(rank(batch), distributedInfo=about))
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
-    more = "2 × the FLOPs in 3 × the time where sizes differ"
+    more = "2 × the FLOPs in 3 × the time where it differs"
     assert facts(comparison)["work-differs"].startswith(f"the work differs: after does {more}")
     assert explanation_table(comparison.explanation).heads[0] == "Why (rank 1)"
     assert changed_work(comparison, 5).title == "Operators (self time), mean of 2 ranks"

@@ -39,6 +39,7 @@ BLOCK_TILE = late(r"(?:MT|_)(\d{2,3})x(\d{2,3})(?:x\d+)?(?:_|$)")
 """Rows and columns of the tile that a block of a product computes."""
 PERSISTENT = late(r"nvjet|sm(?:9|1\d)\d_|warpspecialized|persistent|(?i:stream_?k)")
 """Products whose grid is the multiprocessors, each of which computes several tiles."""
+BACKWARD = "backward"
 LOOKUP = late(r"(?i)embedding|lookup|index|gather|scatter|take")
 """Operators that read or write some rows of a tensor, whose size is not work."""
 LOOKED_UP = ("aten::embedding", "aten::embedding_bag", "aten::_embedding_bag", "aten::_embedding_bag_forward_only")
@@ -303,9 +304,11 @@ def _is_resized(both: tuple[list[int], list[int]]) -> bool:
 
 def flop_ratio(trees: Trees, least: float) -> float | None:
     """How many times as many FLOPs per step the test side does, whatever is matched with what; None where the work of
-    operators whose FLOPs are known is a smaller part than ``least`` (0–1).
+    operators whose FLOPs are known is a smaller part than ``least`` (0–1). Of convolutions whose backward pass is
+    recorded that alone counts, which has the shape of the output: layers differ in their strides.
     """
-    sums, known_parts = zip(*map(_flops, trees), strict=True)
+    trained = any(is_conv(call.label) and BACKWARD in call.label for tree in trees for call in tree.calls)
+    sums, known_parts = zip(*(_flops(tree, without_forward=trained) for tree in trees), strict=True)
     return sums[1] / sums[0] if all(sums) and sum(known_parts) >= 2 * least else None
 
 
@@ -318,10 +321,15 @@ def flop_calls(tree: CallTree) -> dict[str, float]:
     return calls
 
 
-def _flops(tree: CallTree) -> tuple[float, float]:
-    """(FLOPs per step, part of the time of all work that is theirs)."""
+def _flops(tree: CallTree, *, without_forward: bool) -> tuple[float, float]:
+    """(FLOPs per step, part of the time of all work that is theirs), ``without_forward`` convolutions."""
     flops, around = _known_flops(tree)
-    total = sum(flops[node] * tree.calls[node].count for node in flops.keys() - around)
+    calls = ((flops[node], tree.calls[node]) for node in flops.keys() - around)
+    total = sum(
+        work * call.count
+        for work, call in calls
+        if not (without_forward and is_conv(call.label) and BACKWARD not in call.label)
+    )
     return total / tree.denominator, work_within(tree, flops) / max(sum(work.ns for work in tree.work), 1)
 
 
@@ -348,9 +356,9 @@ def flop(name: str, shapes: str | None, types: str | None) -> int | None:
     if work and work.flop:
         return work.flop
     dims = [t.dims for t in inputs.tensors if t is not None and t.dims]
-    if "conv" not in name or len(dims) < 2 or not len(dims[0]) == len(dims[1]) >= 3:
+    if not is_conv(name) or len(dims) < 2 or not len(dims[0]) == len(dims[1]) >= 3:
         return None
-    is_backward = "backward" in name
+    is_backward = BACKWARD in name
     if is_backward and (len(dims) < 3 or len(dims[2]) != len(dims[0])):
         return None
     weight, places = dims[2 if is_backward else 1], dims[0][2:]
@@ -360,6 +368,11 @@ def flop(name: str, shapes: str | None, types: str | None) -> int | None:
         return None
     passes = 2 if is_backward else 1  # gradients of the input and of the weight
     return 2 * passes * dims[0][0] * prod(places) * prod(weight)
+
+
+def is_conv(name: str) -> bool:
+    """Whether an operator is a convolution, forward or backward."""
+    return "conv" in name
 
 
 @lru_cache(maxsize=1 << 16)

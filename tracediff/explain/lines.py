@@ -350,7 +350,7 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
         return _how_often(amount.ratio)
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)
-    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" (known for {percent(amount.known_part)})"
+    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" where known ({percent(amount.known_part)})"
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     in_time = f" in {multiple(longer, 'time')}"
     if is_same:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from math import exp, log
 from operator import eq
 
@@ -20,8 +20,7 @@ from tracediff.explain.facts import FIRST_DIMENSION, OTHER_SIZES, WORK_DIFFERS, 
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
 from tracediff.explain.reasons import changed_input_of, counterparts
 from tracediff.explain.tree import logarithmic_mean
-from tracediff.formatting import about, multiple, percent
-from tracediff.pair import Pair
+from tracediff.formatting import about, count, multiple, percent
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import MEMCPY
 
@@ -65,11 +64,11 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         shape = changed_shape(groups, trees, exp(median), unit) or _largest(_examples(comparison))
         example = f", such as {shape}" if shape else ""
         before, after = parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1)
-        basis = f"{percent(float(before + after))} of the {WORDS[label]}; sizes known for {percent(part)}"
+        basis = f"{percent(float(before + after))} of the {WORDS[label]}; amounts known for {percent(part)}"
         amount, longer = how_much(exp(median), unit), multiple(float(after / before), "time")
-        where = f"where sizes differ ({basis}){example}{same and f', with {same}'}"
+        where = f"where it differs ({basis}){example}{same and f', with {same}'}"
         text = f"the work differs: {comparison.test.label} does {amount} in {longer} {where}"
-        where_differs = f"{DIFFERENT_WORK} ({amount} where sizes differ)"
+        where_differs = f"{DIFFERENT_WORK} ({amount} where it differs)"
         out.append(Fact(WORK_DIFFERS, text, f"the {unit}", amount, exp(median), where_differs))
     return out
 
@@ -105,39 +104,41 @@ def _word(comparison: Comparison) -> str:
 
 
 def first_dimension(comparison: Comparison) -> list[Fact]:
-    """first-dimension: the inputs of most of the work whose inputs are known have another first dimension, all by the
-    same factor, as those of another batch have.
+    """first-dimension: the first input of the step has another first dimension, and by that factor the inputs of most
+    of the work whose inputs are known, as those of another batch have.
     """
-    ns_of = Counter[tuple[int, int]]()
-    for group in filter(_is_paired, comparison.work.groups):
-        calls = counterparts(group, comparison.trees)
-        if calls is not None and (rows := _rows(calls)) is not None:
-            ns_of[rows] += sum(group.time)
-    factors = {both: log(both[1] / both[0]) for both in ns_of if all(both) and len({*both}) > 1}
-    alike = [{b for b in factors if abs(factors[b] - factor) <= thresholds.SAME_RATIO} for factor in factors.values()]
-    most = max(alike, key=lambda pairs: sum(ns_of[b] for b in pairs), default=set())
-    moved, whole = sum(ns_of[both] for both in most), max(sum(comparison.work.time), 1)
-    if moved < thresholds.MOSTLY * ns_of.total() or moved < thresholds.WORTH_A_LINE * whole:
+    first = comparison.trees.map(lambda tree: next(filter(None, map(_first_input, tree.calls)), []))
+    factor = _growth(*first)
+    if not factor or not any(map(eq, *first)):  # all dimensions changed, as those of a wider layer
         return []
-    before, after = min(most)
-    text = (
-        f"first dimension of the inputs {before:,} → {after:,} in {percent(moved / whole)} of the {_word(comparison)}"
-    )
-    values = f"{before:,}", f"{after:,}"
-    setting = f"with first dimension {before:,} → {after:,}"
-    return [Fact(FIRST_DIMENSION, f"{text}, as of another batch", *values, after / before, setting)]
+    moved = known = 0
+    for group in filter(_is_paired, comparison.work.groups):
+        growth = _growth(*map(_first_input, counterparts(group, comparison.trees) or ()))
+        known += sum(group.time) if growth is not None else 0
+        moved += sum(group.time) if growth is not None and abs(growth - factor) <= thresholds.SAME_RATIO else 0
+    whole = max(sum(comparison.work.time), 1)
+    if moved < thresholds.MOSTLY * known or moved < thresholds.WORTH_A_LINE * whole:
+        return []
+    before, after = (count(dims[0]) for dims in first)
+    change = f"first dimension {before} → {after}"
+    text = f"the first input of the step has another {change}, as of another batch"
+    part = f"so have the inputs of {percent(moved / whole)} of the {_word(comparison)}"
+    return [Fact(FIRST_DIMENSION, f"{text}; {part}", before, after, exp(factor), f"with {change}")]
 
 
-def _rows(calls: Pair[Call]) -> Pair[int] | None:
-    """The first dimension of the first input of both that has several, as a bias has not. None where none has or all of
-    them changed, and of lookups, whose first input is a table.
+def _first_input(call: Call) -> list[int]:
+    """The first input of an operator that has several dimensions, as a bias has not; empty where none has, and of
+    lookups, whose first input is a table.
     """
-    inputs = calls.map(lambda call: [shape for shape in json.loads(call.shapes or "[]") if len(shape) > 1])
-    if LOOKUP.search(calls.control.label) or not all(inputs):
-        return None
-    before, after = (shapes[0] for shapes in inputs)
-    is_list = isinstance(before[0], list)  # of tensors
-    return None if is_list or not any(map(eq, before, after)) else Pair(before[0], after[0])
+    if call.kind != "op" or LOOKUP.search(call.label):
+        return []
+    first: list[int] = next((shape for shape in json.loads(call.shapes or "[]") if len(shape) > 1), [])
+    return [] if any(isinstance(dim, list) for dim in first) else first
+
+
+def _growth(control: Sequence[int] = (), test: Sequence[int] = ()) -> float | None:
+    """The logarithm of how many times as large the first dimension is; None where it is unknown."""
+    return log(test[0] / control[0]) if control and test and control[0] and test[0] else None
 
 
 def _is_paired(group: Group) -> bool:
