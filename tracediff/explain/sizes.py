@@ -61,8 +61,9 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
         unit = max(by_unit, key=lambda u: by_unit[u])
         alike = float(np.abs(effects)[np.abs(ratios - median) <= thresholds.SAME_RATIO].sum())
         how_much = multiple if alike >= thresholds.KNOWN_AMOUNT * gross else about
-        shape = changed_shape(groups, trees, exp(median), unit) or _largest(_examples(comparison))
-        example = f", such as {shape}" if shape else ""
+        shape = changed_shape(groups, trees, exp(median), unit)
+        varied = "" if shape else _largest(_examples(comparison))  # of calls with several sizes on a side
+        example = f", such as {shape or f'{varied} and others'}" if shape or varied else ""
         before, after = parts[:, np.abs(ratios) > thresholds.SAME_RATIO].sum(axis=1)
         basis = f"{percent(float(before + after))} of the {WORDS[label]}; amounts known for {percent(part)}"
         amount, longer = how_much(exp(median), unit), multiple(float(after / before), "time")
