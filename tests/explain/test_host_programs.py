@@ -227,9 +227,7 @@ def test_the_longest_of_several_exceptions_is_not_the_only_one(tmp_path):
 
     comparison = compared(tmp_path, update(0, 0), update(9_000, 9_900), runs=2)
     (cause,) = comparison.explanation.causes
-    assert (
-        cause.reasons[-1].text == "the longest of 22 stretches between calls in after takes 10.0 ms, before aten::relu"
-    )
+    assert cause.reasons[-1].text == "up to 10.0 ms between calls in after, before aten::relu"
 
 
 def of_update(us, spread=10):
@@ -433,7 +431,7 @@ def test_where_nothing_is_significant_the_work_that_changed_is_named_not_what_to
     def of_side(took, norms):
         return lambda run: [
             op("aten::relu", 20_000, took + 12_000 * run),
-            *(op("aten::linalg_vector_norm", 14_500 + 1000 * i, 500) for i in range(norms)),
+            *(op("aten::linalg_vector_norm", 20_000 + took + 12_000 * run + 500 * i, 500) for i in range(norms)),
         ]
 
     comparison = compared(tmp_path, of_side(500, 0), of_side(4000, 3), 3)

@@ -93,6 +93,16 @@ def test_a_phase_of_one_side_is_a_fact(tmp_path):
     assert "one-sided-phases" not in facts(both)
 
 
+def test_recordings_without_work_say_so(tmp_path):
+    sides = []
+    for name, took in (("before", 90), ("after", 130)):
+        stop = python("torch/profiler/profiler.py(414): stop", 10, took, 1)
+        sides.append(str(write(tmp_path / name / "trace.json", document([stop]))))
+    comparison = compare_sets(*load_sets(sides))
+    assert next(iter(facts(comparison).values())).startswith("neither side has an operator or a GPU event")
+    assert "nothing-recorded" not in facts(compared(tmp_path / "work", PRODUCTS, PRODUCTS))
+
+
 def test_sizes_that_one_side_recorded_are_unknown(tmp_path):
     without = [op("aten::mm", 10 + 1000 * i, 500) for i in range(12)]
     text = "sizes unknown: shapes were recorded on one side only (record_shapes=True)"

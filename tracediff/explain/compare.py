@@ -273,8 +273,7 @@ def _replaced(explanation: Explanation) -> list[str]:
     """``with aten::rms_norm and without aten::layer_norm``; if the programs differ by much, at least their largest
     difference.
     """
-    forward = {name: both for name, both in explanation.differing.items() if "backward" not in name.lower()}
-    control, test = in_place(forward)
+    control, test = in_place(explanation.differing)
     if control and test:
         return [f"with {test}", f"without {control}"]
     is_rewritten = any(fact.code == REWRITTEN for fact in explanation.facts)
@@ -285,8 +284,7 @@ def _on_other_side(explanation: Explanation, name: str) -> list[str]:
     """``without aten::argmax`` beside a ``name`` like ``with argsort()``, or the other way round: the operator that the
     other side alone calls.
     """
-    forward = {op: both for op, both in explanation.differing.items() if "backward" not in op.lower()}
-    control, test = in_place(forward)
+    control, test = in_place(explanation.differing)
     op, word = (control, "without") if name.startswith("with ") else (test, "with")
     return [f"{word} {op}"] if op else []
 

@@ -25,6 +25,7 @@ from tracediff.explain.leaves import (
     GPU,
     NOT_RECORDED,
     OTHER_CALLS,
+    STRETCHES,
     UNPLACED,
     Chain,
     Leaves,
@@ -48,9 +49,6 @@ from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import KERNEL, vendors_of
-
-STRETCHES = ("python", "annotated")
-"""Kinds of leaves that are code between operators; what compiles, or waits, ends where it ends."""
 
 
 class Cause(Struct, frozen=True, kw_only=True):
@@ -315,7 +313,9 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
         steps = sum(leaves.steps[single.side])
-        reasons.append(of_single(single, comparison.sides[single.side].label, steps, unit, on_both=on_both))
+        is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
+        label_of_side = comparison.sides[single.side].label
+        reasons.append(of_single(single, label_of_side, steps, unit, is_code=is_code, on_both=on_both))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
         node, line.trail, sources.differing, unit
     ):

@@ -69,8 +69,12 @@ PYTHON, LOADING, COMPILING, COMPILED_CODE, QUEUE, WAITING, CALLS = (
 )
 
 
+STRETCHES = ("python", "annotated")
+"""Kinds of leaves that are code between operators; what compiles, or waits, ends where it ends."""
+
+
 class Single(Struct, frozen=True):
-    """One event that dominates its leaf.
+    """One event that dominates its leaf, or of code one stretch between calls.
 
     Attributes:
         side: on which it is longest. longest: the event there. part: of its leaf there on the path, in all runs.

@@ -140,9 +140,12 @@ def examples_of(differing: Differing) -> str:
 
 
 def in_place(differing: Differing) -> tuple[str, str]:
-    """The first operators that only control calls, and that only test does; or empty."""
-    control = next((name for name, numbers in differing.items() if not numbers[1]), "")
-    return control, next((name for name, numbers in differing.items() if not numbers[0]), "")
+    """The first operators that only control calls, and that only test does, but for those of a backward pass, which
+    follow from others; or empty.
+    """
+    forward = {name: numbers for name, numbers in differing.items() if "backward" not in name.lower()}
+    control = next((name for name, numbers in forward.items() if not numbers[1]), "")
+    return control, next((name for name, numbers in forward.items() if not numbers[0]), "")
 
 
 def _differing(control: Mapping[str, float], test: Mapping[str, float]) -> Differing:

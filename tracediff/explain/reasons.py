@@ -71,17 +71,19 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single, side: str, steps: int, unit: Unit, *, on_both: bool) -> Reason:
+def of_single(single: Single, side: str, steps: int, unit: Unit, *, is_code: bool, on_both: bool) -> Reason:
     """That most of its leaf is one event of ``side``, which has that many ``steps``, or one of each run, and what it is
-    an exception of, in the ``unit`` of the step; ``on_both``: whether the other side has one, too.
+    an exception of, in the ``unit`` of the step. ``is_code``: whether it is a stretch of code. ``on_both``: whether the
+    other side has one, too.
     """
-    longest, events = _in_unit(single.longest.ns, unit), counted(single.events)
-    if single.longest.following or single.events > 1:
-        is_one = single.part >= thresholds.MOSTLY
+    longest, is_one = _in_unit(single.longest.ns, unit), single.part >= thresholds.MOSTLY
+    when = f", in one of {counted(steps)} steps" if steps > 1 and is_one else ""
+    if is_code:
         following = single.longest.following and f", before {call_role(single.longest.following)}"
-        what = f"{events}{' stretches between calls' if following else ''} in {side}"
-        when = f", in one of {counted(steps)} steps" if steps > 1 and is_one else ""
-        return Reason("dominant", f"{'one' if is_one else 'the longest'} of {what} takes {longest}{when}{following}")
+        return Reason("dominant", f"one stretch between calls in {side} takes {longest}{when}{following}")
+    if single.events > 1:
+        which = f"{'one' if is_one else 'the longest'} of {counted(single.events)}"
+        return Reason("dominant", f"{which} in {side} takes {longest}{when}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
     others = f"{counted(single.others)} others of its name{there}: {_in_unit(single.others_ns, unit)}"
     return Reason("single", f"one event {where}; {others}")

@@ -112,13 +112,13 @@ def first_dimension(comparison: Comparison) -> list[Fact]:
     factor = _growth(*first)
     if not factor or not any(map(eq, *first)):  # all dimensions changed, as those of a wider layer
         return []
-    moved = known = 0
+    moved = counterpart_ns = 0
     for group in filter(_is_paired, comparison.work.groups):
         growth = _growth(*map(_first_input, counterparts(group, comparison.trees) or ()))
-        known += sum(group.time) if growth is not None else 0
+        counterpart_ns += sum(group.time) if growth is not None else 0
         moved += sum(group.time) if growth is not None and abs(growth - factor) <= thresholds.SAME_RATIO else 0
     whole = max(sum(comparison.work.time), 1)
-    if moved < thresholds.MOSTLY * known or moved < thresholds.WORTH_A_LINE * whole:
+    if moved < thresholds.MOSTLY * counterpart_ns or moved < thresholds.WORTH_A_LINE * whole:
         return []
     before, after = (count(dims[0]) for dims in first)
     change = f"first dimension {before} → {after}"

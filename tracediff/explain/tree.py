@@ -15,7 +15,20 @@ from numpy.typing import NDArray
 from tracediff import bounds, thresholds
 from tracediff.aggregate.leaves import Longest
 from tracediff.arrays import Floats, combined
-from tracediff.explain.leaves import CODE, HOST, NOT_RECORDED, ONE, PYTHON, QUEUE, SINGLES, Chain, Leaves, Single, Step
+from tracediff.explain.leaves import (
+    CODE,
+    HOST,
+    NOT_RECORDED,
+    ONE,
+    PYTHON,
+    QUEUE,
+    SINGLES,
+    STRETCHES,
+    Chain,
+    Leaves,
+    Single,
+    Step,
+)
 from tracediff.formatting import ARROW, with_more
 from tracediff.profile.kernels.display_names import display_name
 
@@ -245,9 +258,11 @@ def _dominant(
             name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
         longest = max(by_run.values(), key=lambda event: event.ns)
         others, others_ns = count * every - 1, name_ns * every - longest.ns
+        path_ns, mine = (float(amount[side, leaf]) * every for amount in (leaves.path, leaves.count))
+        if kind in STRETCHES and longest.ns < thresholds.MOSTLY * path_ns:  # which have many pieces each
+            continue
         if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
-            part, mine = (float(amount[side, leaf]) * every for amount in (leaves.path, leaves.count))
-            out[leaf] = Single(side, longest, longest.ns / part, mine, others, others_ns, leaves.chains[leaf])
+            out[leaf] = Single(side, longest, longest.ns / path_ns, mine, others, others_ns, leaves.chains[leaf])
     return out
 
 

@@ -102,6 +102,7 @@ def facts_of(
     codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
     return (
+        *_nothing_recorded(comparison),
         *(not_steady(leaves) or first_calls(leaves, sides)),
         *([] if has_stand_ins else _one_sided_phases(comparison)),
         *_recomputed(leaves, comparison),
@@ -162,6 +163,15 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     if contained(outer) is not None:
         setting = "".join(largest_difference(differing))
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
+
+
+def _nothing_recorded(comparison: Comparison) -> list[Fact]:
+    """nothing-recorded: neither side has any work."""
+    has_operators = any(call.kind == "op" for tree in comparison.trees for call in tree.calls)
+    if has_operators or any(side.has_gpu for side in comparison.sides):
+        return []
+    text = "neither side has an operator or a GPU event: was the profiler's schedule over before the program's steps?"
+    return [Fact("nothing-recorded", text, setting="with nothing of the program recorded")]
 
 
 def _outermost_calls(trees: Trees) -> str:

@@ -131,7 +131,8 @@ def _more_runs(comparison: Comparison) -> str:
     spread, least = spread_of_step(verdict) if runs > 1 else None, thresholds.RANKED_RUNS
     if spread is None:
         return MORE_RUNS.format(least if runs < least else "more")
-    needed = runs_to_detect(spread, abs(math.log(verdict.ratio_of_medians or 1.0)))
+    stated = verdict.ratio_of_medians if verdict.is_of_medians else verdict.ratio
+    needed = runs_to_detect(spread, abs(math.log(stated or 1.0)))
     if needed is None or needed > bounds.PRACTICAL_RUNS:
         number = f"about {counted(needed)}" if needed else f"more than {counted(bounds.RECOMMENDED_RUNS)}"
         return f"{QUIETER}: as it is, the change needs {number} runs per side"
