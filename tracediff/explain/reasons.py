@@ -395,15 +395,16 @@ def _phase(work: NodeWork) -> Reason | None:
 
 
 def _line(work: NodeWork) -> Reason | None:
-    """The line of code outside of torch that most of the time, of the side on which it is larger, runs for; else of one
+    """The line of code outside of torch that most of the time runs for that a side has beside the other's; else of one
     side's work the operator that calls it.
     """
     sides = [[item for g in work.groups for item in g.items[side]] for side in (0, 1)]
-    items = max(sides, key=lambda side: sum(item.ns for item in side))
-    by_line = Counter[str]()
-    for item in items:
-        by_line[item.line or UNPLACED] += item.ns
-    return main_line(by_line) or _caller(work, sides)
+    by_line = [Counter[str](), Counter[str]()]
+    for ns_of, items in zip(by_line, sides, strict=True):
+        for item in items:
+            ns_of[item.line or UNPLACED] += item.ns
+    less, more = sorted(by_line, key=Counter.total)
+    return main_line(more - less) or _caller(work, sides)
 
 
 def _caller(work: NodeWork, sides: Sequence[Sequence[Item]]) -> Reason | None:
