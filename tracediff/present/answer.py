@@ -388,7 +388,7 @@ def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:
     if explanation is None or not explanation.profiled:
         return _figures(*us)
     unit = unit_of(explanation)
-    return f"{ARROW.join(dict.fromkeys(map(unit.plain, us)))} {unit.name}"
+    return f"{ARROW.join(map(unit.plain, us))} {unit.name}"
 
 
 def _figures(control: float, test: float) -> str:
