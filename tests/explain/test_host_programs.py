@@ -14,6 +14,7 @@ from tracediff.present.explanation_lines import explanation_table
 from tracediff.present.next_command import LATE_RANKS, next_command
 from tracediff.present.sections import changed_work
 from tracediff.profile.analyses.leaf_keys import CALLEE
+from tracediff.report.to_terminal import _row
 from tracediff.report.to_terminal import explanation as why_lines
 
 WAITING = "c10d::allreduce_"
@@ -197,6 +198,12 @@ def test_the_time_per_item_of_another_batch_is_said(tmp_path):
     assert said in comparison.verdict.difference
     for name, other in (("wide", layers(8, 128, 20_000)), ("rows", layers(8, 64, 20_000, rows=32))):
         assert "first-dimension" not in facts(compared(tmp_path / name, layers(8, 64, 10_000), other))
+
+
+@pytest.mark.parametrize("rows", [0, -1])
+def test_a_symbolic_or_empty_first_dimension_is_no_batch(tmp_path, rows):
+    comparison = compared(tmp_path, [first_input(8)], [first_input(rows)])
+    assert "first-dimension" not in facts(comparison)
 
 
 def test_an_item_may_surely_take_less_time_though_the_step_may_not(tmp_path):
@@ -440,6 +447,10 @@ def test_where_nothing_is_significant_the_work_that_changed_is_named_not_what_to
     assert answer_of(comparison).why == (
         "Work that differs, on the critical path: aten::linalg_vector_norm (reduction) (+1.5 ms: added)."
     )
+
+
+def test_a_line_without_a_name_is_a_row():
+    assert [text.plain for text in _row(10, [3], " ", ["1.0"])] == [f"{'':12}1.0  "]
 
 
 def test_on_a_wide_screen_each_line_has_its_reason_beside_it(tmp_path):

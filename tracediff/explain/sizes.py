@@ -139,7 +139,8 @@ def _first_input(call: Call) -> list[int]:
 
 def _growth(control: Sequence[int] = (), test: Sequence[int] = ()) -> float | None:
     """The logarithm of how many times as large the first dimension is; None where it is unknown."""
-    return log(test[0] / control[0]) if control and test and control[0] and test[0] else None
+    is_known = control and test and min(control[0], test[0]) > 0  # below 0 where a size is symbolic
+    return log(test[0] / control[0]) if is_known else None
 
 
 def _is_paired(group: Group) -> bool:

@@ -294,7 +294,8 @@ def _row(
     what is ``aside``.
     """
     indent = " " * (level * INDENT)
-    first, *more = (f"{indent}{part}" for part in wrap(label, max(room - len(indent), 1), break_on_hyphens=False))
+    parts = wrap(label, max(room - len(indent), 1), break_on_hyphens=False) or [""]  # of a blank name
+    first, *more = (f"{indent}{part}" for part in parts)
     times = "".join(f"{'':{GAP}}{cell:>{size}}" for cell, size in zip(cells, widths, strict=True))
     yield Text.assemble((f"{set_cell_size(first, room)}{times}", style), (f"{'':{GAP}}{aside}", "dim"), no_wrap=True)
     yield from map(Text, more)
