@@ -60,6 +60,10 @@ class Unit(NamedTuple):
         """``132.8 ms``."""
         return f"{self.plain(amount)} {self.name}"
 
+    def change(self, control: float, test: float) -> str:
+        """``42.65 → 40.77 ms``."""
+        return f"{self.plain(control)}{ARROW}{self.text(test)}"
+
     def signed_text(self, amount: float) -> str:
         """``+1.24 ms``, ``−42.7 %``; 0 has no sign."""
         return f"{self.signed(amount)} {self.name}"

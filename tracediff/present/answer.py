@@ -23,13 +23,14 @@ from tracediff.explain.facts import (
     SAME_CALLS,
     Fact,
 )
-from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, PYTHON, SHARED_CALLS
+from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, PYTHON
 from tracediff.explain.lines import UNKNOWN
-from tracediff.formatting import ARROW, Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
+from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
     DECISIVE,
     is_certain,
     is_other_work,
+    is_pace,
     is_unclear,
     leading,
     sentence,
@@ -183,11 +184,6 @@ class _Part(Struct, frozen=True):
     what: str
     chain: tuple[str, ...] = ()
 
-    @property
-    def is_pace(self) -> bool:
-        """Whether it is how fast the host makes the same calls."""
-        return self.chain[:2] == (HOST, SHARED_CALLS)
-
 
 def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
     """The causes, as far as they have digits."""
@@ -258,8 +254,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
-    parts.sort(key=lambda part: part.is_pace)
-    texts = [_with_time(part, unit, part.what if part is parts[0] or part.is_pace else "") for part in parts]
+    parts.sort(key=lambda part: is_pace(part.chain))
+    texts = [_with_time(part, unit, part.what if part is parts[0] or is_pace(part.chain) else "") for part in parts]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
@@ -350,7 +346,7 @@ def by_chance(comparison: Comparison) -> str | None:
         first.control_us, first.test_us
     ):
         return None  # what doubles, or is added, is no variation
-    same_calls = first is not None and first.chain[:2] == (HOST, SHARED_CALLS) and _is_as_much(first)
+    same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
     if not same_gpu_work and not same_calls:
         return None
     few = min(comparison.control.runs, comparison.test.runs)
@@ -387,8 +383,7 @@ def _as_below(comparison: Comparison, us: tuple[float, float]) -> str:
     explanation = comparison.explanation
     if explanation is None or not explanation.profiled:
         return _figures(*us)
-    unit = unit_of(explanation)
-    return f"{ARROW.join(map(unit.plain, us))} {unit.name}"
+    return unit_of(explanation).change(*us)
 
 
 def _figures(control: float, test: float) -> str:
@@ -396,7 +391,7 @@ def _figures(control: float, test: float) -> str:
     if not control or abs(test / control - 1) < thresholds.NO_DIFFERENCE:
         return change(control, test)
     unit = with_digits(time_unit([control, test]), [(test - control) / 10])
-    return f"{unit.plain(control)} → {unit.plain(test)} {unit.name}"
+    return unit.change(control, test)
 
 
 def interval(verdict: Verdict) -> str:

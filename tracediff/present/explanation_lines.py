@@ -250,11 +250,16 @@ def is_unclear(cause: Cause) -> bool:
     return not is_other_work(cause) and cause.significance.time_change in ("unclear", "same")
 
 
+def is_pace(chain: tuple[str, ...]) -> bool:
+    """Whether what is at this place in the tree is how fast the host makes the same calls."""
+    return chain[:2] == (HOST, SHARED_CALLS)
+
+
 def is_certain(cause: Cause) -> bool:
     """Whether the runs show that it takes another time, which is neither the pace of the host in the same calls nor of
     a single event.
     """
-    is_by_chance = cause.chain[:2] == (HOST, SHARED_CALLS) or cause.node.note == SINGLE
+    is_by_chance = is_pace(cause.chain) or cause.node.note == SINGLE
     return cause.significance.time_change in ("slower", "faster") and not is_by_chance
 
 

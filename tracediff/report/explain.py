@@ -17,7 +17,7 @@ from tracediff.diff.views import kernels_of
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
 from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST
 from tracediff.explain.reasons import changed_input_of
-from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
+from tracediff.formatting import change, count, counts, plural, time
 from tracediff.pair import Pair, total
 from tracediff.present.explanation_lines import because
 from tracediff.present.path import cause_rows, is_visible, unit_of
@@ -82,16 +82,12 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
     parts = [part for part in parts if is_visible(part[1].change / 1000, unit)]
     delta_us = next(row.times.delta for row in cause_rows(explanation) if row.cause is cause)
     effect = f"effect on the {explanation.period} {unit.signed_text(delta_us)}"
-    lines = [f"{cause.label}: {_in_unit(unit, cause.control_us, cause.test_us)}, {effect}"]
+    lines = [f"{cause.label}: {unit.change(cause.control_us, cause.test_us)}, {effect}"]
     lines += filter(None, [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""])
     for step, part in parts[:most]:
         label = comparison.work.groups[step].name if isinstance(step, int) else part.label
-        lines.append(f"  {unit.signed(part.change / 1000):>8}  {label}: {_in_unit(unit, *part.total / 1000)}")
+        lines.append(f"  {unit.signed(part.change / 1000):>8}  {label}: {unit.change(*part.total / 1000)}")
     return [*lines, *([f"{len(parts) - most:,} more (--top)"] if len(parts) > most else [])]
-
-
-def _in_unit(unit: Unit, control: float, test: float) -> str:
-    return f"{unit.plain(control)}{ARROW}{unit.text(test)}"
 
 
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
