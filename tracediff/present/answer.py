@@ -36,7 +36,7 @@ from tracediff.present.explanation_lines import (
     sentence,
 )
 from tracediff.present.limits import CERTAIN, limits_sentence
-from tracediff.present.path import ReadPath, is_visible, read_path, unit_of
+from tracediff.present.path import PathPart, ReadPath, is_visible, read_path, unit_of
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
@@ -222,10 +222,23 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
 
 
 def exposed_parts(path: ReadPath) -> list[_Part]:
-    """The exposure that has lines."""
-    exposed = (part for part in path.parts.values() if part.exposure)
-    whats = ((part, (part.rest.in_all(path.unit), part.because.replace("; ", ", "))) for part in exposed)
-    return [_Part(part.exposed, part.rest.delta, ", ".join(filter(None, what))) for part, what in whats]
+    """The exposure that has lines: of both directions their sum, one being exposed in place of the other."""
+    unit, exposed = path.unit, sorted(path.exposed, key=lambda part: -part.rest.delta)
+    if not exposed or exposed[0].rest.delta * exposed[-1].rest.delta > 0:
+        return [_Part(part.exposed, part.rest.delta, _whole_and_why(part, unit)) for part in exposed]
+    more, less = ([part for part in exposed if sign * part.rest.delta > 0] for sign in (1, -1))
+    change = sum(part.rest.delta for part in exposed)
+    label = " exposed in place of ".join(" and ".join(part.noun for part in parts) for parts in (more, less))
+    both = " ".join(unit.signed(part.rest.delta) for part in exposed)
+    what = ", ".join(filter(None, (both, *(part.because.replace("; ", ", ") for part in more))))
+    return [_Part(label, change, what)] if is_visible(change, unit) else []
+
+
+def _whole_and_why(part: PathPart, unit: Unit) -> str:
+    """Of an exposed part, what its work takes in all, and what of it is exposed."""
+    rest, whole = part.rest, part.rest.in_all(unit)
+    is_opposed = bool(whole) and rest.delta * rest.every.delta < 0
+    return ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{whole}", part.because.replace("; ", ", "))))
 
 
 def _happened(cause: Cause) -> str:
@@ -271,7 +284,7 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
-        return any(part.exposure for part in read_path(explanation).parts.values())
+        return bool(read_path(explanation).exposed)
     if fact.code == REPEATED:
         return ", " not in fact.text and fact.setting in verdict.difference
     names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]

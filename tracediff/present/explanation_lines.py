@@ -163,8 +163,7 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     """Of one part of the path, as it is read."""
     unit, scale_us = path.unit, explanation.scale_us
     unclear = [] if most is None else [row for row in path.rows if is_unclear(row.cause)]
-    exposed = [part for part in path.parts.values() if part.exposure]
-    room = None if most is None else max(most - len(exposed) - len({row.part for row in unclear}), 1)
+    room = None if most is None else max(most - len(path.exposed) - len({row.part for row in unclear}), 1)
     of_lines = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
     unsure = [row for row in part.rows if row in unclear]
     small = [row for row in part.rows if id(row) not in of_lines and row not in unsure]

@@ -78,10 +78,14 @@ class PathPart(Struct, frozen=True, kw_only=True):
     because: str = ""
 
     @property
+    def noun(self) -> str:
+        """``other host work``: what is in none of its rows."""
+        return f"{'other ' if self.rows else ''}{self.label}{' work' if self.label == HOST else ''}"
+
+    @property
     def exposed(self) -> str:
         """``other host work, now exposed``; empty without exposure."""
-        noun = f"{self.label} work" if self.label == HOST else self.label
-        return f"{'other ' if self.rows else ''}{noun}, {self.exposure}" if self.exposure else ""
+        return f"{self.noun}, {self.exposure}" if self.exposure else ""
 
 
 class ReadPath(Struct, frozen=True):
@@ -101,6 +105,11 @@ class ReadPath(Struct, frozen=True):
     def changed(self) -> list[PathPart]:
         """The parts in which something changes visibly."""
         return [part for part in self.parts.values() if self._has_changed(part)]
+
+    @property
+    def exposed(self) -> list[PathPart]:
+        """The parts with exposure."""
+        return [part for part in self.parts.values() if part.exposure]
 
     @property
     def unchanged(self) -> list[PathPart]:
