@@ -21,7 +21,7 @@ from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Cause
 from tracediff.explain.leaves import GPU
 from tracediff.pair import SIDES
-from tracediff.present.answer import exposed_parts, headline
+from tracediff.present.answer import headline
 from tracediff.present.path import read_path
 
 FIRST = 3
@@ -40,8 +40,8 @@ class Explained:
 
     @property
     def exposures(self) -> list[tuple[str, float]]:
-        found = self.comparison.explanation
-        return [(f"{part.label} {part.what}", part.delta_us) for part in exposed_parts(read_path(found))]
+        exposed = read_path(self.comparison.explanation).exposed
+        return [(f"{part.exposed} {part.because}", part.rest.delta) for part in exposed]
 
     @property
     def causes(self) -> tuple[Cause, ...]:
