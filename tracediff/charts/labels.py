@@ -12,7 +12,6 @@ from textwrap import wrap
 from tracediff import bounds
 from tracediff.aggregate.summary import Side
 from tracediff.diff.comparison import Comparison, Scaled
-from tracediff.diff.verdict import STEP, WHOLE_FILE
 from tracediff.errors import TracediffError, printable, quoted
 from tracediff.pair import SIDES
 
@@ -67,11 +66,6 @@ def side_names(subject: Scaled) -> tuple[str, ...]:
     """Legend entries of control and test, or of the one set, safe."""
     names = set_names(subject)
     return names if len(names) == 1 else tuple(f"{which}: {name}" for which, name in zip(SIDES, names, strict=True))
-
-
-def basis(subject: Scaled) -> str:
-    """What times and counts are of: ``per step``, or without steps ``over the whole file``."""
-    return WHOLE_FILE if subject.is_whole_file else STEP
 
 
 def set_names(subject: Scaled) -> tuple[str, ...]:

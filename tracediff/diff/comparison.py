@@ -21,7 +21,7 @@ from tracediff.diff.matching.items import Item, PlacedWork, inherited
 from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
-from tracediff.diff.verdict import Unprofiled, Verdict
+from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
 from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
 from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
@@ -57,6 +57,11 @@ class Scaled(Struct, frozen=True):
     def is_whole_file(self) -> bool:
         """Whether times are of whole files, as no side has steps."""
         return all(side.whole_file for side in self.sides)
+
+    @property
+    def basis(self) -> str:
+        """What times and counts are of: ``per step``, or without steps ``over the whole file``."""
+        return WHOLE_FILE if self.is_whole_file else STEP
 
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""

@@ -302,7 +302,7 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         and abs(math.log1p(change)) + thresholds.SAME_RATIO < least
     ):
         return f"not significant ({_run_counts(runs)} resolve only {_more_than(math.copysign(least, change))})"
-    in_times = max(difference.effect, difference.interval[1]) > math.log(2)  # as the change itself
+    in_times = change > 1  # as the change itself
     low, high, centre = (
         number(math.exp(log)) if in_times else PERCENT.signed_text(math.expm1(log))
         for log in (*difference.interval, difference.effect)

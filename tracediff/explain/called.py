@@ -219,16 +219,16 @@ def _function(line: str) -> str:
     return f"{line.rpartition(': ')[2]}()"
 
 
-def repeated(ops: Sequence[Op], trees: Trees, classes: tuple[ClassCalls, ClassCalls]) -> list[Fact]:
+def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> list[Fact]:
     """repeated: the steps of optimizers that a side makes more often, of how many modules of a class it calls more, and
     in which modules it makes all operator calls several times as often.
     """
-    texts, settings = [], []
-    for op in ops:
+    texts, settings, trees = [], [], comparison.trees
+    for op in comparison.ops:
         name = op.raw_name.partition("#")[2]
         per_step = [number / tree.denominator for number, tree in zip(op.count, trees, strict=True)]
         if op.category == ANNOTATION and name.endswith(STEP) and all(per_step) and not isclose(*per_step):
-            texts.append(f"{name} {counts(*per_step)} times per step")
+            texts.append(f"{name} {counts(*per_step)} times {comparison.basis}")
             settings.append(often(name, *per_step))
     for module, numbers, factor in repeated_modules(*classes):
         if factor == 1:

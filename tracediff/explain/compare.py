@@ -26,7 +26,6 @@ from tracediff.diff.ops import compare_ops, compare_work
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
 from tracediff.diff.verdict import (
     STEP,
-    WHOLE_FILE,
     Judging,
     Verdict,
     believing,
@@ -37,7 +36,7 @@ from tracediff.diff.verdict import (
     of_other_work,
     refused,
 )
-from tracediff.explain.amounts import HEAVY
+from tracediff.explain.amounts import HEAVY, flop_ratio
 from tracediff.explain.called import largest_difference
 from tracediff.explain.explanation import Explanation, explain
 from tracediff.explain.facts import (
@@ -106,6 +105,7 @@ def _missing(comparison: Comparison) -> list[Reason]:
     missing_work = [(time, group) for group in comparison.work.groups if (time := _missing_time(group, wrappers))]
     time = sum(time for time, _ in missing_work)
     share = time / max(comparison.work.time.control, 1)
+    flops = flop_ratio(comparison.trees, thresholds.MISSING_WORK)  # whatever is matched with what
     instead = sum(
         m.ns
         for g in comparison.work.groups
@@ -113,7 +113,8 @@ def _missing(comparison: Comparison) -> list[Reason]:
         for m in g.members.test
         if m.family in REPLACEMENTS
     )
-    if share < thresholds.MISSING_WORK or instead >= thresholds.REPLACED_WORK * time:
+    is_done = instead >= thresholds.REPLACED_WORK * time or (flops or 0) >= 1 - thresholds.MISSING_WORK
+    if share < thresholds.MISSING_WORK or is_done:
         return []
     events = plural(
         comparison.number(-sum(g.count.delta for _, g in missing_work)),
@@ -210,7 +211,7 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     by_median = verdict.ratio_of_medians
     if verdict.ratio is None or by_median is None:
         return verdict
-    ratio, basis = verdict.ratio, WHOLE_FILE if comparison.is_whole_file else STEP
+    ratio, basis = verdict.ratio, comparison.basis
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, f"{STEP} without the profiler"
     elif verdict.is_of_medians:

@@ -44,7 +44,7 @@ from tracediff.explain.programs import Differing, differing_calls, launching_ope
 from tracediff.explain.reasons import NodeWork, Reason, largest_parts, main_line, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build, name_singles
 from tracediff.explain.work_facts import facts_of
-from tracediff.formatting import ARROW, Unit
+from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -312,10 +312,10 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     unit = leaves.step_unit
     if single and node.note == SINGLE:
         on_both = bool(node.count.all()) and node.count[0] == node.count[1]
-        steps = sum(leaves.steps[single.side])
+        periods = plural(sum(leaves.steps[single.side]), "file" if comparison.is_whole_file else "step")
         is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
         label_of_side = comparison.sides[single.side].label
-        reasons.append(of_single(single, label_of_side, steps, unit, is_code=is_code, on_both=on_both))
+        reasons.append(of_single(single, label_of_side, periods, unit, is_code=is_code, on_both=on_both))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
         node, line.trail, sources.differing, unit
     ):
@@ -337,15 +337,17 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
 
 
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:
-    """Where the longest stretch between operators is, if both sides have any and it is most of ``node`` in a step of
-    the side that has more.
+    """Where the longest stretch between operators is, if both sides have any and in every run it is most of ``node`` in
+    a step of the side that has more.
     """
     side = int(node.total[1] > node.total[0])
     code = {leaf for leaf in node.leaves if leaves.kinds[leaf] in STRETCHES}
-    gaps = [(gap, leaf) for (_, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
-    longest, leaf = max(gaps, key=lambda both: both[0].ns, default=(None, 0))
-    if longest is None or not node.total.all() or longest.ns < thresholds.MOSTLY * node.total[side]:
+    gaps = [(gap, run, leaf) for (run, leaf), gap in leaves.longest[side].items() if leaf in code and gap.following]
+    runs = range(len(leaves.runs[side]))
+    by_run = [max((gap.ns for gap, of_run, _ in gaps if of_run == run), default=0) for run in runs]
+    if not node.total.all() or min(by_run) < max(thresholds.MOSTLY * node.total[side], 1):
         return None
+    longest, _, leaf = max(gaps, key=lambda gap: gap[0].ns)
     place = "" if leaves.chains[leaf][-1] in (NOT_RECORDED, node.label) else f" in {leaves.chains[leaf][-1]}"
     return of_gap(longest, f"{place} in {sides[side].label}", unit)
 

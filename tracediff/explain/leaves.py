@@ -18,6 +18,7 @@ from tracediff.aggregate.leaves import LeafKey, Longest, SetLeaves
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import AnyArray, Bools, Floats, Int64
 from tracediff.diff.groups import Group, Member
+from tracediff.diff.ops import GPU_WORK
 from tracediff.diff.views import call_names, every_instance, moved_lines, operators_of
 from tracediff.formatting import ARROW, Unit, time_unit
 from tracediff.pair import Pair
@@ -343,9 +344,12 @@ class _Labels:
 
 
 def operator_of(group: Group) -> str:
-    """The operator of both sides, or ``old → new`` where they differ; a side without one has its largest kernel there.
-    Empty where no side has one.
+    """The operator that does most of the work of both sides, or else the call that it is within, or ``old → new``; a
+    side without one has its largest kernel there. Empty where no side has one.
     """
+    most = {(m.op or "") if m.category in GPU_WORK else m.name for m, *_ in filter(None, group.members)}
+    if len(most) == 1 and (op := most.pop()):  # the same name wherever it is matched
+        return display_name(match_name(op))
     if group.call:
         return display_name(match_name(group.call.split("(")[0]))
     names = [operators_of(members) for members in group.members]

@@ -234,8 +234,9 @@ def _part_of(effects: Collection[str], nodes: Sequence[Node]) -> float:
 
 
 def waits_for_ranks(chain: tuple[str, ...]) -> bool:
-    """Whether what has these labels is communication, in which ranks wait for one another."""
-    return COMMUNICATION in chain or is_communication(chain[-1]) or is_host_collective(chain[-1])
+    """Whether what has these labels is communication in which ranks wait for one another, as operators do not."""
+    waits = chain[0] != OPERATORS and (COMMUNICATION in chain or is_communication(chain[-1]))
+    return waits or is_host_collective(chain[-1])
 
 
 def label_of(line: Line) -> str:
@@ -347,7 +348,7 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
     if amount is None or node.main_effect[0] == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
     if amount.unit == "events":  # of which a reason has the number
-        return _how_often(amount.ratio)
+        return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" where known ({percent(amount.known_part)})"
@@ -373,8 +374,12 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     if is_same and control and test and abs(log(test / control)) <= thresholds.SAME_RATIO:
         changed = abs(log(longer)) > thresholds.SAME_RATIO
         return f"{number}{_pace(longer, f', {times(longer)} × as long') if changed else ''}"
-    against = (test - control) * (longer - 1) < 0
-    return f"{number}, but {'longer' if longer > 1 else 'shorter'} ones" if against else number
+    return f"{number}{_but(test - control, longer)}"
+
+
+def _but(more: float, longer: float) -> str:
+    """What ``more`` or fewer of it do not say, which take ``longer`` times as long."""
+    return f", but {'longer' if longer > 1 else 'shorter'} ones" if more * (longer - 1) < 0 else ""
 
 
 def _pace(longer: float, slower: str) -> str:

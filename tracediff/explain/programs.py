@@ -117,16 +117,17 @@ Differing = dict[str, tuple[float, float]]
 
 
 def differing_calls(trees: Trees) -> Differing:
-    """Of the outermost operators, or where all of these agree, of those inside them."""
+    """Of the outermost operators, without those of which there are as many, within others or not; or where all of these
+    agree, of those inside them.
+    """
     count, total_ns = Counter[str](), Counter[str]()
     for tree in trees:
         for call in tree.calls:
             if call.kind == "op":
                 count[call.label] += call.count
                 total_ns[call.label] += call.total
-    both: Differing = {}
-    for which in (OUTERMOST, EVERY):
-        both = both or _differing(*(operators(tree, which) for tree in trees))
+    outermost, every = (_differing(*(operators(tree, which) for tree in trees)) for which in (OUTERMOST, EVERY))
+    both = {name: numbers for name, numbers in outermost.items() if name in every} or every
     cost = {name: abs(b - a) * total_ns[name] / max(count[name], 1) for name, (a, b) in both.items()}
     by_cost = sorted(cost, key=lambda name: (-cost[name], name))
     more = [next((name for name in by_cost if sign * (both[name][1] - both[name][0]) > 0), "") for sign in (-1, 1)]

@@ -71,13 +71,13 @@ def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single, side: str, steps: int, unit: Unit, *, is_code: bool, on_both: bool) -> Reason:
-    """That most of its leaf is one event of ``side``, which has that many ``steps``, or one of each run, and what it is
+def of_single(single: Single, side: str, periods: str, unit: Unit, *, is_code: bool, on_both: bool) -> Reason:
+    """That most of its leaf is one event of ``side``, which has so many ``periods``, or one of each run, and what it is
     an exception of, in the ``unit`` of the step. ``is_code``: whether it is a stretch of code. ``on_both``: whether the
     other side has one, too.
     """
     longest, is_one = _in_unit(single.longest.ns, unit), single.part >= thresholds.MOSTLY
-    when = f", in one of {counted(steps)} steps" if steps > 1 and is_one else ""
+    when = f", in one of {periods}" if is_one and not periods.startswith("1 ") else ""
     if is_code:
         following = single.longest.following and f", before {call_role(single.longest.following)}"
         return Reason("dominant", f"one stretch between calls in {side} takes {longest}{when}{following}")

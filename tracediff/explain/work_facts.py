@@ -84,7 +84,7 @@ def facts_of(
     """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``; ``exposure`` is what
     of the change is the same work, now on the path or off it, in ns per step.
     """
-    trees, sides, groups, ops = comparison.trees, comparison.sides, comparison.work.groups, comparison.ops
+    trees, sides, groups = comparison.trees, comparison.sides, comparison.work.groups
     program = _program(leaves, comparison, differing)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
     # by all of its FLOPs, or of its amounts; or too little is known
@@ -97,7 +97,7 @@ def facts_of(
             leaves, comparison
         )
     classes = calls_by_class(trees[0]), calls_by_class(trees[1])
-    repetitions = repeated(ops, trees, classes)
+    repetitions = repeated(comparison, classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call

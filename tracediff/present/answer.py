@@ -208,7 +208,8 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
         number = explanation.root.children[label].count
-        is_as_many = label == HOST or abs(log(number[1] / number[0])) <= thresholds.SAME_RATIO
+        more = log(number[1] / number[0])
+        is_as_many = label == HOST or abs(more) <= thresholds.SAME_RATIO or more * moved < 0  # which says nothing
         how_many = (
             ""
             if is_as_many

@@ -55,7 +55,7 @@ def explain(comparison: Comparison, name: str, most: int = 10) -> str:
     if not groups:
         return _text(_line_of_why(comparison, name, most) or _on_host(comparison, name, most))
     times = total(g.time for g in groups).map(comparison.us)
-    lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} per step"]
+    lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} {comparison.basis}"]
     instances = _instances(groups)
     for alike in instances[:most]:
         lines += ["", *_described(comparison, alike)]
@@ -97,7 +97,7 @@ def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
         names = {cause.label for cause in comparison.causes}.union(*((op.name, op.raw_name) for op in comparison.ops))
         hint = did_you_mean(name, names, LIST_NAMES)
         raise TracediffError("NAME", f"no kernel or operator is called {quoted(name)}", hint)
-    lines = [f"{name}: no work that is matched; on the host, per step:"]
+    lines = [f"{name}: no work that is matched; on the host, {comparison.basis}:"]
     for op in ops[:most]:
         times = op.total.map(comparison.us), op.self_time.map(comparison.us)
         number = counts(*op.count.map(comparison.number))

@@ -9,7 +9,6 @@ from dash_ag_grid import AgGrid
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.charts.labels import basis
 from tracediff.diff.views import UNKNOWN
 from tracediff.formatting import Unit, plural, time_unit
 from tracediff.pair import Pair
@@ -100,7 +99,7 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
     visible, pinned = list(view.table.visible or default_columns(view.tab)), list(view.table.pinned or PINNED)
     times = "host self times" if view.tab in ("ops", "scopes") else "times"
     more = " of many" if len(rows) == bounds.SEARCHED_ROWS else ""
-    caption = f"{plural(len(rows), 'row')}{more}, the largest change first; counts and {times} {basis(context.whole)}"
+    caption = f"{plural(len(rows), 'row')}{more}, the largest change first; counts and {times} {context.whole.basis}"
     return html.Div(
         [
             html.Span(caption, id="rows", title=caption, className="facts"),

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from tracediff import bounds, charts
 from tracediff.arrays import group_by
-from tracediff.charts.labels import basis
 from tracediff.formatting import change_and_delta
 from tracediff.pair import total
 from tracediff.present import sections
@@ -50,7 +49,7 @@ def overview(context: PageContext) -> list[Any]:
             step=sections.step_sums(comparison),
             unexplained_ns=sections.unexplained_ns(comparison),
             names=side_names(context.whole),
-            per=basis(comparison),
+            per=comparison.basis,
         ),
         html.H2("Changed work"),
         *_changes(context),
@@ -96,7 +95,7 @@ def _changes(context: PageContext) -> list[Any]:
             "changes_table.html.jinja",
             changes=work,
             names=names,
-            per=basis(context.whole),
+            per=context.whole.basis,
             link=partial(_work_link, context),
         ),
         every,
@@ -132,7 +131,7 @@ def _idle(context: PageContext) -> list[Any]:
         return ["it is not idle during a step"]
     idle = change_and_delta(*total(s.time for s in states).map(whole.us))
     state = max(states, key=lambda s: (max(s.time), min(s.time)))
-    sentence = [f"{idle} {basis(whole)}, mostly {state_label(state.name)}"]
+    sentence = [f"{idle} {whole.basis}, mostly {state_label(state.name)}"]
     rows = [row for table in whole.tables if table.schema.name == IDLE for row in table.rows.items()]
     places = {place: total(time for _, (time, *_) in some) for place, some in group_by(rows, _host_place).items()}
     place = max(places, key=lambda name: (max(places[name]), min(places[name])), default="")

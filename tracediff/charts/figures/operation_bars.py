@@ -12,7 +12,7 @@ from msgspec import Struct
 from plotly.subplots import make_subplots
 
 from tracediff import bounds
-from tracediff.charts.labels import basis, both_names, choice, full_name, label, not_compared, safe, side_names
+from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, safe, side_names
 from tracediff.charts.marks import data_array, hovers, name_rows, named_ticks
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -94,7 +94,7 @@ def draw_op_bars(
                 **hovers(_hover(comparison, displayed[row].op) for row in values),
             )
     name_rows(figure, [label(name) for name in shortened_pairs([b.op.name for b in displayed], bounds.CHART_LABEL)])
-    per = basis(comparison)
+    per = comparison.basis
     axis = f"time {per} ({unit.name})" if unit else f"count {per}"
     figure.update_xaxes(title_text=axis, rangemode="tozero")
     figure.update_layout(barmode="group")
@@ -282,8 +282,8 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     ticks = [label(row.name) for row in rows]
     name_rows(figure, ticks)
     figure.update_xaxes(rangemode="tozero")
-    figure.update_xaxes(title_text=f"calls {basis(comparison)}", row=1, col=1)
-    figure.update_xaxes(title_text=f"host time {basis(comparison)} ({unit.name})", row=2, col=1)
+    figure.update_xaxes(title_text=f"calls {comparison.basis}", row=1, col=1)
+    figure.update_xaxes(title_text=f"host time {comparison.basis} ({unit.name})", row=2, col=1)
     figure.update_layout(barmode="group")
     return finish(
         figure,
@@ -330,4 +330,4 @@ def _side(figure: go.Figure, rows: list[CallTimes], *, side: int, name: str, col
 def _launches_title(comparison: Comparison, ops: list[Op]) -> str:
     us, number = comparison.us, comparison.number
     calls, times = total(op.count for op in ops).map(number), total(op.self_time for op in ops).map(us)
-    return f"Runtime calls {basis(comparison)}: {counts(*calls)}, {change(*times)}"
+    return f"Runtime calls {comparison.basis}: {counts(*calls)}, {change(*times)}"

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from tracediff import bounds
 from tracediff.analysis import Analysis
-from tracediff.charts.labels import basis, choice, full_name, label, not_compared
+from tracediff.charts.labels import choice, full_name, label, not_compared
 from tracediff.charts.marks import hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison
@@ -35,7 +35,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
         significance = f"<br>significance: {words[family.name]}" if family.name in words else ""
         hover = (
             f"<b>{label(family.name, 80)}</b><br>{change(values[0], values[1])} "
-            f"({signed_time(values[1] - values[0])}) {basis(comparison)}{significance}"
+            f"({signed_time(values[1] - values[0])}) {comparison.basis}{significance}"
         )
         figure.add_bar(
             name=label(family.name, 28),
@@ -56,7 +56,7 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     labels = [label(side.label, 24) for side in comparison.sides]
     ticks = [f"<b>{which}</b><br>{name}<br>{time(v)}" for which, name, v in zip(SIDES, labels, whole, strict=True)]
     name_rows(figure, ticks)
-    figure.update_xaxes(title_text=f"time {basis(comparison)} ({unit.name})")
+    figure.update_xaxes(title_text=f"time {comparison.basis} ({unit.name})")
     figure.update_layout(barmode="stack", legend={"entrywidth": 110})
     finish(figure, theme, _title(comparison, parts, whole), "Events that overlap in time each count in full.", 340)
     return figure.update_layout(legend={"y": -0.38})  # where it has many rows the bars get low
@@ -82,7 +82,7 @@ def _parts(comparison: Comparison, most: int) -> list[Sum]:
 def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float]) -> str:
     what = "GPU time" if comparison.gpu_time.groups else "Operator self time"
     largest = max(parts, key=lambda p: abs(p.delta))
-    head = f"{what} {basis(comparison)}: {change(whole[0], whole[1])}"
+    head = f"{what} {comparison.basis}: {change(whole[0], whole[1])}"
     return (
         f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta), *whole)})"
         if largest.delta

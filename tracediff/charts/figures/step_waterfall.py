@@ -7,7 +7,7 @@ from itertools import accumulate
 import plotly.graph_objects as go
 
 from tracediff import bounds
-from tracediff.charts.labels import basis, label, not_compared, set_names
+from tracediff.charts.labels import label, not_compared, set_names
 from tracediff.charts.marks import hovers, name_rows
 from tracediff.charts.theme import empty, finish, palette
 from tracediff.diff.comparison import Comparison
@@ -50,7 +50,7 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
     high = max(*totals, *ends)
     note = f" The axis starts at {time(low)}." if low else ""
     figure.update_xaxes(
-        title_text=f"time {basis(comparison)} ({unit.name})",
+        title_text=f"time {comparison.basis} ({unit.name})",
         range=[unit.scaled(low), unit.scaled(high + 0.4 * (high - low))],
     )
     return finish(

@@ -17,7 +17,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tracediff import bounds
-from tracediff.charts.labels import basis
 from tracediff.charts.theme import palette
 from tracediff.errors import printable
 from tracediff.explain.leaves import HOST
@@ -90,7 +89,7 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     return {
         "step": sections.step_sums(comparison),
         "unexplained_ns": sections.unexplained_ns(comparison),
-        "per": basis(comparison),
+        "per": comparison.basis,
         "changes": sections.changed_work(comparison, bounds.PAGE_CHANGES),
         "explanation": explanation(comparison),
         "is_of_host": is_of_host(comparison),
@@ -289,7 +288,7 @@ def to_summary(comparison: Comparison) -> str:
         step=None if comparison.was_refused else sections.step_sums(comparison),
         unexplained_ns=sections.unexplained_ns(comparison),
         explanation=explanation(comparison),
-        per=basis(comparison),
+        per=comparison.basis,
         link=lambda *_: {},
     )
 

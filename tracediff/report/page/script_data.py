@@ -13,7 +13,6 @@ from msgspec import Struct, field
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import CallTree
-from tracediff.charts.labels import basis
 from tracediff.diff.call_trees import Frame, flame_graph, largest, line_graph, of_one, pruned
 from tracediff.diff.ops import largest_first
 from tracediff.diff.views import UNKNOWN
@@ -93,7 +92,7 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     others = {code: first for code, first in spellings.items() if code != first}
     return {
         "sides": side_names(comparison),
-        "per": basis(comparison),
+        "per": comparison.basis,
         "names": names.texts,
         "members": [column.name for column in MEMBERS.of[PAGE]],
         "ops": ops,
@@ -186,7 +185,7 @@ def comparison_flame(comparison: Comparison) -> Drawing:
     frames = flame_graph(comparison.trees, comparison.pairing)
     control, test = total(f.work for f in frames)
     whole_us = comparison.us(control), comparison.us(test)
-    title = f"{_what(gpu)} {basis(comparison)} {change(*whole_us)}"
+    title = f"{_what(gpu)} {comparison.basis} {change(*whole_us)}"
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
     delta = sums[1] - sums[0]
     if 0 < abs(delta) <= thresholds.MOVED_CALLS * abs(test - control):
@@ -204,7 +203,7 @@ def analysis_flame(analysis: Analysis) -> Drawing:
     gpu = analysis.side.has_gpu
     frames = of_one(analysis.tree)
     whole, _ = total(f.work for f in frames)
-    title = f"{_what(gpu)} {basis(analysis)} {time(analysis.us(whole))}"
+    title = f"{_what(gpu)} {analysis.basis} {time(analysis.us(whole))}"
     if whole:
         name, sums = largest(frames, lambda pair: pair[0])
         title += f"; {part(sums[0], whole)} of it in {name}"
