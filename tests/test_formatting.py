@@ -183,6 +183,6 @@ def test_the_largest_change_of_a_table_has_two_digits(whole, change, shown):
 
 
 def test_a_mean_that_is_no_number_of_calls_is_of_steps_that_differ():
-    assert counts_of(9, 14.3, "calls") == "9 → 14.3 calls, steps differ"
+    assert counts_of(9, 14.3, "calls") == "9 → 14.3 calls on average"
     assert counts_of(9, 14, "calls") == "9 → 14 calls"
-    assert counts_of(2.5, 2.5, "calls") == "2.5 calls, steps differ"
+    assert counts_of(2.5, 2.5, "calls") == "2.5 calls on average"

@@ -276,9 +276,9 @@ def counts(control: float, test: float) -> str:
 
 
 def counts_of(control: float, test: float, noun: str) -> str:
-    """``3 → 5 calls``; ``9 → 14.3 calls, steps differ``, where a mean is not a number of calls."""
+    """``3 → 5 calls``; ``9 → 14.3 calls on average``, where a mean is not a number of calls."""
     both = counts(control, test)
-    return f"{both} {noun}{', steps differ' if '.' in both else ''}"
+    return f"{both} {noun}{' on average' if '.' in both else ''}"
 
 
 def plural(n: float, noun: str) -> str:

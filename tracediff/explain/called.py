@@ -28,6 +28,8 @@ from tracediff.profile.analyses.leaf_keys import callee_label
 
 CallsOfSides = tuple[dict[str, float], dict[str, float]]
 """Of each side, the name of what is called → its time, or what else it is ranked by."""
+PROFILER = "profiler.py("
+"""Before the line of a function that records."""
 STEP, NEXT = ".step", ".__next__"
 """After the class of an optimizer or of a loader of data, in the annotation of what it does."""
 
@@ -54,14 +56,14 @@ def one_sided_calls(
         _python_calls(leaves),
     )
     every = [{name for calls, _ in sources for name in calls[side]} for side in (0, 1)]
-    names_of_sides: tuple[set[str], set[str]] = (set(), set())
+    judged: tuple[set[str], set[str]] = (set(), set())  # by an earlier source
     own: list[tuple[dict[str, float], dict[str, float]]] = []
-    for _, candidates in sources:
+    for calls, candidates in sources:
         sides = []
         for side, mine in enumerate(candidates):
-            names = sorted(mine.keys() - every[1 - side] - names_of_sides[side], key=lambda name: (-mine[name], name))
+            names = sorted(mine.keys() - every[1 - side] - judged[side], key=lambda name: (-mine[name], name))
             sides.append({name: mine[name] for name in names})
-            names_of_sides[side].update(names)
+            judged[side].update(calls[side])
         own.append((sides[0], sides[1]))
     control, test = ([name for calls in own for name in calls[side]] for side in (0, 1))
     both = zip(comparison.labels, (control, test), strict=True)
@@ -181,7 +183,8 @@ def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
     for side in (0, 1):
         for i in python:
             ns, is_in_each = float(leaves.total[side, i]), leaves.count[side, i] >= 1
-            if not ns or not (name := callee_label(leaves.ops[side][i])):
+            callee = leaves.ops[side][i]
+            if not ns or callee.startswith(PROFILER) or not (name := callee_label(callee)):
                 continue
             every[side][name] += ns
             if is_in_each and ns >= thresholds.TESTED_US * 1000 and chains[i][2:3] in callers[1 - side]:

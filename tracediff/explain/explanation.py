@@ -24,6 +24,7 @@ from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import (
     GPU,
     NOT_RECORDED,
+    OPERATORS,
     OTHER_CALLS,
     STRETCHES,
     UNPLACED,
@@ -307,7 +308,7 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
     if any(reason.code == "phase" for reason in reasons):
         what = ""  # the reason says more
-    if waits_for_ranks(line.chain):
+    if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
     unit = leaves.step_unit
     if single and node.note == SINGLE:

@@ -234,9 +234,8 @@ def _part_of(effects: Collection[str], nodes: Sequence[Node]) -> float:
 
 
 def waits_for_ranks(chain: tuple[str, ...]) -> bool:
-    """Whether what has these labels is communication in which ranks wait for one another, as operators do not."""
-    waits = chain[0] != OPERATORS and (COMMUNICATION in chain or is_communication(chain[-1]))
-    return waits or is_host_collective(chain[-1])
+    """Whether what has these labels is communication, in which ranks wait for one another."""
+    return COMMUNICATION in chain or is_communication(chain[-1]) or is_host_collective(chain[-1])
 
 
 def label_of(line: Line) -> str:
