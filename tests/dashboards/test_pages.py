@@ -146,7 +146,7 @@ def test_a_row_shows_its_matches_steps_and_stack_and_its_link_restores_it(tab):
     panel = app.page.inner_text("#details")
     for text in (
         "aten::mm",
-        "the same work below the same call",
+        "work of the same names below the same call",
         "mm_kernel",
         "[[2, 3]]",
         "unknown" if "unknown" in panel else "forward",

@@ -11,7 +11,7 @@ from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
-from tracediff.present.next_command import LATE_RANKS, next_command
+from tracediff.present.next_command import AFTER_WARM_UP, LATE_RANKS, RECOMPILES, next_command
 from tracediff.present.sections import changed_work
 from tracediff.profile.analyses.leaf_keys import CALLEE
 from tracediff.report.to_terminal import _row
@@ -572,3 +572,61 @@ def test_a_program_more_often_has_the_same_shapes(tmp_path):
     comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
     assert "as-often" not in facts(comparison)
     assert "as many FLOPs, in 2 × as many calls" in facts(comparison)["rewritten"]
+
+
+@pytest.mark.parametrize(
+    ("compiling", "code", "following"), [((2, 3), "compiles-anew", RECOMPILES), ((2,), "not-steady", AFTER_WARM_UP)]
+)
+def test_steps_that_each_compile_are_no_warm_up(tmp_path, compiling, code, following):
+    for name, numbers in (("before", ()), ("after", compiling)):
+        steps = [step(n, 20_000 * n, 19_000) for n in (2, 3)]
+        products = [op("aten::mm", 20_000 * n + 10_000, 900, **SQUARE) for n in (2, 3)]
+        scopes = [annotation("entire_frame_compile (dynamo_timed)", 20_000 * n + 100, 9_000) for n in numbers]
+        write(tmp_path / name / "trace.json", document([*steps, *products, *scopes]))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
+    assert code in facts(comparison)
+    assert next_command(comparison, "tracediff compare before after") == following
+
+
+def test_a_stretch_of_one_run_is_not_why_all_runs_take_longer(tmp_path):
+    """In each run ten stretches before operators are longer, and in one of them one is much longer."""
+
+    def update(gap_us, *long_us):
+        def of_run(run):
+            calls = [op("aten::relu", 20_000 + long_us[run] + gap_us * (i + 1), 50) for i in range(10)]
+            return [python(UPDATE, 20_000, 12 * gap_us + long_us[run], 1), *calls]
+
+        return of_run
+
+    (cause,) = compared(tmp_path, update(100, 0, 0), update(300, 0, 5_000), runs=2).explanation.causes
+    assert cause.label == "Python in train.py(3): update"
+    assert "between calls" not in "".join(reason.text for reason in cause.reasons)
+
+
+def test_an_operator_has_one_name_wherever_it_is_matched(tmp_path):
+    """Eight layers, or two that are as much work: products of six have no counterpart, those of two are larger."""
+
+    def layers(number, width, took):
+        events = []
+        for i in range(number):
+            dims = {"Input Dims": [[64, width], [width, width]], "Input type": ["float", "float"]}
+            at = 20_000 + i * 2 * took
+            node = op("autograd::engine::evaluate_function: AddmmBackward0", at, took + 60)
+            events += [node, op("AddmmBackward0", at + 10, took + 40, **dims), op("aten::mm", at + 20, took, **dims)]
+        return events
+
+    comparison = compared(tmp_path, layers(8, 128, 1_000), layers(2, 256, 4_400))
+    labels = [cause.label for cause in comparison.explanation.causes]
+    assert [label for label in labels if "Addmm" in label] == []
+    (cause,) = [cause for cause in comparison.explanation.causes if cause.label.startswith("aten::mm")]
+    assert cause.control_us > 8_000 - 1
+    assert cause.test_us > 8_800 - 1
+    assert {reason.code for reason in comparison.comparability.reasons}.isdisjoint({"missing-work"})
+
+
+def test_an_operator_that_both_call_as_often_differs_in_nothing(tmp_path):
+    """Its calls are within another operator on one side."""
+    within = [op("aten::clip", 20_000, 1_500), op("aten::mul_", 20_100, 900)]
+    comparison = compared(tmp_path, within, [op("aten::mul_", 20_100, 900)])
+    assert list(comparison.explanation.differing) == ["aten::clip"]
+    assert "mul_" not in comparison.verdict.difference

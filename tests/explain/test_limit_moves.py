@@ -10,6 +10,8 @@ from traces import FOLDER, needs_traces
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import QUEUE, SHARED_CALLS
+from tracediff.present.answer import exposed_parts
+from tracediff.present.path import read_path
 from tracediff.present.sections import changed_work
 
 LATENCY = 5
@@ -150,3 +152,12 @@ def test_the_table_of_work_sums_what_each_operator_launched(tmp_path):
         "aten::copy_": (24, 30, 6, 6),
     }
     assert work.whole.us == (42, 54)
+
+
+def test_what_is_exposed_in_place_of_what_is_one_part_of_the_change(tmp_path):
+    """The host takes the path from the GPU, whose work takes as long: the step changes by the difference."""
+    comparison = compared(steps_of(tmp_path, "gpu", 20, 30), steps_of(tmp_path, "host", 36, 30))
+    path = read_path(comparison.explanation)
+    exposed = exposed_parts(path)
+    assert sum(part.delta_us for part in exposed) == pytest.approx(sum(part.rest.delta for part in path.exposed))
+    assert len(exposed) <= 1

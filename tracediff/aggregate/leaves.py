@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from tracediff.aggregate.averages import RunSteps
 from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
-from tracediff.arrays import Floats, Int64, changes, group_by, tuples
+from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
 from tracediff.profile.events.work import KEY
 from tracediff.profile.kernels.match_names import match_name
@@ -49,7 +49,8 @@ class SetLeaves(Struct):
     Attributes:
         keys: of each. path, total, count: float64[runs, l] ns and instances per step of each run; the mean over runs of
             the path adds up to the period.
-        steps: number of steps of each run. longest: (run, leaf) → its longest instance on the path.
+        steps: number of steps of each run. in_each: bool[l] whether it occurs in every one.
+            longest: (run, leaf) → its longest instance on the path.
     """
 
     keys: list[LeafKey]
@@ -57,6 +58,7 @@ class SetLeaves(Struct):
     total: Floats
     count: Floats
     steps: list[int]
+    in_each: Bools
     longest: dict[tuple[int, int], Longest] = field(default_factory=dict)
 
 
@@ -78,12 +80,16 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
                     text = match_name(profile.names[following]) if following >= 0 else ""
                     longest[r, leaf] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.numbers)))
+    in_steps_of = np.zeros((len(traces.runs), len(index.numbers)), np.int64)
     for r, table, rows, leaves in leaves_of_profiles:
+        _, first = combined(table.step[rows], leaves)
+        np.add.at(in_steps_of[r], leaves[first], 1)
         for amount, name in zip(amounts[:, r], AMOUNTS, strict=True):
             np.add.at(amount, leaves, getattr(table, name)[rows].astype(np.float64))
     counts = [len(steps[run.name]) for run in traces.runs]
     path, total, count = amounts / np.maximum(counts, 1)[:, None]
-    return SetLeaves(list(index.numbers), path, total, count, counts, longest)
+    in_each = (in_steps_of == np.array(counts)[:, None]).all(axis=0)
+    return SetLeaves(list(index.numbers), path, total, count, counts, in_each, longest)
 
 
 def _leaves_of(

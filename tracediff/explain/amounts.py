@@ -80,6 +80,7 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
         kinds=leaves.kinds[order],
         names=leaves.names[:, order],
         ops=leaves.ops[:, order],
+        in_each=leaves.in_each[:, order],
     )
 
 

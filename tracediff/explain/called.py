@@ -182,12 +182,12 @@ def _python_calls(leaves: Leaves) -> tuple[CallsOfSides, CallsOfSides]:
     callers = [{chains[i][2:3] for i in python if leaves.total[side, i]} for side in (0, 1)]
     for side in (0, 1):
         for i in python:
-            ns, is_in_each = float(leaves.total[side, i]), leaves.count[side, i] >= 1
+            ns = float(leaves.total[side, i])
             callee = leaves.ops[side][i]
             if not ns or callee.startswith(PROFILER) or not (name := callee_label(callee)):
                 continue
             every[side][name] += ns
-            if is_in_each and ns >= thresholds.TESTED_US * 1000 and chains[i][2:3] in callers[1 - side]:
+            if leaves.in_each[side, i] and ns >= thresholds.TESTED_US * 1000 and chains[i][2:3] in callers[1 - side]:
                 shared[side][name] += ns
     return every, shared
 
@@ -212,7 +212,8 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
         return _no_calls(), _no_calls()
     for side, calls in enumerate(every):
         least = thresholds.WORTH_A_LINE * float(leaves.path[side].sum())
-        functions = {name: ns for name, ns in calls.items() if name[:-2].isidentifier() or name == "<lambda>()"}
+        names = (name for name in calls if name[:-2].isidentifier() or name == "<lambda>()")
+        functions = {name: calls[name] for name in names if not name.startswith("__")}  # of any class
         large[side].update({name: ns for name, ns in functions.items() if ns >= least})
     return every, _without_renamed(large, operators)
 

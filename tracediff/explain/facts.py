@@ -25,6 +25,7 @@ SAME_CALLS, SAME_PROGRAM, CHANGED_MODULES = "same-calls", "same-program", "chang
 AS_MUCH = "as-much"
 ONE_SIDED_CALLS, REPEATED, RECOMPUTED = "one-sided-calls", "repeated", "recomputed"
 NOT_STEADY, FIRST_CALLS, BACKLOG, LATE_START = "not-steady", "first-calls", "backlog", "late-start"
+COMPILES_ANEW = "compiles-anew"
 GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-kernels"
 OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
 OTHER_SIZES, FIRST_DIMENSION = "other-sizes", "first-dimension"
@@ -198,12 +199,16 @@ def stand_ins_of(leaves: Leaves) -> list[set[str]]:
 
 
 def not_steady(leaves: Leaves) -> list[Fact]:
-    """not-steady: torch.compile works within the measured steps."""
+    """not-steady, compiles-anew: torch.compile works within the measured steps, or within every one."""
     whole = leaves.path.sum(axis=1)
     parts = leaves.path[:, leaves.kinds == "compiling"].sum(axis=1) / np.where(whole > 0, whole, 1)
     if parts.max() < thresholds.WORTH_A_LINE:
         return []
     control, test = percent(float(parts[0])), percent(float(parts[1]))
+    longer = int(parts[1] > parts[0])
+    if min(leaves.steps[longer]) > 1 and leaves.in_each[longer, leaves.kinds == "compiling"].any():
+        text = f"compiling takes {control} → {test} of the measured time, in every step"
+        return [Fact(COMPILES_ANEW, text, control, test, setting="compiling in every step")]
     text = f"not steady state: torch.compile takes {control} → {test} of the measured time"
     return [Fact(NOT_STEADY, text, control, test, setting=UNSTEADY)]
 

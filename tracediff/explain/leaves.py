@@ -104,6 +104,7 @@ class Leaves(Struct):
         kinds: of `LeafKey`. names: [2, l] of each side, empty where it has none. ops: likewise the innermost operator
             around it.
         longest: of each side, (run, leaf) → its longest instance. steps: of each side, how many each run has.
+            in_each: bool[2, l] whether it occurs in every one of these.
         single: leaf → the event that dominates it.
     """
 
@@ -120,6 +121,7 @@ class Leaves(Struct):
     ops: Texts
     longest: tuple[dict[tuple[int, int], Longest], dict[tuple[int, int], Longest]]
     steps: tuple[list[int], list[int]]
+    in_each: Bools
     single: dict[int, Single] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -150,6 +152,7 @@ class Leaves(Struct):
             kinds=np.append(self.kinds, "unknown"),
             names=followed_by(self.names, ""),
             ops=followed_by(self.ops, ""),
+            in_each=followed_by(self.in_each, True),
         )
 
     def below(self, *labels: str) -> Bools:
@@ -208,6 +211,9 @@ def pair(
         sides = [[str(getattr(keys.get(i), column, "")) for i in range(size)] for keys in key_of_leaf]
         return np.array(sides, object).reshape(2, size)
 
+    in_each = np.zeros((2, size), bool)
+    for side, (leaves, place) in enumerate(zip(sides, places, strict=True)):
+        in_each[side, place[leaves.in_each]] = True
     runs = summed("total")
     return Leaves(
         chains=[chain for chain, _ in index],
@@ -223,6 +229,7 @@ def pair(
         ops=texts("op"),
         longest=(_longest(sides[0], places[0]), _longest(sides[1], places[1])),
         steps=(sides[0].steps, sides[1].steps),
+        in_each=in_each,
     )
 
 

@@ -12,7 +12,7 @@ from tracediff.diff.preflight import SAME_SET
 from tracediff.diff.statistics.runs import runs_to_detect
 from tracediff.diff.verdict import interval_per_item, spread_of_step
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import BACKLOG, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
+from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
 from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
@@ -33,6 +33,7 @@ PARTS = {
 }
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
 LATE_RANKS = "--table stragglers"
+RECOMPILES = "see why each step compiles anew (TORCH_LOGS=recompiles): sizes may change from step to step"
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
@@ -56,6 +57,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     codes = {fact.code for fact in explanation.facts}
     if (comparison.control.whole_file or comparison.test.whole_file) and codes & {NOT_STEADY, FIRST_CALLS}:
         return WITH_STEPS
+    if COMPILES_ANEW in codes:
+        return RECOMPILES
     if NOT_STEADY in codes:
         return AFTER_WARM_UP
     if BACKLOG in codes:

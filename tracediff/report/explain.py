@@ -26,7 +26,7 @@ from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES
 
 WHY = {
-    "exact": "the same work below the same call of {call}",
+    "exact": "work of the same names below the same call of {call}",
     "op": "other work below the same call of {call}",
     "module": "remaining work of the same module and phase",
     "fusion": "a fused kernel and the operators listed in its name or provenance, between the same neighbouring work",
