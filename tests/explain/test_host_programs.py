@@ -603,24 +603,26 @@ def test_a_stretch_of_one_run_is_not_why_all_runs_take_longer(tmp_path):
     assert "between calls" not in "".join(reason.text for reason in cause.reasons)
 
 
-def test_an_operator_has_one_name_wherever_it_is_matched(tmp_path):
+def test_an_operator_has_one_name_and_its_amount_wherever_it_is_matched(tmp_path):
     """Eight layers, or two that are as much work: products of six have no counterpart, those of two are larger."""
 
     def layers(number, width, took):
-        events = []
+        sizes = {"Input Dims": [[64, width], [width, width]], "Input type": ["float", "float"]}
+        events = [step(1, 0, 100_000), python("nn.Module: LM_0", 10, 20_000, 1)]
         for i in range(number):
-            dims = {"Input Dims": [[64, width], [width, width]], "Input type": ["float", "float"]}
-            at = 20_000 + i * 2 * took
-            node = op("autograd::engine::evaluate_function: AddmmBackward0", at, took + 60)
-            events += [node, op("AddmmBackward0", at + 10, took + 40, **dims), op("aten::mm", at + 20, took, **dims)]
+            at, back, order = 100 + 2_000 * i, 30_000 + i * (took + 200), {"Sequence number": i}
+            events += [python(f"nn.Module: Block_{i}", at, 1_500, i + 2, 1), op("aten::view", at + 10, 1_000, **order)]
+            events += [op("autograd::engine::evaluate_function: AddmmBackward0", back, took + 60, **order)]
+            events += [op("AddmmBackward0", back + 10, took + 40, **sizes, **order)]
+            events += [op("aten::mm", back + 20 + k * took // 2, took // 2, **sizes) for k in (0, 1)]
         return events
 
-    comparison = compared(tmp_path, layers(8, 128, 1_000), layers(2, 256, 4_400))
-    labels = [cause.label for cause in comparison.explanation.causes]
-    assert [label for label in labels if "Addmm" in label] == []
-    (cause,) = [cause for cause in comparison.explanation.causes if cause.label.startswith("aten::mm")]
-    assert cause.control_us > 8_000 - 1
-    assert cause.test_us > 8_800 - 1
+    for name, events in (("before", layers(8, 128, 1_000)), ("after", layers(2, 256, 4_400))):
+        write(tmp_path / name / "trace.json", document(events))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
+    (cause,) = [cause for cause in comparison.explanation.causes if cause.trail[:2] == ("operators", "gemm")]
+    assert (cause.label, cause.what) == ("aten::mm (gemm)", "as many FLOPs in 1.1 × the time")
+    assert (cause.control_us, cause.test_us) == (8_080, 8_880)
     assert {reason.code for reason in comparison.comparability.reasons}.isdisjoint({"missing-work"})
 
 

@@ -29,8 +29,10 @@ from tracediff.profile.perf_model.recorded_sizes import Inputs, read_inputs
 from tracediff.runtimes import MEMCPY
 
 Trees = tuple[CallTree, CallTree]
-Ratio = tuple[float, str]
-"""(test / control, unit)."""
+Amounts = tuple[Sequence[float], str]
+"""(how much work control is, and test; unit)."""
+Launching = list[tuple[Call, float, int]]
+"""(innermost operator with shapes, its calls per step, ns of the work that it launches)."""
 
 HEAVY = ("gemm", "conv", "attention")
 """Families whose work is FLOPs, where the shapes are recorded."""
@@ -75,7 +77,7 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
         total=leaves.total[:, order] * part,
         count=leaves.count[:, order] * part,
         runs=(first, second),
-        ratio=leaves.ratio[order],
+        amounts=leaves.amounts[:, order],
         unit=leaves.unit[order],
         kinds=leaves.kinds[order],
         names=leaves.names[:, order],
@@ -85,17 +87,17 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
 
 
 def measure(leaves: Leaves, groups: Sequence[Group], trees: Trees, same_vendor: bool) -> None:
-    """Give every leaf its ratio and unit, where they are known."""
+    """Give every leaf its amounts and unit, where they are known."""
     counted = _counts(leaves)
     for i, group in enumerate(leaves.groups):
-        amount = None
+        amount: Amounts | None = None
         if i in leaves.single:  # its time is not a rate
             continue
         if group >= 0:
-            amount = group_ratio(groups[group], trees, same_vendor)
+            amount = group_amounts(groups[group], trees, same_vendor)
         elif leaves.kinds[i] in COUNTED and all(number := counted.get(_operator(leaves, i), leaves.count[:, i])):
-            amount = number[1] / number[0], "calls"
-        leaves.ratio[i], leaves.unit[i] = amount or (nan, "")
+            amount = number.tolist(), "calls"
+        leaves.amounts[:, i], leaves.unit[i] = amount or (nan, "")
 
 
 def _counts(leaves: Leaves) -> dict[Chain, Floats]:
@@ -110,11 +112,15 @@ def _operator(leaves: Leaves, leaf: int) -> Chain:
 
 
 def node_amount(node: Node, leaves: Leaves) -> Amount | None:
-    """How much more work a node is: the mean of its leaves' ratios, weighted by their time; where too little of it has
-    a known amount, the number of its events, and None where most of it has neither. Of an operator all must be known.
+    """How much more work a node is, if all is counted in one unit; elsewhere the mean of its leaves' ratios, weighted
+    by their time; where too little of it has a known amount, the number of its events, and None where most of it has
+    neither. Of an operator all must be known.
     """
     mine = np.array(node.leaves, np.int64)
-    times, has_ratio = leaves.total[:, mine].sum(axis=0), leaves.ratio[mine] > 0
+    if whole := _whole_amount(node, leaves, mine):
+        return whole
+    of_leaves = leaves.ratio[mine]
+    times, has_ratio = leaves.total[:, mine].sum(axis=0), of_leaves > 0
     is_known = has_ratio & (leaves.unit[mine] != EVENTS)
     least = thresholds.KNOWN_AMOUNT if node.depth > 2 else thresholds.MOSTLY
     if times[is_known].sum() < least * times.sum():
@@ -122,7 +128,7 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
         return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
     if not is_known.any() or is_outweighed(leaves, mine, mine[is_known]):
         return None
-    ratios, weights = np.log(leaves.ratio[mine][is_known].astype(float)), times[is_known]
+    ratios, weights = np.log(of_leaves[is_known]), times[is_known]
     ratio = float(np.average(ratios, weights=weights))
     one_sided = ~leaves.total[:, mine].all(axis=0)
     if abs(ratio) <= thresholds.SAME_RATIO and times[one_sided].sum() >= thresholds.WORTH_A_LINE * times.sum():
@@ -133,13 +139,25 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
     return Amount(exp(ratio), unit, known_part, exact=bool(alike) and unit != WORK)
 
 
+def _whole_amount(node: Node, leaves: Leaves, mine: Int64) -> Amount | None:
+    """The sum of the amounts of its leaves ``mine``, where these are of one unit: of an operator, or FLOPs of any."""
+    is_known = ~np.isnan(leaves.amounts[0, mine])
+    units, times = {*leaves.unit[mine][is_known]}, leaves.total[:, mine].sum(axis=0)
+    part = float(times[is_known].sum() / times.sum()) if times.any() else 0.0
+    adds_up = units == {"FLOPs"} or (node.depth > 2 and len(units) == 1 and EVENTS not in units)
+    if not adds_up or part < thresholds.KNOWN_AMOUNT:
+        return None
+    control, test = leaves.amounts[:, mine[is_known]].sum(axis=1).tolist()
+    return Amount(test / control, units.pop(), part) if control and test else None
+
+
 def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:
     """Whether work of one side only, of ``candidates`` in the families of the ``measured`` leaves, turns how much more
     these are into less, or the other way round.
     """
     families = {leaves.chains[i][:2] for i in measured.tolist()}
     lone = [i for i in candidates.tolist() if not leaves.total[:, i].all() and leaves.chains[i][:2] in families]
-    ratios = np.log(leaves.ratio[measured].astype(float))
+    ratios = np.log(leaves.ratio[measured])
     effect = float((logarithmic_mean(*leaves.total[:, measured]) * ratios).sum())
     return effect * (effect + float((leaves.total[1, lone] - leaves.total[0, lone]).sum())) < 0
 
@@ -153,29 +171,27 @@ def calls_of(node: Node, leaves: Leaves) -> Floats:
     return np.asarray(leaves.count[:, own or ops or node.leaves].sum(axis=1))
 
 
-def group_ratio(group: Group, trees: Trees, same_vendor: bool) -> Ratio | None:
-    """How many times as much work the test side of ``group`` is, by the first measure that both sides have."""
-    if not (group.time.control and group.time.test):
-        return None
-    if all(group.items) and all(item.work.size for items in group.items for item in items):
+def group_amounts(group: Group, trees: Trees, same_vendor: bool) -> Amounts | None:
+    """How much work both sides of ``group`` are, by the first measure that each has, if it has any work."""
+    if all(item.work.size for items in group.items for item in items):
         sizes = [sum(item.work.size for item in items) for items in group.items]
-        return _ratio([size / tree.denominator for size, tree in zip(sizes, trees, strict=True)], "bytes")
+        return [size / tree.denominator for size, tree in zip(sizes, trees, strict=True)], "bytes"
     if is_of_other_kinds(group):
         return None
     names = [{match_name(item.work.name) for item in items} for items in group.items]
     if all(map(AUTOGRAD_NODE.match, names[0] | names[1])):  # what they call does the work
-        return group.count.test / group.count.control, "calls"
-    calls = tuple(_calls(tree, items) for tree, items in zip(trees, group.items, strict=True))
-    if all(calls):
+        return group.count, "calls"
+    calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
+    if all(launched or not items for launched, items in zip(calls, group.items, strict=True)):
         return _of_shapes(group, calls)
-    if group.family == COMMUNICATION:  # its grid is its channels
+    if group.family == COMMUNICATION or not all(group.items):  # its grid is its channels
         return None
     if same_vendor and names[0] == names[1] and (threads := _of_launches(group, _threads, "threads")):
         return threads
     if same_vendor and (tiles := _of_launches(group, _tiles, "GEMM tiles")):
         return tiles
     if names[0] == names[1] and group.count.control and group.count.test:
-        return group.count.test / group.count.control, EVENTS
+        return group.count, EVENTS
     return None
 
 
@@ -185,8 +201,8 @@ def is_of_other_kinds(group: Group) -> bool:
     return all(kinds) and MEMCPY in set.union(*kinds) and not set.intersection(*kinds)
 
 
-def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
-    """(innermost operator with shapes, calls per step) of the work; none where too much of it has none.
+def _calls(tree: CallTree, items: Sequence[Item]) -> Launching:
+    """Of the work; none where too much of it has no operator with shapes.
 
     The innermost do the work, but for what takes little of an operator's time: those around them may have the shapes of
     one example of a batch.
@@ -201,7 +217,7 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> list[tuple[Call, float]]:
     few = 1 - thresholds.KNOWN_AMOUNT
     helpers = {n for n in shaped if any(shaped[n] < few * shaped[outer] for outer in nodes_around(tree, [n]))}
     workers = shaped.keys() - helpers - nodes_around(tree, shaped.keys() - helpers)
-    return [(tree.calls[node], tree.calls[node].count / tree.denominator) for node in shaped if node in workers]
+    return [(tree.calls[n], tree.calls[n].count / tree.denominator, shaped[n]) for n in shaped if n in workers]
 
 
 def nodes_around(tree: CallTree, nodes: Iterable[int]) -> set[int]:
@@ -221,33 +237,38 @@ def work_within(tree: CallTree, nodes: Collection[int]) -> int:
     return sum(work.ns for work in tree.work if work.node >= 0 and is_theirs[work.node])
 
 
-def _of_shapes(group: Group, calls: tuple[list[tuple[Call, float]], ...]) -> Ratio | None:
-    if group.family in HEAVY:
-        sides = [[(flop(c.label, c.shapes, c.types), n) for c, n in side] for side in calls]
-        if all(work for side in sides for work, _ in side):
-            return _ratio([sum((work or 0) * n for work, n in side) for side in sides], "FLOPs")
-    if {c.label for c, _ in calls[0]} != {c.label for c, _ in calls[1]}:
+def _of_shapes(group: Group, sides: Sequence[Launching]) -> Amounts | None:
+    if group.family in HEAVY and (flops := _summed(sides, lambda call: flop(call.label, call.shapes, call.types))):
+        return flops, "FLOPs"
+    if all(sides) and {c.label for c, *_ in sides[0]} != {c.label for c, *_ in sides[1]}:
         return None  # of other operators more elements are not more work
-    sizes = [
-        [(0 if is_sparse(c.shapes, c.strides) else processed(c.label, c.shapes), n) for c, n in side] for side in calls
-    ]
-    if not all(size for side in sizes for size, _ in side):
-        return None
-    return _ratio([sum(size * n for size, n in side) for side in sizes], "elements")
+    sizes = _summed(
+        sides, lambda call: 0 if is_sparse(call.shapes, call.strides) else processed(call.label, call.shapes), 1
+    )
+    return (sizes, "elements") if sizes else None
 
 
-def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Ratio | None:
+def _summed(
+    sides: Sequence[Launching], size: Callable[[Call], int | None], least: float = thresholds.KNOWN_AMOUNT
+) -> list[float] | None:
+    """The sums of the sizes of both sides' calls; None where less than the part ``least`` of a side's time has any."""
+    sums = []
+    for side in sides:
+        sizes = [(size(call) or 0, number, ns) for call, number, ns in side]
+        if sum(ns for work, _, ns in sizes if work) < least * sum(ns for *_, ns in sizes):
+            return None
+        sums.append(sum(work * number for work, number, _ in sizes))
+    return sums
+
+
+def _of_launches(group: Group, size: Callable[[Item], int | None], unit: str) -> Amounts | None:
     sums = []
     for items in group.items:
         sizes = [(item, size(item)) for item in items]
         if sum(item.ns for item, n in sizes if n) < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
             return None
         sums.append(float(sum((n or 0) * item.count for item, n in sizes)))
-    return _ratio(sums, unit)
-
-
-def _ratio(amounts: Sequence[float], unit: str) -> Ratio | None:
-    return (amounts[1] / amounts[0], unit) if all(amounts) else None
+    return (sums, unit) if all(sums) else None
 
 
 def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float, unit: str) -> str:
@@ -257,7 +278,7 @@ def changed_shape(groups: Sequence[Group], trees: Trees, ratio: float, unit: str
     """
     examples: list[tuple[float, int, str]] = []
     for group in groups:
-        sides = [[call for call, _ in _calls(tree, items)] for tree, items in zip(trees, group.items, strict=True)]
+        sides = [[call for call, *_ in _calls(tree, items)] for tree, items in zip(trees, group.items, strict=True)]
         has_several = any(len({call.shapes for call in calls}) > 1 for calls in sides)
         if has_several and not group.ops:  # which is whose is unknown
             continue

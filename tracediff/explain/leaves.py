@@ -100,7 +100,8 @@ class Leaves(Struct):
         chains: of each, its labels from the root on. groups: int64[l] index of its group of matched work, −1 for none.
         path, total, count: float64[2, l] of control and test: on the path, in the period, instances.
         runs: of each side float64[runs, l] ns in the period.
-        ratio: float64[l] how many times as much work test has; NaN where unknown. unit: what it is counted in.
+        amounts: float64[2, l] how much work it is on both sides, 0 on one without it; NaN where unknown.
+        unit: what that is counted in.
         kinds: of `LeafKey`. names: [2, l] of each side, empty where it has none. ops: likewise the innermost operator
             around it.
         longest: of each side, (run, leaf) → its longest instance. steps: of each side, how many each run has.
@@ -114,7 +115,7 @@ class Leaves(Struct):
     total: Floats
     count: Floats
     runs: tuple[Floats, Floats]
-    ratio: Floats
+    amounts: Floats
     unit: Texts
     kinds: Texts
     names: Texts
@@ -147,7 +148,7 @@ class Leaves(Struct):
             total=followed_by(self.total, idle[:, None]),
             count=followed_by(self.count, 1.0),
             runs=tuple(followed_by(runs, ns) for runs, ns in zip(self.runs, idle, strict=True)),
-            ratio=np.append(self.ratio, np.nan),
+            amounts=followed_by(self.amounts, np.nan),
             unit=np.append(self.unit, ""),
             kinds=np.append(self.kinds, "unknown"),
             names=followed_by(self.names, ""),
@@ -158,6 +159,14 @@ class Leaves(Struct):
     def below(self, *labels: str) -> Bools:
         """bool[l]: those whose chains begin with these labels."""
         return np.array([chain[: len(labels)] == labels for chain in self.chains], bool)
+
+    @property
+    def ratio(self) -> Floats:
+        """float64[l]: how many times as much work test has; NaN where unknown, or where one side has none."""
+        is_of_both = (self.amounts > 0).all(axis=0)
+        out: Floats = np.full(len(self), np.nan)
+        np.divide(self.amounts[1], self.amounts[0], out=out, where=is_of_both)
+        return out
 
     @property
     def step_unit(self) -> Unit:
@@ -222,7 +231,7 @@ def pair(
         total=means(runs),
         count=means(summed("count")),
         runs=runs,
-        ratio=np.full(size, np.nan),
+        amounts=np.full((2, size), np.nan),
         unit=np.full(size, "", object),
         kinds=np.array(kinds, object),
         names=texts("name"),

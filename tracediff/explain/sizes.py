@@ -35,7 +35,7 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
     an example of a shape where one changed; ``same`` are words for a program that is.
     """
     out, groups, trees = [], comparison.work.groups, comparison.trees
-    is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0).astype(float))) > thresholds.SAME_RATIO
+    is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0))) > thresholds.SAME_RATIO
     is_paired = np.array(
         [
             g < 0 or (_is_paired(groups[g]) and not (resized and _has_same_shapes(groups[g], trees)))
@@ -173,7 +173,7 @@ def measured(
     """
     here, is_measured = is_measured_work(leaves, labels)
     is_measured &= some
-    times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured].astype(float))
+    times, ratios = leaves.total[:, is_measured], np.log(leaves.ratio[is_measured])
     longest, whole = times.max(axis=0, initial=0), max(leaves.total[:, here].sum(), 1)
     effects = np.clip(logarithmic_mean(*times) * ratios, -longest, longest)
     return times / whole, effects / whole, ratios, leaves.unit[is_measured]

@@ -268,7 +268,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     if comparison.control.devices != comparison.test.devices or same_inputs(comparison.trees) < thresholds.SAME_PROGRAM:
         return []
     is_work, as_much = is_measured_work(leaves, WORDS)
-    as_much[as_much] = np.abs(np.log(leaves.ratio[as_much].astype(float))) <= thresholds.SAME_RATIO
+    as_much[as_much] = np.abs(np.log(leaves.ratio[as_much])) <= thresholds.SAME_RATIO
     factor = _common_factor(leaves, as_much, is_work)
     what = "the machine (clocks, threads, load) rather than the program"
     text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
