@@ -35,13 +35,14 @@ def many_leaves(number, slower):
         total=total,
         count=(total > 0) * 1.0,
         runs=(total[:1], total[1:]),
-        ratio=np.where(random.random(number) < 0.5, np.nan, 1.0),
+        amounts=np.where(random.random(number) < 0.5, np.nan, np.ones((2, number))),
         unit=np.full(number, "FLOPs", object),
         kinds=np.full(number, "gpu", object),
         names=np.full((2, number), "", object),
         ops=np.full((2, number), "", object),
         longest=({}, {}),
         steps=([1], [1]),
+        in_each=np.ones((2, number), bool),
     )
 
 

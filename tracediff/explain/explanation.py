@@ -27,6 +27,7 @@ from tracediff.explain.leaves import (
     OPERATORS,
     OTHER_CALLS,
     STRETCHES,
+    UNPAIRED,
     UNPLACED,
     Chain,
     Leaves,
@@ -306,6 +307,8 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     label = label_of(line)  # which may say which kernels were replaced
     reasons = [reason for reason in reasons_of(work) if ARROW not in label or reason.code != OTHER_KERNELS]
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
+    if groups and not node.total.all() and _is_unpaired(groups, comparison.work.groups, leaves):
+        what = UNPAIRED
     if any(reason.code == "phase" for reason in reasons):
         what = ""  # the reason says more
     if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
@@ -406,6 +409,17 @@ def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:
     if kinds <= {"op", "call"} and not any(leaves.kinds[i] in kinds for i in there):
         return False, []
     return True, [i for i in there if node.label in leaves.chains[i]]
+
+
+def _is_unpaired(mine: Sequence[Group], groups: Sequence[Group], leaves: Leaves) -> bool:
+    """Whether the other side has most of the families of ``mine``, of one side, in work that is unpaired on both."""
+    side = int(bool(mine[0].members.test))
+    unpaired = {g for chain, g in zip(leaves.chains, leaves.groups.tolist(), strict=True) if UNPAIRED in chain}
+    own, there = Counter[str](), Counter[str]()
+    for ns, some, which in ((own, mine, side), (there, [groups[g] for g in unpaired], 1 - side)):
+        for member in chain(*(group.members[which] for group in some)):
+            ns[member.family] += member.ns
+    return (own & there).total() >= thresholds.MOSTLY * own.total()
 
 
 def _significance(nodes: Sequence[Node], leaves: Leaves, noise_floor: float) -> list[Significance]:

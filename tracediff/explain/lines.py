@@ -281,7 +281,8 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
-        return f"{noun} of no family" if label == OTHER else f"{label} {noun}"
+        after = {OTHER: f"{noun} of no family", UNPAIRED: f"{noun} {UNPAIRED}"}
+        return after.get(label, f"{label} {noun}")
     if trail[1] == UNPAIRED:
         return label
     if len(trail) == 2:
