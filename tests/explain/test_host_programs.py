@@ -632,3 +632,15 @@ def test_an_operator_that_both_call_as_often_differs_in_nothing(tmp_path):
     comparison = compared(tmp_path, within, [op("aten::mul_", 20_100, 900)])
     assert list(comparison.explanation.differing) == ["aten::clip"]
     assert "mul_" not in comparison.verdict.difference
+
+
+@pytest.mark.parametrize(("functions", "table"), [(True, "idle"), (False, "loading")])
+def test_what_a_loader_does_is_next_where_its_functions_are_recorded(tmp_path, functions, table):
+    def loading(us):
+        step_of_program = [python(UPDATE, 20_000, us + 500, 1), python("train.py(7): collate", 20_010, us, 2, 1)]
+        collate = step_of_program if functions else []
+        return [annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 20_000, us + 100), *collate]
+
+    comparison = compared(tmp_path, loading(50), loading(9_000))
+    assert comparison.explanation.causes[0].label == "loading data"
+    assert next_command(comparison, "tracediff compare a b") == f"tracediff compare a b --table {table}"

@@ -32,6 +32,8 @@ PARTS = {
     QUEUE: "--table launches",
 }
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
+IN_FUNCTIONS = "--table idle"
+"""Of loading data: which of the program's functions take the time, if they are recorded."""
 LATE_RANKS = "--table stragglers"
 RECOMPILES = "see why each step compiles anew (TORCH_LOGS=recompiles): sizes may change from step to step"
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
@@ -95,7 +97,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         kind = "".join(first.chain[1:2])
         if first.node.children and kind not in PARTS:
             return f"{explain} {shlex.quote(first.label)}"
-        return f"{command} {PARTS.get(kind, table)}"
+        leaves = explanation.leaves
+        is_of_functions = kind == LOADING and (leaves.names[:, leaves.kinds == "python"] != "").any()
+        return f"{command} {IN_FUNCTIONS if is_of_functions else PARTS.get(kind, table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
