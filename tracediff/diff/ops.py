@@ -18,7 +18,7 @@ from tracediff.aggregate.samples import Samples
 from tracediff.diff.statistics.many import UNTESTED, Significance, Tested, compare_many
 from tracediff.pair import Pair, Timed
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import is_wrapper, table_name
+from tracediff.profile.kernels.match_names import table_name
 from tracediff.runtimes import CALL_CATEGORIES, DEVICE_CATEGORIES, counterparts
 
 PAIRED = " → "
@@ -72,11 +72,6 @@ class Op(Timed, RecordedOperation, frozen=True, kw_only=True, dict=True):
     def time(self) -> Pair[int]:
         """The time that its change is of: its self time, since totals hold those of its children."""
         return self.self_time
-
-    @property
-    def is_wrapper(self) -> bool:
-        """Whether it wraps operators: compiled code, or what autograd calls its nodes by."""
-        return self.category == "cpu_op" and is_wrapper(self.raw_name)
 
     @property
     def count_change(self) -> str:

@@ -169,10 +169,10 @@ def by_operator(work: WorkTime) -> list[Sum]:
     """All of ``work`` by operator, GPU work without one by family; the lines add up to the account. Where an operator
     does what another one did, both are one line.
     """
-    return _sums(chain.from_iterable(map(_operators, work.groups)))
+    return _sums(chain.from_iterable(map(operators, work.groups)))
 
 
-def _operators(group: Group) -> Iterator[tuple[int, str, Member]]:
+def operators(group: Group) -> Iterator[tuple[int, str, Member]]:
     """(side, operator, member) of the members of ``group``."""
     successors = _successors(group)
     for side, members in enumerate(group.members):
@@ -181,7 +181,7 @@ def _operators(group: Group) -> Iterator[tuple[int, str, Member]]:
         partner = partner_ops.pop() if len(partner_ops) == 1 else None
         for member in members:
             op = member.op or partner or ("" if member.category in GPU_WORK else member.name)
-            name = match_name(op) if op else kernels_of(member.family)
+            name = match_name(op) if op else f"{kernels_of(member.family)} without operator"
             yield side, successors.get(member.family, name), member
 
 
@@ -201,7 +201,7 @@ def _successors(group: Group) -> dict[str, str]:
 
 
 def kernels_of(family: str) -> str:
-    """What the work of a family is called that no operator launched."""
+    """What the work of a family is called."""
     return f"{family} kernels"
 
 

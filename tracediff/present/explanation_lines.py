@@ -125,11 +125,10 @@ def explanation_table(explanation: Explanation, most: int | None = None) -> Expl
     unit, in_step = path.unit, explanation.change_us
     inner = {label: _lines_of_part(explanation, path, part, most) for label, part in path.parts.items()}
     changed = sorted(path.changed, key=lambda part: -sum(_along(row.times.delta, in_step) for row in part.rows))
-    names_of = {GPU: "GPU", HOST: "other host time" if OPERATORS in path.parts else HOST}
     lines = [line for part in changed for line in inner[part.label]]
     if path.is_split:
         order = [*changed, *path.unchanged]
-        lines = [_of_part(f"{PATH}{names_of.get(k.label, k.label)}", k, inner[k.label], unit) for k in order]
+        lines = [_of_part(f"{PATH}{path.name_of(k)}", k, inner[k.label], unit) for k in order]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
     last = replace(_line(period, CLOSED, Times(whole, whole), unit), every="")  # of what overlaps there is no sum
     heads = _head(explanation), f"in all ({unit.name})", "on the path", f"effect on {period}"
@@ -141,7 +140,7 @@ def _along(us: float, change_us: float) -> float:
     return max(us if change_us >= 0 else -us, 0.0)
 
 
-REST = "the rest"
+REST, UNCLEAR = "the rest", ", not significant"
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
@@ -193,9 +192,9 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
     times, by_size = together(row.times for row in causes), sorted(causes, key=lambda row: -abs(row.times.delta))
     if len(by_size) == 1:
-        return _line(f"{by_size[0].cause.label}, not significant", by_size[0].cause.what, times, unit)
+        return _line(f"{by_size[0].cause.label}{UNCLEAR}", by_size[0].cause.what, times, unit)
     each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.times.delta)}" for row in by_size)
-    return _line(f"{len(causes)} rows, not significant", ", ".join(each), times, unit)
+    return _line(f"{len(causes)} rows{UNCLEAR}", ", ".join(each), times, unit)
 
 
 def _head(explanation: Explanation) -> str:

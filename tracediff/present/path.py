@@ -10,7 +10,7 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NEW_WAIT
-from tracediff.explain.leaves import HOST, START
+from tracediff.explain.leaves import GPU, HOST, OPERATORS, START
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import Pair, total
 
@@ -119,6 +119,10 @@ class ReadPath(Struct, frozen=True):
 
     def _has_changed(self, part: PathPart) -> bool:
         return bool(part.rows) or is_visible(part.rest.delta, self.unit)
+
+    def name_of(self, part: PathPart) -> str:
+        """What a part is called after ``critical path:``."""
+        return {GPU: "GPU", HOST: "other host time" if OPERATORS in self.parts else HOST}.get(part.label, part.label)
 
     @property
     def is_split(self) -> bool:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
 from itertools import chain
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import group_by
+from tracediff.arrays import Floats, group_by
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
-from tracediff.diff.views import kernels_of
+from tracediff.diff.views import kernels_of, operators
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
 from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST
 from tracediff.explain.reasons import changed_input_of
-from tracediff.formatting import change, count, counts, plural, time
-from tracediff.pair import Pair, total
-from tracediff.present.explanation_lines import because
-from tracediff.present.path import cause_rows, is_visible, unit_of
+from tracediff.explain.tree import Node
+from tracediff.formatting import Unit, change, count, counts, plural, time
+from tracediff.pair import Pair
+from tracediff.present.explanation_lines import PATH, UNCLEAR, because
+from tracediff.present.path import cause_rows, is_visible, read_path, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES
@@ -44,50 +46,95 @@ STACKS = "which Python functions ran was not recorded: with_stack=True records t
 
 
 def explain(comparison: Comparison, name: str, most: int = 10) -> str:
-    """Text about the groups with work called ``name`` (raw, match or display name, operator, or a part of one; or its
-    family, as ``gemm kernels``), the largest first; of a line of Why its parts; of an operation of the host that does
-    no such work, its times.
+    """Text about all that is called ``name``, which may be cut with “…” as on a screen: the line of Why with its parts,
+    and the groups with such work (an operator, kernel or family, else what has it in its name), the largest first; of
+    an operation of the host that is neither, its times.
 
     Raises:
-        TracediffError: nothing has that name.
+        TracediffError: nothing has that name, or it is empty.
     """
-    groups = [g for g in comparison.work.groups if any(_called(m, name) for side in g.members for m in side)]
-    if not groups:
-        return _text(_line_of_why(comparison, name, most) or _on_host(comparison, name, most))
-    times = total(g.time for g in groups).map(comparison.us)
-    lines = [f"{name}: {plural(len(groups), 'group')}, {change(*times)} {comparison.basis}"]
+    if not name:
+        raise TracediffError("NAME", "is empty", LIST_NAMES)
+    sections = [_line_of_why(comparison, name, most), _work(comparison, name, most)]
+    lines = [line for section in filter(None, sections) for line in ("", *section)][1:]
+    return "".join(f"{log_line(printable(line))}\n" for line in lines or _on_host(comparison, name, most))
+
+
+def _work(comparison: Comparison, name: str, most: int) -> list[str]:
+    """The work called ``name`` and the groups that have it; empty if there is none."""
+    members = [
+        (group, side, member, names) for group in comparison.work.groups for side, member, names in _named(group)
+    ]
+    found = [row for row in members if any(_is_called(known_name, name) for known_name in row[-1])]
+    found = found or [row for row in members if any(name in known_name for known_name in row[-1])]
+    if not found:
+        return []
+    ns = [sum(member.ns for _, of_side, member, _ in found if of_side == side) for side in (0, 1)]
+    groups = list({id(group): group for group, *_ in found}.values())
+    lines = [f"{name}: {plural(len(groups), 'group')}, {change(*map(comparison.us, ns))} {comparison.basis}"]
     instances = _instances(groups)
     for alike in instances[:most]:
         lines += ["", *_described(comparison, alike)]
     if more := sum(map(len, instances[most:])):
         lines += ["", f"{plural(more, 'more group')} (--top)"]
-    return _text(lines)
+    return lines
 
 
-def _text(lines: Sequence[str]) -> str:
-    return "".join(f"{log_line(printable(line))}\n" for line in lines)
+def _named(group: Group) -> Iterator[tuple[int, Member, tuple[str, ...]]]:
+    """(side, member, all that it is called) of the members of ``group``."""
+    for side, operator, member in operators(group):
+        names = operator, member.name, match_name(member.name), display_name(member.name), member.op or ""
+        yield side, member, (*names, kernels_of(member.family))
+
+
+def _is_called(known_name: str, name: str) -> bool:
+    """Whether ``known_name`` is ``name``, which may be cut with “…”."""
+    return known_name == name or ("…" in name and fnmatchcase(known_name, escape(name).replace("…", "*")))
 
 
 def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
-    """The line of Why called ``name``, which may be cut as on a screen, and its largest parts; empty if none is."""
-    explanation, pattern = comparison.explanation, escape(name).replace("…", "*")
-    labels = ((cause, cause.label.removesuffix(ON_THE_HOST)) for cause in comparison.causes)
-    cause = next((cause for cause, short in labels if fnmatchcase(cause.label, pattern) or short == name), None)
-    if explanation is None or cause is None:
+    """The line of Why called ``name``, and its largest parts; empty if none is."""
+    explanation = comparison.explanation
+    if explanation is None:
         return []
-    unit, node = unit_of(explanation), cause.node
+    name, effect = name.removeprefix(PATH).removesuffix(UNCLEAR), f"effect on the {explanation.period}"
+    unit = unit_of(explanation)
+    for cause, times in ((row.cause, row.times) for row in cause_rows(explanation)):
+        if _is_called(cause.label, name) or _is_called(cause.label.removesuffix(ON_THE_HOST), name):
+            head = f"{cause.label}: {unit.change(cause.control_us, cause.test_us)}, {effect}"
+            texts = [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""]
+            parts = _parts(comparison, cause.node, unit, most, attrgetter("change"))
+            return [f"{head} {unit.signed_text(times.delta)}", *filter(None, texts), *parts]
+    path = read_path(explanation)
+    for part in path.parts.values():
+        node = explanation.root.children[part.label]
+        whole = (path.name_of(part), part.times, "", attrgetter("change"))
+        exposed = part.rest, part.because, attrgetter("exposure")
+        labels = part.exposed, f"{path.name_of(part)}, {part.exposure}"
+        for label, times, text, size in (whole, *((label, *exposed) for label in labels)):
+            if _is_called(label, name):
+                head = f"{label}: {unit.change(*times.every)}, {effect} {unit.signed_text(times.delta)}"
+                return [head, *filter(None, [text]), *_parts(comparison, node, unit, most, size)]
+    return []
+
+
+def _parts(comparison: Comparison, node: Node, unit: Unit, most: int, size: Callable[[Node], float]) -> Iterator[str]:
+    """The ``most`` largest parts of ``node`` by their ``size``, in ns on the path, and the others."""
     while len(node.children) == 1:
         (node,) = node.children.values()
-    parts = sorted(node.children.items(), key=lambda part: -abs(part[1].change))
-    parts = [part for part in parts if is_visible(part[1].change / 1000, unit)]
-    delta_us = next(row.times.delta for row in cause_rows(explanation) if row.cause is cause)
-    effect = f"effect on the {explanation.period} {unit.signed_text(delta_us)}"
-    lines = [f"{cause.label}: {unit.change(cause.control_us, cause.test_us)}, {effect}"]
-    lines += filter(None, [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""])
-    for step, part in parts[:most]:
+    parts = sorted(node.children.items(), key=lambda part: -abs(size(part[1])))
+    largest = [(step, part) for step, part in parts if is_visible(size(part) / 1000, unit)][:most]
+    for step, part in largest:
         label = comparison.work.groups[step].name if isinstance(step, int) else part.label
-        lines.append(f"  {unit.signed(part.change / 1000):>8}  {label}: {unit.change(*part.total / 1000)}")
-    return [*lines, *([f"{len(parts) - most:,} more (--top)"] if len(parts) > most else [])]
+        yield _part(unit, size(part), label, part.total)
+    if largest and len(largest) < len(parts):
+        rest_ns = sum(size(part) for _, part in parts[len(largest) :])
+        others = f"{plural(len(parts) - len(largest), 'other')} (--top)"
+        yield _part(unit, rest_ns, others, node.total - sum(part.total for _, part in largest))
+
+
+def _part(unit: Unit, ns: float, label: str, total: Floats) -> str:
+    return f"  {unit.signed(ns / 1000):>8}  {label}: {unit.change(*total / 1000)}"
 
 
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
@@ -113,11 +160,6 @@ def _instances(groups: Sequence[Group]) -> list[list[Group]]:
         return group.level, group.call, group.family, group.phase, *names
 
     return sorted(group_by(groups, key).values(), key=lambda some: (-sum(sum(g.time) for g in some), some[0].name))
-
-
-def _called(member: Member, name: str) -> bool:
-    names = [member.name, match_name(member.name), display_name(member.name), member.op or ""]
-    return name == kernels_of(member.family) or any(name in known_name for known_name in names)
 
 
 def _described(comparison: Comparison, alike: Sequence[Group]) -> list[str]:
