@@ -41,7 +41,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     "--by",
     group=INSTEAD,
     type=click.Choice(VIEWS),
-    help="Print the work of the step summed by this column, and no other table (module: instances as Layer[*]; "
+    help="Print the work of the step summed by this column, and no table of changes (module: instances as Layer[*]; "
     "instance: a row for each instance of a module).",
 )
 @option(
@@ -56,7 +56,7 @@ SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
     table_help='Print only this table, such as launches or copies (repeatable; "all" for every table).',
 )
 @source_options
-@option("--top", type=WholeNumber(0), metavar="N", help="Show N rows per table of changes [default: 10 rows in total].")
+@option("--top", type=WholeNumber(0), metavar="N", help="Show N rows per table of changes [default: what fits].")
 @option(
     "--sort",
     type=click.Choice(SORTS),
@@ -122,6 +122,9 @@ def compare(
 
         check_formats([image_format])
     comparison = code.explain(pair.compared(timelines=bool(documents.files["html"] or image_format)))
+    from tracediff.diff.views import Modules
+
+    view, modules = "module" if by == "instance" else by, Modules(depth, by == "instance")
 
     def json() -> str:
         from tracediff.report.to_json import to_json
@@ -132,18 +135,18 @@ def compare(
         from tracediff.report.to_markdown import to_markdown
 
         images = _images(comparison, markdown_file or "", image_format) if image_format else None
-        return to_markdown(comparison, device=device, sort=sort, top=10 if top is None else top, images=images)
+        most = 10 if top is None else top
+        return to_markdown(comparison, device=device, sort=sort, top=most, view=view, modules=modules, images=images)
 
     if console := documents.write(json=json, markdown=markdown, html=lambda: page(comparison)):
-        from tracediff.diff.views import Modules
         from tracediff.report.to_terminal import Screen, show
 
         screen = Screen(
             device=device,
             sort=sort,
             top=top,
-            view="module" if by == "instance" else by,
-            modules=Modules(depth, by == "instance"),
+            view=view,
+            modules=modules,
             tables=bool(pair.loading.tables),
             verbose=verbose,
         )

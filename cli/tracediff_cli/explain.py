@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain, count
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from tracediff.errors import LIST_NAMES, NotATrace, TracediffError, printable, quoted
 from tracediff.formatting import Unit, time_unit
 from tracediff.ingest.discover import check_events, find_traces, labels_for
-from tracediff.ingest.files.source import TraceFile, stored_size
+from tracediff.ingest.files.source import TraceFile, file_names, stored_size
 from tracediff.ingest.model.trace import EventRecord, longest_events
 from tracediff.ingest.read import read_traces
 from tracediff.progress import Meter, Progress
@@ -72,13 +72,14 @@ def _list_events(paths: tuple[str, str], name: str, limit: int) -> None:
     files = [find_traces(path) for path in paths]
     check_events(chain(*files))
     with reading_progress() as on_progress:
-        events_by_side = _longest(files, name, limit, on_progress or (lambda _: None))
+        events_by_side = _longest(files, name, max(limit, 1), on_progress or (lambda _: None))
     if not any(events_by_side):
         raise TracediffError("NAME", f"no event is called {quoted(name)}", LIST_NAMES)
     unit = time_unit(e.dur_ns / 1000 for e in chain(*events_by_side))
-    for label, events in zip(labels_for(paths), events_by_side, strict=True):
+    for label, events, of_side in zip(labels_for(paths), events_by_side, files, strict=True):
         title = f"{label}: longest events called {name} of all steps" if events else f"{label}: no event called {name}"
-        table = [_table(events, unit)] if events else []
+        names = dict(zip(of_side, file_names(of_side), strict=True))
+        table = [_table(events[:limit], unit, names)] if events else []
         print_screen(console, Group(Text(printable(title), style="bold"), *table, ""))
 
 
@@ -104,12 +105,12 @@ def _longest(
     return sets
 
 
-def _table(events: list[EventRecord], unit: Unit) -> Table:
+def _table(events: list[EventRecord], unit: Unit, names: Mapping[TraceFile, str]) -> Table:
     heads = ("name", f"duration {unit.name}", "start ms", "stream or thread", "file")
     table = grid(heads, "lrrll", expand=True)
     table.padding = 0, 1
     table.columns[0].ratio, table.columns[-1].ratio = 3, 2
     for e in events:
-        cells = (e.name, unit.plain(e.dur_ns / 1000), f"{e.at_ns / 1e6:,.3f}", e.place, e.file.name)
+        cells = (e.name, unit.plain(e.dur_ns / 1000), f"{e.at_ns / 1e6:,.3f}", e.place, names.get(e.file, e.file.name))
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table

@@ -30,6 +30,7 @@ from tracediff.aggregate.averages import (
     usual_rank,
 )
 from tracediff.aggregate.traceset import TraceSet
+from tracediff.ingest.files.source import file_names
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note, Notes, counted
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
@@ -59,7 +60,7 @@ class Side(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: its name in the report.
-        files: file names without folders.
+        files: what each file is called, see `file_names`.
         steps_recorded: numbers, ascending.
         devices: names of the GPUs in the metadata, which need not have any event. torch, driver: versions of torch, and
             of CUDA or HIP, where recorded.
@@ -158,7 +159,7 @@ def side_of(traces: TraceSet, steps: RunSteps) -> Side:
     )
     return Side(
         label=traces.label,
-        files=tuple(p.origin.file.name for p in profiles),
+        files=tuple(file_names([p.origin.file for p in profiles])),
         steps_recorded=tuple(traces.steps_recorded),
         devices=tuple(sorted({g for p in profiles for g in p.origin.gpus})),
         torch=torch,

@@ -122,7 +122,7 @@ class Diff(Charted):
         changes = self.comparison.work_changes
         if slower:
             changes = tuple(sorted(changes, key=lambda change: -change.delta))
-        return self._frame(CHANGES, changes[:n])
+        return self._frame(CHANGES, changes[: max(n, 0)])
 
     def by(self, view: str, *, depth: int | None = None, instances: bool = False) -> pd.DataFrame:
         """The same work summed by ``family``, ``phase``, ``module``, ``op``, ``kernel``, ``line`` (of code outside of

@@ -194,8 +194,8 @@ def _check_pairs(labels: tuple[str, str], runs: tuple[int, int]) -> None:
         counts = " and ".join(
             f"{label} has {plural(number, 'run')}" for label, number in zip(labels, runs, strict=True)
         )
-        remedy = f"record {thresholds.RANKED_RUNS} runs or more of each, or leave out --paired"
-        raise TracediffError("--paired", f"each run needs a counterpart, but {counts}", remedy)
+        needed = f"each run needs a counterpart, {thresholds.RANKED_RUNS} on each side at least"
+        raise TracediffError("--paired", f"{needed}, but {counts}", "record more runs, or leave out --paired")
 
 
 def spread_of_step(verdict: Verdict) -> float | None:

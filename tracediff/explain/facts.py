@@ -121,7 +121,7 @@ def hidden_host(leaves: Leaves) -> list[Fact]:
         return []
     unit = with_decimals_of(leaves.step_unit, max(before, after) / 1000)
     took = unit.plain(before / 1000), unit.plain(after / 1000)
-    text = f"host time {ARROW.join(took)} {unit.name}: the difference is off the critical path"
+    text = f"host work without waiting {ARROW.join(took)} {unit.name}: the difference is off the critical path"
     return [Fact("hidden-host", text, *took)]
 
 

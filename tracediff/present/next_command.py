@@ -13,7 +13,7 @@ from tracediff.diff.statistics.runs import runs_to_detect
 from tracediff.diff.verdict import interval_per_item, spread_of_step
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
-from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, QUEUE, WAITING
+from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, NOT_RECORDED, PYTHON, QUEUE, WAITING
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
@@ -34,6 +34,7 @@ PARTS = {
 """What of the host changed → the option that shows its parts; of all else the critical path has them."""
 IN_FUNCTIONS = "--table idle"
 """Of loading data: which of the program's functions take the time, if they are recorded."""
+FUNCTIONS = "--table python"
 LATE_RANKS = "--table stragglers"
 RECOMPILES = "see why each step compiles anew (TORCH_LOGS=recompiles): sizes may change from step to step"
 AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record after the warm-up"
@@ -95,6 +96,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
         kind = "".join(first.chain[1:2])
+        if kind == PYTHON and not first.node.children and first.chain[-1] != NOT_RECORDED:
+            return f"{command} {FUNCTIONS}"
         if first.node.children and kind not in PARTS:
             return f"{explain} {shlex.quote(first.label)}"
         leaves = explanation.leaves

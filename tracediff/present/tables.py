@@ -110,7 +110,7 @@ def report_table(
     heads = [form.head(column.title) for form, column in zip(formats, schema.columns, strict=True)]
     both = [first.head(f"{names.control} {schema.columns[0].title}"), names.test, "change"]
     heads[:1] = both if has_both else heads[:1]
-    together = 4 if has_both else 2
+    together = 3 if has_both else 1
     lines = []
     for key, sides in rows[:top]:
         columns = [list(map(form.text, values)) for form, *values in zip(formats, *sides, strict=True)]
@@ -127,7 +127,7 @@ def report_table(
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(rows) - len(lines),
-        together=3 if has_both else 1,
+        together=together + bool(titles),
     )
 
 

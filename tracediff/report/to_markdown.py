@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from tracediff import bounds
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.views import Modules
 from tracediff.formatting import Unit, time_unit
 from tracediff.pair import SIDES, Pair
 from tracediff.present import sections
@@ -28,12 +29,15 @@ def to_markdown(
     device: str | None = None,
     sort: str = "change",
     top: int = 10,
+    view: str | None = None,
+    modules: Modules = sections.ALL_MODULES,
     images: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
     """The answer as GitHub-flavoured Markdown with tables.
 
     Args:
         device, sort, top: as for the terminal: with a device or another order kernels, else the work by operator.
+        view, modules: what to sum the work by instead, and how by modules.
         images: chart → (address, title) of images to show.
     """
     answer, names = answer_of(comparison), side_names(comparison)
@@ -45,7 +49,9 @@ def to_markdown(
     if not comparison.was_refused:
         lines += _explanation(comparison)
         lines += ["### Where the step went", "", *step_lines(comparison), ""]
-        if device is None and sort == "change":
+        if view is not None:
+            lines += _changes(sections.work_by(comparison, view, top, modules), names, "work")
+        elif device is None and sort == "change":
             lines += _changed_work(sections.changed_work(comparison, top), names)
         else:
             changes = sections.changes(comparison, device, sort, top)

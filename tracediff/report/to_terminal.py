@@ -144,16 +144,15 @@ def _shorter(screen: Screen) -> Iterator[Screen]:
 def _work(comparison: Comparison, screen: Screen) -> list[RenderableType]:
     """The tables of what changed."""
     most = screen.top if screen.top is not None else bounds.TABLE_ROWS
+    parts = [_view(comparison, screen.view, most, screen.modules)] if screen.view else []
     if screen.tables:
         from tracediff.present.tables import comparison_tables
 
         missing = sections.health_lines(comparison, [MISSING])
-        return [
-            *(to_rich(table) for table in comparison_tables(comparison, most)),
-            *remarks("Health of the traces", missing),
-        ]
-    if screen.view:
-        return [_view(comparison, screen.view, most, screen.modules)]
+        parts += [to_rich(table) for table in comparison_tables(comparison, most)]
+        parts += remarks("Health of the traces", missing)
+    if parts or screen.tables:
+        return parts
     rows = screen.top if screen.top is not None else screen.rows
     if screen.device is None and screen.sort == "change" and not screen.verbose:
         work = sections.changed_work(comparison, rows)

@@ -47,7 +47,7 @@ class WholeNumber(click.IntRange):
         if isinstance(value, str):
             number = whole_number(value)
             if number is None:
-                self.fail(f"{quoted(value)} is not a whole number", param, ctx)
+                self.fail(f"{quoted(value)} is not a whole number from {self.min or 0} on", param, ctx)
             value = number
         return super().convert(value, param, ctx)
 

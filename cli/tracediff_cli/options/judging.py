@@ -32,8 +32,8 @@ def percent(value: str | float) -> float:
     if isinstance(value, float):
         return value
     written = PERCENT.fullmatch(value.strip())
-    fraction = float(written[1]) / (100 if written[2] else 1) if written else -1.0
-    if not 0 <= fraction < 10:
+    fraction = float(written[1]) / (100 if written[2] else 1) if written else 0.0
+    if written is None or fraction >= (10 if written[2] else 1):
         raise click.BadParameter(f"{quoted(value.strip())} is not a percentage: write 3% or 0.03")
     return fraction
 

@@ -10,8 +10,9 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, BinaryIO
 
 from msgspec import Struct
@@ -75,6 +76,16 @@ class TraceFile(Struct, frozen=True, order=True):
     def folders(self) -> tuple[str, ...]:
         """The names of the folders above it, outermost first."""
         return tuple(p for p in os.path.dirname(str(self)).split("/") if p)
+
+
+def file_names(files: Sequence[TraceFile]) -> list[str]:
+    """What to call each of ``files``: its name, or where several have the same, with the folders that tell apart."""
+    names = [file.name for file in files]
+    if len({*names}) == len(names):
+        return names
+    levels = zip(*(file.folders for file in files), strict=False)
+    shared = sum(1 for _ in takewhile(lambda folders: len({*folders}) == 1, levels))
+    return ["/".join((*file.folders[shared:], name)) for file, name in zip(files, names, strict=True)]
 
 
 class Unpacked:
