@@ -50,7 +50,8 @@ def mcp(folder: str, lists: bool, timeout: int) -> int:
     """Let agents compare the sets in a folder (Model Context Protocol).
 
     An agent starts this command and asks over standard input and output. Its tools are compare, analyze, explain,
-    find_events (explain --events) and list_sets. They read the sets below FOLDER and no other files, and write none.
+    find_events (explain --events), list_sets and next_page. They read the sets below FOLDER and no other
+    files, and write none.
 
     \b
     Examples:

@@ -178,7 +178,7 @@ def test_one_set_is_a_flame_graph_of_its_own(visit, sides):
 
 def test_its_title_says_what_changed_most(sides):
     graph = comparison_flame(tracediff.compare(sides / "control", sides / "test").comparison)
-    assert graph.title == "GPU time per step 140.0 → 120.0 µs; aten::mm changed most, −40.0 µs"
+    assert graph.title == "GPU time per step 140.0 → 120.0 µs; the box aten::mm changed most, −40.0 µs"
     assert graph.data["sides"] == ["control", "test"]
     analysis = analysis_flame(tracediff.analyze(sides / "control").analysis)
     assert analysis.title.startswith("GPU time per step 140.0 µs; ")
@@ -188,4 +188,4 @@ def test_a_sentence_has_one_unit(tmp_path):
     for side, length in (("control", 6000), ("test", 9000)):
         write(tmp_path / side / "t.json", document(events("gemm", (length, 6000))))
     graph = comparison_flame(tracediff.compare(tmp_path / "control", tmp_path / "test").comparison)
-    assert graph.title == "GPU time per step 24.0 → 30.0 ms; aten::mm changed most, +6.0 ms"
+    assert graph.title == "GPU time per step 24.0 → 30.0 ms; the box aten::mm changed most, +6.0 ms"

@@ -36,11 +36,14 @@ class LeafKey(NamedTuple):
 
 
 class Longest(Struct):
-    """The longest instance of a leaf in one run: ns on the path; where it is, and what follows it, if it is Python."""
+    """The longest instance of a leaf in one run: ns on the path; where it is; what follows it, if it is Python; of
+    leaves that are one the match name of its own.
+    """
 
     ns: int
     first: Occurrence
     following: str
+    name: str = ""
 
 
 class SetLeaves(Struct):

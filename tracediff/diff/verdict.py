@@ -157,7 +157,7 @@ def judge(
     result = difference.result(judging.equivalence_band)
     by_mean = means[1] / means[0] - 1 if means[0] else 0.0
     by_median = medians[1] / medians[0] - 1 if medians[0] else by_mean
-    is_of_medians = _is_of_medians(by_mean, by_median, math.expm1(difference.effect))
+    is_of_medians = _is_of_medians(by_mean, by_median, difference)
     difference_text = f"{labels[0]} has no step time to compare with"
     if means[0]:
         basis = WHOLE_FILE if whole_files else STEP
@@ -250,9 +250,15 @@ def _within(control: StepAverage, test: StepAverage, base: float) -> tuple[float
     return interval_us(base, within_runs(*(list(map(math.log, side)) for side in periods)))
 
 
-def _is_of_medians(by_mean: float, by_median: float, tested: float) -> bool:
-    """Whether the mean contradicts the change that is tested, and the median is nearer to it."""
-    return contradicting(by_mean, tested) and _apart(by_median, tested) < _apart(by_mean, tested)
+def _is_of_medians(by_mean: float, by_median: float, difference: Estimate) -> bool:
+    """Whether the mean contradicts the change that is tested, or is outside of its interval, and the median is nearer
+    to it.
+    """
+    tested, bounds_of = math.expm1(difference.effect), map(math.expm1, difference.interval or ())
+    beyond = [_apart(by_mean, bound) for bound in bounds_of]  # as wide as the interval, where it is within
+    width = difference.interval[1] - difference.interval[0] if difference.interval else math.inf
+    is_outside = bool(beyond) and max(beyond) > width + thresholds.NO_DIFFERENCE
+    return (is_outside or contradicting(by_mean, tested)) and _apart(by_median, tested) < _apart(by_mean, tested)
 
 
 def _by_median(by_mean: float, by_median: float, basis: str) -> str:

@@ -197,7 +197,7 @@ def explain(
     """
     groups, sides = comparison.work.groups, comparison.sides
     profiled = pair(leaves_of_sides, groups, sides, family_of)
-    name_singles(profiled, float(profiled.path[1].sum() - profiled.path[0].sum()))
+    name_singles(profiled, leaves_of_sides, float(profiled.path[1].sum() - profiled.path[0].sum()))
     profiled = with_calls_apart(profiled)
     vendors = [vendors_of(key.name for key in leaves.keys) for leaves in leaves_of_sides]
     same_vendor = vendors[0] == vendors[1]
@@ -248,7 +248,7 @@ def _of_rank(sides: Pair[Side]) -> str:
     ranks = {side.slowest_rank for side in sides}
     if max(len(side.ranks) for side in sides) < 2:
         return ""
-    return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "the slowest rank"
+    return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "the late rank"
 
 
 def _without_event(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:

@@ -272,7 +272,7 @@ def _longest(leaves: SetLeaves, place: Int64) -> dict[tuple[int, int], Longest]:
     for (run, leaf), instance in leaves.longest.items():
         cell = run, numbers[leaf]
         if cell not in out or instance.ns > out[cell].ns:
-            out[cell] = instance
+            out[cell] = replace(instance, name=leaves.keys[leaf].name)
     return out
 
 

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
+from math import isclose
 
 from msgspec import Struct
 
@@ -344,7 +345,9 @@ def _layout(strides: list[int]) -> str:
 
 def _memory(work: NodeWork) -> Reason | None:
     """As many bytes copied from or to another kind of memory, where both sides record it."""
-    if not work.as_much:
+    items = [[item for group in work.groups for item in group.items[side]] for side in (0, 1)]
+    sizes = [sum(item.work.size for item in side) for side in items]
+    if not (isclose(*sizes, rel_tol=thresholds.SAME_RATIO) if all(sizes) else work.as_much):
         return None
     kinds: list[Counter[tuple[str, str]]] = [Counter(), Counter()]
     for group in work.groups:
@@ -357,8 +360,7 @@ def _memory(work: NodeWork) -> Reason | None:
     before, after = (side.most_common(1)[0][0] for side in kinds)
     if before == after or any("Host" in name for name in (*before, *after)):
         return None
-    items = [[item for group in work.groups for item in group.items[side]] for side in (0, 1)]
-    rates = [sum(item.work.size for item in side) / max(sum(item.ns for item in side), 1) for side in items]
+    rates = [size / max(sum(item.ns for item in side), 1) for size, side in zip(sizes, items, strict=True)]
     gbps = f", {ARROW.join(map(number_text, rates))} GB/s" if all(rates) else ""  # bytes per ns
     (source, target), (source_after, target_after) = before, after
     if target == target_after:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracediff import bounds, thresholds
-from tracediff.aggregate.leaves import Longest
+from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import (
     CODE,
@@ -207,13 +207,13 @@ NEVER = ("loading", "compiling", "queue", "unknown", "start")
 """Kinds of leaves that are not events."""
 
 
-def name_singles(leaves: Leaves, change: float) -> None:
+def name_singles(leaves: Leaves, sides: tuple[SetLeaves, SetLeaves], change: float) -> None:
     """Put the leaves that one event dominates aside, if the event is worth a line in a step that changed by ``change``
-    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it.
+    ns: its time is not a rate of the leaf, and its parent's other leaves did not change like it. ``sides`` are what
+    ``leaves`` were paired from.
     """
-    for side in (0, 1):
-        names = _by_name(leaves, side)
-        for leaf, single in _dominant(leaves, side, change, names).items():
+    for side, own in enumerate(sides):
+        for leaf, single in _dominant(leaves, side, change, _by_name(own)).items():
             single_leaf = leaves.single.get(leaf)
             if single_leaf is None or single.longest.ns > single_leaf.longest.ns:
                 leaves.single[leaf] = single
@@ -221,14 +221,13 @@ def name_singles(leaves: Leaves, change: float) -> None:
         leaves.chains[leaf] = _chain(leaves, leaf, single)
 
 
-def _by_name(leaves: Leaves, side: int) -> dict[tuple[str, str], tuple[float, float]]:
+def _by_name(leaves: SetLeaves) -> dict[tuple[str, str], tuple[float, float]]:
     """(kind, name) → (ns, instances) per step."""
     out: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-    for kind, name, ns, count in zip(
-        leaves.kinds, leaves.names[side], leaves.total[side], leaves.count[side], strict=True
-    ):
-        ns_before, count_before = out[kind, name]
-        out[kind, name] = ns_before + float(ns), count_before + float(count)
+    means = (values.mean(axis=0).tolist() for values in (leaves.total, leaves.count))
+    for key, ns, count in zip(leaves.keys, *means, strict=True):
+        ns_before, count_before = out[key.kind, key.name]
+        out[key.kind, key.name] = ns_before + ns, count_before + count
     return out
 
 
@@ -253,10 +252,10 @@ def _dominant(
         of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
         if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
             continue
-        name_ns, count = names[kind, leaves.names[side][leaf]]
+        longest = max(by_run.values(), key=lambda event: event.ns)
+        name_ns, count = names[kind, longest.name]
         if kind == "python" or is_call:  # others of its name are other code, or have other shapes
             name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
-        longest = max(by_run.values(), key=lambda event: event.ns)
         others, others_ns = count * every - 1, name_ns * every - longest.ns
         path_ns, mine = (float(amount[side, leaf]) * every for amount in (leaves.path, leaves.count))
         if kind in STRETCHES and longest.ns < thresholds.MOSTLY * path_ns:  # which have many pieces each
@@ -270,7 +269,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     """Its own label is that of the leaf; a GPU event's is its kernel, as each group of work has few."""
     chain = leaves.chains[leaf]
     if leaves.kinds[leaf] == "gpu":
-        kernel = display_name(leaves.names[single.side][leaf])
+        kernel = display_name(single.longest.name)
         return chain[0], SINGLES, f"{ONE}{kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
     label = next(step for step in reversed(chain) if isinstance(step, str))
     if leaves.kinds[leaf] == "op" and HOST in chain:

@@ -97,7 +97,8 @@ def facts_of(
             leaves, comparison
         )
     classes = calls_by_class(trees[0]), calls_by_class(trees[1])
-    repetitions = repeated(comparison, classes)
+    is_same = any(fact.code == SAME_CALLS for fact in program)  # whatever module each call is charged to
+    repetitions = repeated(comparison, ({}, {}) if is_same else classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call

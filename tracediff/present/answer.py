@@ -418,7 +418,9 @@ def interval(verdict: Verdict) -> str:
         return within if verdict.within_runs_us else ""
     text = f"95 % interval of the change of the median step: {moved}"
     if verdict.min_detectable_us is not None:
-        text += f"; detectable change (in 80 % of cases): {unit.plain(verdict.min_detectable_us)} {unit.name}"
+        longer = 1 + verdict.min_detectable_us / verdict.median_control_us
+        detectable = verdict.median_control_us * (longer - 1 if low + high > 0 else 1 - 1 / longer)  # its direction
+        text += f"; detectable change (in 80 % of cases): {unit.plain(detectable)} {unit.name}"
     return f"{text}."
 
 

@@ -189,7 +189,7 @@ def comparison_flame(comparison: Comparison) -> Drawing:
     name, sums = largest(frames, lambda pair: pair[1] - pair[0])
     delta = sums[1] - sums[0]
     if 0 < abs(delta) <= thresholds.MOVED_CALLS * abs(test - control):
-        title += f"; {name} changed most, {signed_time(comparison.us(delta), *whole_us)}"
+        title += f"; the box {name} changed most, {signed_time(comparison.us(delta), *whole_us)}"
     alone = sum(sum(f.work) for f in frames if not all(f.work))
     how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
     groups = comparison.work.groups
