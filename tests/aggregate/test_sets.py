@@ -163,7 +163,10 @@ def test_a_late_rank_is_explained_by_what_it_does(tmp_path):
         "in late rank 0 waits for rank 1, which works 910.0 µs per step, rank 0 310.0 µs, without communication"
     ]
     assert "ranks 0–1 (step and why: rank 1; tables: mean of ranks)" in answer_of(comparison).setting
-    assert next_command(comparison, "tracediff compare a b") == "tracediff explain a b --rank 1 'gemm kernels'"
+    assert (
+        next_command(comparison, "tracediff compare a b")
+        == "tracediff explain a b --rank 1 'gemm kernels without operator'"
+    )
 
 
 def gloo_rank(path, rank, prepared_us, period_us, launched_us=None):

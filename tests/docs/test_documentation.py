@@ -272,7 +272,7 @@ def test_the_commands_of_the_recipes_are_valid():
 @pytest.mark.parametrize(
     ("kind", "modules", "page"),
     [
-        ("Reason", [reasons], "facts-and-reasons.md"),
+        ("CauseReason", [reasons], "facts-and-reasons.md"),
         ("Fact", [facts], "facts-and-reasons.md"),
         ("Reason", [preflight, compare], "preflight.md"),
     ],

@@ -59,4 +59,4 @@ def test_without_a_gpu_it_is_a_thread():
     members = [m for g in document["host_time"]["groups"] for m in g["control"]]
     assert members
     assert all(m["first"]["stream"] is None and int(m["first"]["thread"]) > 0 for m in members)
-    assert {m["first"]["file"] for m in members} == {"rank0.pt.trace.json.gz"}
+    assert {m["first"]["file"] for m in members} == {"run 1/rank0.pt.trace.json.gz"}

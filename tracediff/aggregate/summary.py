@@ -30,7 +30,6 @@ from tracediff.aggregate.averages import (
     usual_rank,
 )
 from tracediff.aggregate.traceset import TraceSet
-from tracediff.ingest.files.source import file_names
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note, Notes, counted
 from tracediff.profile.placement.gpu_events import NOT_RECORDED
@@ -60,7 +59,7 @@ class Side(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: its name in the report.
-        files: what each file is called, see `file_names`.
+        files: file names without folders; where several have one, after the run.
         steps_recorded: numbers, ascending.
         devices: names of the GPUs in the metadata, which need not have any event. torch, driver: versions of torch, and
             of CUDA or HIP, where recorded.
@@ -150,6 +149,14 @@ class Side(Struct, frozen=True, kw_only=True):
         return self.manifest.unprofiled_us if self.manifest else None
 
 
+def _file_names(traces: TraceSet) -> tuple[str, ...]:
+    """What each file is called: its name without folders, or where several have the same, after that of its run."""
+    names = [profile.origin.file.name for profile in traces.profiles]
+    if len({*names}) == len(names):
+        return tuple(names)
+    return tuple(f"{run.name}/{name}" for (run, *_), name in zip(traces.files, names, strict=True))
+
+
 def side_of(traces: TraceSet, steps: RunSteps) -> Side:
     """What ``traces`` are made of; ``steps`` are the used steps by run."""
     profiles = traces.profiles
@@ -159,7 +166,7 @@ def side_of(traces: TraceSet, steps: RunSteps) -> Side:
     )
     return Side(
         label=traces.label,
-        files=tuple(file_names([p.origin.file for p in profiles])),
+        files=_file_names(traces),
         steps_recorded=tuple(traces.steps_recorded),
         devices=tuple(sorted({g for p in profiles for g in p.origin.gpus})),
         torch=torch,

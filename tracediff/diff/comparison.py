@@ -22,10 +22,10 @@ from tracediff.diff.ops import GPU_WORK, Op, TestedWork, gpu_or_cpu
 from tracediff.diff.preflight import REFUSED, Comparability
 from tracediff.diff.statistics.many import UNTESTED
 from tracediff.diff.verdict import STEP, WHOLE_FILE, Unprofiled, Verdict
-from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, work_changes
+from tracediff.diff.views import UNKNOWN, Sum, WorkChange, by_operator, every_instance, sorted_sums, work_changes
 from tracediff.pair import NONE, Amounts, Pair, side_sums
 from tracediff.profile.kernels.display_names import display_name
-from tracediff.profile.kernels.match_names import table_name
+from tracediff.profile.kernels.match_names import is_compiled_call, table_name
 
 if TYPE_CHECKING:
     from tracediff.explain.explanation import Cause, Explanation
@@ -146,8 +146,11 @@ class Comparison(Scaled, frozen=True, dict=True):
 
     @cached_property
     def work_by_operator(self) -> tuple[Sum, ...]:
-        """All of the work by operator, work without one by family, the largest change first."""
-        return tuple(by_operator(self.work))
+        """All of the work by operator, work without one by family, the largest change first; without a GPU also the
+        self time of compiled code, which no operator has.
+        """
+        ops = () if self.gpu_time.groups else (op for op in self.ops if is_compiled_call(op.raw_name))
+        return tuple(sorted_sums((*by_operator(self.work), *(Sum(op.time, op.count, name=op.name) for op in ops))))
 
     @cached_property
     def module_instances(self) -> Counter[str]:

@@ -194,8 +194,8 @@ def _check_pairs(labels: tuple[str, str], runs: tuple[int, int]) -> None:
         counts = " and ".join(
             f"{label} has {plural(number, 'run')}" for label, number in zip(labels, runs, strict=True)
         )
-        needed = f"each run needs a counterpart, {thresholds.RANKED_RUNS} on each side at least"
-        raise TracediffError("--paired", f"{needed}, but {counts}", "record more runs, or leave out --paired")
+        remedy = f"record {thresholds.RANKED_RUNS} runs or more of each, or leave out --paired"
+        raise TracediffError("--paired", f"as many runs of each are needed, and enough, but {counts}", remedy)
 
 
 def spread_of_step(verdict: Verdict) -> float | None:
@@ -254,10 +254,9 @@ def _is_of_medians(by_mean: float, by_median: float, difference: Estimate) -> bo
     """Whether the mean contradicts the change that is tested, or is outside of its interval, and the median is nearer
     to it.
     """
-    tested, bounds_of = math.expm1(difference.effect), map(math.expm1, difference.interval or ())
-    beyond = [_apart(by_mean, bound) for bound in bounds_of]  # as wide as the interval, where it is within
-    width = difference.interval[1] - difference.interval[0] if difference.interval else math.inf
-    is_outside = bool(beyond) and max(beyond) > width + thresholds.NO_DIFFERENCE
+    tested, (low, high) = math.expm1(difference.effect), difference.interval or (-math.inf, math.inf)
+    mean = math.log1p(by_mean) if by_mean > -1 else -math.inf
+    is_outside = not low - thresholds.NO_DIFFERENCE <= mean <= high + thresholds.NO_DIFFERENCE
     return (is_outside or contradicting(by_mean, tested)) and _apart(by_median, tested) < _apart(by_mean, tested)
 
 

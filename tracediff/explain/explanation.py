@@ -43,10 +43,10 @@ from tracediff.explain.lines import (
     what_happened,
 )
 from tracediff.explain.programs import Differing, differing_calls, launching_operators
-from tracediff.explain.reasons import NodeWork, Reason, largest_parts, main_line, of_gap, of_single, reasons_of
+from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main_line, of_gap, of_single, reasons_of
 from tracediff.explain.tree import SINGLE, Node, build, name_singles
 from tracediff.explain.work_facts import facts_of
-from tracediff.formatting import ARROW, Unit, plural
+from tracediff.formatting import ARROW, Unit
 from tracediff.pair import Pair
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
@@ -68,7 +68,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     trail: tuple[str, ...]
     what: str
     amount: Amount | None
-    reasons: tuple[Reason, ...]
+    reasons: tuple[CauseReason, ...]
     significance: Significance
     first: tuple[int, Occurrence] | None
     node: Node
@@ -315,11 +315,10 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
     unit = leaves.step_unit
     if single and node.note == SINGLE:
-        on_both = bool(node.count.all()) and node.count[0] == node.count[1]
-        periods = plural(sum(leaves.steps[single.side]), "file" if comparison.is_whole_file else "step")
+        periods, per = sum(leaves.steps[single.side]), "file" if comparison.is_whole_file else "step"
         is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
         label_of_side = comparison.sides[single.side].label
-        reasons.append(of_single(single, label_of_side, periods, unit, is_code=is_code, on_both=on_both))
+        reasons.append(of_single(single, node, label_of_side, periods, per, unit, is_code=is_code))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
         node, line.trail, sources.differing, unit
     ):
@@ -340,7 +339,7 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     )
 
 
-def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> Reason | None:
+def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> CauseReason | None:
     """Where the longest stretch between operators is, if both sides have any and in every run it is most of ``node`` in
     a step of the side that has more.
     """
@@ -365,7 +364,7 @@ def _by_line(tree: CallTree, renamed: Mapping[str, str]) -> dict[str, Counter[st
     return out
 
 
-def _line_of_calls(node: Node, sources: LineSources) -> Reason | None:
+def _line_of_calls(node: Node, sources: LineSources) -> CauseReason | None:
     """The line of code outside of torch that most of the calls run for that the side which has more makes beside those
     of the other.
     """
@@ -378,7 +377,7 @@ def _line_of_calls(node: Node, sources: LineSources) -> Reason | None:
     return main_line(by_line)
 
 
-def _on_other_device(node: Node, sources: LineSources) -> Reason | None:
+def _on_other_device(node: Node, sources: LineSources) -> CauseReason | None:
     """That the operators of most of a node's time launch GPU work on one side, and on the other compute themselves."""
     leaves, sides = sources.leaves, sources.comparison.sides
     if not all(side.has_gpu for side in sides):
@@ -394,7 +393,7 @@ def _on_other_device(node: Node, sources: LineSources) -> Reason | None:
     parts = (
         f"on the {'GPU' if is_gpu else 'host'} in {side.label}" for is_gpu, side in zip(places, sides, strict=True)
     )
-    return Reason("device", f"computed {', '.join(parts)}")
+    return CauseReason("device", f"computed {', '.join(parts)}")
 
 
 def _elsewhere(node: Node, leaves: Leaves) -> tuple[bool, list[int]]:

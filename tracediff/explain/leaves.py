@@ -78,16 +78,13 @@ class Single(Struct, frozen=True):
     """One event that dominates its leaf, or of code one stretch between calls.
 
     Attributes:
-        side: on which it is longest. longest: the event there. part: of its leaf there on the path, in all runs.
-        events: how many events its leaf has there, in all runs. others, others_ns: how many of its name there are
-            beside it, in all leaves and runs, and their time in ns.
+        side: on which it is longest. longest: the event there.
+        others, others_ns: how many of its name there are beside it, in all leaves and runs, and their time in ns.
         chain: where its leaf would be in the tree if it was no exception.
     """
 
     side: int
     longest: Longest
-    part: float
-    events: float
     others: float
     others_ns: float
     chain: Chain

@@ -121,7 +121,8 @@ def lines_of(root: Node) -> Lines:
 
 def _exposed(whole: Node, exposure: float) -> str:
     """What most of the ``exposure`` of a part of the step is of, in words; empty where nothing is most of it."""
-    parts = [Line((whole.label,), part) for part in whole.children.values() if part.label != QUEUE]  # which is no work
+    others = QUEUE, SINGLES  # which are no work, or of no kind
+    parts = [Line((whole.label,), part) for part in whole.children.values() if part.label not in others]
     largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
     moved = sum(abs(line.node.exposure) for line in parts)
     if largest is None or largest.node.exposure * exposure <= 0:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, zip_longest
 from math import isclose
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -20,7 +21,7 @@ from tracediff.diff.matching.items import Item
 from tracediff.explain.amounts import NUMBER, is_of_other_kinds, resized
 from tracediff.explain.leaves import NOT_RECORDED, OTHER_CALLS, SHARED_CALLS, UNPLACED, Single, largest_kernel
 from tracediff.explain.tree import REPLACED, Node
-from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, with_digits
+from tracediff.formatting import ARROW, Unit, counts, counts_of, percents, plural, with_digits
 from tracediff.formatting import count as counted
 from tracediff.formatting import number as number_text
 from tracediff.pair import SIDES, Pair, total
@@ -39,11 +40,11 @@ TF32 = "tf32"
 MEMORY_KIND = late(r"\((?P<source>\w+)\s*->\s*(?P<target>\w+)\)")
 
 
-class Reason(Struct, frozen=True):
-    """One reason: a stable short name, listed in docs/explanation.md, and what the data says."""
+class CauseReason(Struct, frozen=True):
+    """What the data of a line says of why it changed."""
 
-    code: str
-    text: str
+    code: Annotated[str, Meta(description="stable code (docs/facts-and-reasons.md)")]
+    text: Annotated[str, Meta(description="the reason in a few words")]
 
 
 class NodeWork(Struct, frozen=True):
@@ -67,46 +68,50 @@ class NodeWork(Struct, frozen=True):
         return max((h / w for h, w in zip(group_times, whole, strict=True) if w), default=0.0)
 
 
-def reasons_of(work: NodeWork) -> tuple[Reason, ...]:
+def reasons_of(work: NodeWork) -> tuple[CauseReason, ...]:
     """All that the data says of a node."""
     return tuple(reason for rule in RULES if (reason := rule(work))) if work.groups else ()
 
 
-def of_single(single: Single, side: str, periods: str, unit: Unit, *, is_code: bool, on_both: bool) -> Reason:
-    """That most of its leaf is one event of ``side``, which has so many ``periods``, or one of each run, and what it is
-    an exception of, in the ``unit`` of the step. ``is_code``: whether it is a stretch of code. ``on_both``: whether the
-    other side has one, too.
+def of_single(
+    single: Single, node: Node, side: str, periods: int, per: str, unit: Unit, *, is_code: bool
+) -> CauseReason:
+    """That most of a ``node`` is one event of ``side``, which has so many ``periods`` (``per``: step, file), or one of
+    each run, and what it is an exception of, in the ``unit`` of the step. ``is_code``: whether it is a stretch of code.
     """
-    longest, is_one = _in_unit(single.longest.ns, unit), single.part >= thresholds.MOSTLY
-    when = f", in one of {periods}" if is_one and not periods.startswith("1 ") else ""
+    events, on_both = float(node.count[single.side]) * periods, bool(node.count[0]) and node.count[0] == node.count[1]
+    is_one = single.longest.ns >= thresholds.MOSTLY * float(node.path[single.side]) * periods
+    longest, when = _in_unit(single.longest.ns, unit), ""
+    if is_one and periods > 1:
+        when = f", in one of {plural(periods, per)}"
     if is_code:
         following = single.longest.following and f", before {call_role(single.longest.following)}"
-        return Reason("dominant", f"one stretch between calls in {side} takes {longest}{when}{following}")
-    if single.events > 1:
-        which = f"{'one' if is_one else 'the longest'} of {counted(single.events)}"
-        return Reason("dominant", f"{which} in {side} takes {longest}{when}")
+        return CauseReason("dominant", f"one stretch between calls in {side} takes {longest}{when}{following}")
+    if events > 1:
+        which = f"{'one' if is_one else 'the longest'} of {counted(events)}"
+        return CauseReason("dominant", f"{which} in {side} takes {longest}{when}")
     where, there = ("on each side", f" in {side}") if on_both else (f"in {side}", "")
     others = f"{counted(single.others)} others of its name{there}: {_in_unit(single.others_ns, unit)}"
-    return Reason("single", f"one event {where}; {others}")
+    return CauseReason("single", f"one event {where}; {others}")
 
 
-def of_gap(longest: Longest, place: str, unit: Unit) -> Reason:
+def of_gap(longest: Longest, place: str, unit: Unit) -> CauseReason:
     """Where the longest stretch between operators is, in the ``unit`` of the step; ``place`` says in what, and when."""
     longest_us = _in_unit(longest.ns, unit)
-    return Reason("gap", f"up to {longest_us} between calls{place}, before {call_role(longest.following)}")
+    return CauseReason("gap", f"up to {longest_us} between calls{place}, before {call_role(longest.following)}")
 
 
 def _in_unit(ns: float, unit: Unit) -> str:
     return with_digits(unit, [ns / 1000]).text(ns / 1000)
 
 
-def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str], unit: Unit) -> Reason | None:
+def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str], unit: Unit) -> CauseReason | None:
     """Which of a node's parts changed most in its direction, by how much in ``unit``, if these are most of what did, or
     of calls that one side makes, whatever these are; None where it has one part, or is of equal calls, which differ in
     their speed. ``trail`` are the labels around it, ``differing`` the operators that are not called as often.
     """
     if node.note == REPLACED:
-        return Reason("largest", node.label) if trail[-1] == OTHER_CALLS else None
+        return CauseReason("largest", node.label) if trail[-1] == OTHER_CALLS else None
     if len(node.children) < 2 or node.label == SHARED_CALLS:
         return None
     sign = 1 if node.work >= 0 else -1
@@ -117,13 +122,14 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str],
         part.label: _called(part, differing) if is_of_calls else part.label.removesuffix(f" in {node.label}")
         for part in parts
     }
+    parts = [part for part in parts if unit.rounded(part.work / 1000)]
     can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
     largest = can_name[: bounds.PARTS_NAMED]
     is_most = sum(map(_work, largest)) >= thresholds.MOSTLY * sum(map(_work, parts))
     if not largest or not (is_most or is_of_calls):
         return None
     texts = (f"{labels[child.label]} {unit.signed(child.work / 1000)}" for child in largest)
-    return Reason("largest", f"largest: {', '.join(texts)}")
+    return CauseReason("largest", f"largest: {', '.join(texts)}")
 
 
 def _called(node: Node, differing: Container[str]) -> str:
@@ -138,7 +144,7 @@ def _work(node: Node) -> float:
     return abs(node.work)
 
 
-def _no_operator(work: NodeWork) -> Reason | None:
+def _no_operator(work: NodeWork) -> CauseReason | None:
     """Work of one side that nothing which was recorded has launched, though operators were recorded."""
     members = [member for group in work.groups for side in group.members for member in side]
     has_operators = any(call.kind == "op" for tree in work.trees for call in tree.calls)
@@ -146,10 +152,10 @@ def _no_operator(work: NodeWork) -> Reason | None:
         return None
     lanes = {member.first.lane for member in members}
     where = f", on stream {lanes.pop()}" if len(lanes) == 1 and all(lanes) else ""
-    return Reason("no-operator", f"launched by no recorded operator{where}")
+    return CauseReason("no-operator", f"launched by no recorded operator{where}")
 
 
-def _fusion(work: NodeWork) -> Reason | None:
+def _fusion(work: NodeWork) -> CauseReason | None:
     """One kernel computes what several did."""
     fused = [g for g in work.groups if g.level == "fusion"]
     if work.part(fused) < thresholds.MOSTLY:
@@ -158,16 +164,16 @@ def _fusion(work: NodeWork) -> Reason | None:
     if not kernels.delta:
         return None
     word = "fused" if kernels.delta < 0 else "no longer fused"
-    return Reason("fusion", f"{word}: {counts(*kernels)} {_noun(fused)}")
+    return CauseReason("fusion", f"{word}: {counts(*kernels)} {_noun(fused)}")
 
 
-def _kernels(work: NodeWork) -> Reason | None:
+def _kernels(work: NodeWork) -> CauseReason | None:
     """Other kernels for as much work, or copies in place of kernels."""
     other = [g for g in work.groups if g.has_other_kernels and (work.as_much or is_of_other_kinds(g))]
     if work.part(other) < thresholds.MOSTLY:
         return None
     control, test, more = replaced_kernels(other)
-    return Reason("other-kernels", f"other kernels: {control} → {test}{more}")
+    return CauseReason("other-kernels", f"other kernels: {control} → {test}{more}")
 
 
 def replaced_kernels(groups: Sequence[Group]) -> tuple[str, str, str]:
@@ -179,7 +185,7 @@ def replaced_kernels(groups: Sequence[Group]) -> tuple[str, str, str]:
     return control, test, f" and {len(times) - 1} more" if len(times) > 1 else ""
 
 
-def _tensor_cores(work: NodeWork) -> Reason | None:
+def _tensor_cores(work: NodeWork) -> CauseReason | None:
     """Kernels that use matrix units on one side only, for as much work."""
     if not work.as_much:
         return None
@@ -198,10 +204,12 @@ def _tensor_cores(work: NodeWork) -> Reason | None:
     if abs(parts[1] - parts[0]) < thresholds.MOSTLY:
         return None
     is_tf32 = [any(TF32 in m.name.lower() for g in work.groups for m in g.members[side]) for side in (0, 1)]
-    return Reason("tensor-cores", f"tensor cores {percents(*parts)}{' (TF32)' if is_tf32[0] != is_tf32[1] else ''}")
+    return CauseReason(
+        "tensor-cores", f"tensor cores {percents(*parts)}{' (TF32)' if is_tf32[0] != is_tf32[1] else ''}"
+    )
 
 
-def _inputs(work: NodeWork) -> Reason | None:
+def _inputs(work: NodeWork) -> CauseReason | None:
     """The same operators have inputs of another dtype, with other strides, or of sizes that are as much work."""
     if not work.as_much:
         return None
@@ -216,7 +224,7 @@ def _inputs(work: NodeWork) -> Reason | None:
         return None
     code = max(by_code, key=lambda code: by_code[code])
     values = [both for (of_code, both), _ in changes.most_common() if of_code == code]
-    return Reason(code, f"{code} {values[0]}")
+    return CauseReason(code, f"{code} {values[0]}")
 
 
 def changed_input_of(group: Group, trees: Sequence[CallTree]) -> tuple[str, str] | None:
@@ -343,7 +351,7 @@ def _layout(strides: list[int]) -> str:
     return CONTIGUOUS if is_contiguous else json.dumps(strides)
 
 
-def _memory(work: NodeWork) -> Reason | None:
+def _memory(work: NodeWork) -> CauseReason | None:
     """As many bytes copied from or to another kind of memory, where both sides record it."""
     items = [[item for group in work.groups for item in group.items[side]] for side in (0, 1)]
     sizes = [sum(item.work.size for item in side) for side in items]
@@ -364,13 +372,13 @@ def _memory(work: NodeWork) -> Reason | None:
     gbps = f", {ARROW.join(map(number_text, rates))} GB/s" if all(rates) else ""  # bytes per ns
     (source, target), (source_after, target_after) = before, after
     if target == target_after:
-        return Reason("memory", f"from {source.lower()} → {source_after.lower()} memory{gbps}")
+        return CauseReason("memory", f"from {source.lower()} → {source_after.lower()} memory{gbps}")
     if source == source_after:
-        return Reason("memory", f"to {target.lower()} → {target_after.lower()} memory{gbps}")
-    return Reason("memory", f"memory: {ARROW.join(before)} on control, {ARROW.join(after)} on test{gbps}")
+        return CauseReason("memory", f"to {target.lower()} → {target_after.lower()} memory{gbps}")
+    return CauseReason("memory", f"memory: {ARROW.join(before)} on control, {ARROW.join(after)} on test{gbps}")
 
 
-def _counts(work: NodeWork) -> Reason | None:
+def _counts(work: NodeWork) -> CauseReason | None:
     """Work that is done more or less often, and takes longer or shorter, as that would have it."""
     if work.part(g for g in work.groups if g.level == "fusion") >= thresholds.MOSTLY:
         return None
@@ -379,10 +387,10 @@ def _counts(work: NodeWork) -> Reason | None:
     number = total(both).map(lambda n: n / work.trees.control.denominator)
     if not all(number) or number.delta * total(g.time for g in work.groups).delta <= 0:
         return None
-    return Reason("count", counts_of(*number, "calls" if has_calls else _noun(work.groups)))
+    return CauseReason("count", counts_of(*number, "calls" if has_calls else _noun(work.groups)))
 
 
-def _phase(work: NodeWork) -> Reason | None:
+def _phase(work: NodeWork) -> CauseReason | None:
     """The phase of all that only one side does, where both sides do the same work in other phases: as checkpoints have
     the forward pass computed again in the backward pass.
     """
@@ -393,10 +401,10 @@ def _phase(work: NodeWork) -> Reason | None:
     if len(phases) != 1 or len(sides) != 1 or not others or not phases <= PLACES.keys() - others:
         return None
     (phase,) = phases
-    return Reason("phase", f"{'added in' if True in sides else 'removed from'} {PLACES[phase]}")
+    return CauseReason("phase", f"{'added in' if True in sides else 'removed from'} {PLACES[phase]}")
 
 
-def _line(work: NodeWork) -> Reason | None:
+def _line(work: NodeWork) -> CauseReason | None:
     """The line of code outside of torch that most of the time runs for that a side has beside the other's; else of one
     side's work the operator that calls it.
     """
@@ -409,7 +417,7 @@ def _line(work: NodeWork) -> Reason | None:
     return main_line(more - less) or _caller(work, sides)
 
 
-def _caller(work: NodeWork, sides: Sequence[Sequence[Item]]) -> Reason | None:
+def _caller(work: NodeWork, sides: Sequence[Sequence[Item]]) -> CauseReason | None:
     """The outermost operator below which one side alone does most of it, where no line is known: what the program calls
     for it.
     """
@@ -423,7 +431,7 @@ def _caller(work: NodeWork, sides: Sequence[Sequence[Item]]) -> Reason | None:
         is_own = _letters(function) in _letters(tree.op(item.node) or "")
         ns_of[UNPLACED if is_own else outer] += item.ns
     name, ns = max(ns_of.items(), key=lambda both: both[1])
-    return Reason("caller", f"called by {name}") if name and ns >= thresholds.MOSTLY * ns_of.total() else None
+    return CauseReason("caller", f"called by {name}") if name and ns >= thresholds.MOSTLY * ns_of.total() else None
 
 
 def _letters(name: str) -> str:
@@ -439,13 +447,13 @@ def _outermost(tree: CallTree, node: int) -> str:
     return name
 
 
-def main_line(by_line: Counter[str]) -> Reason | None:
+def main_line(by_line: Counter[str]) -> CauseReason | None:
     """The line of code that has most of the time of all lines, those without one among them."""
     whole, time_of_line = by_line.total(), [(ns, line) for line, ns in by_line.items() if line]
     if not time_of_line or max(time_of_line)[0] < thresholds.MOSTLY * whole:
         return None
     ns, line = max(time_of_line)
-    return Reason("line", f"{'' if ns == whole else 'mostly '}in {line}")
+    return CauseReason("line", f"{'' if ns == whole else 'mostly '}in {line}")
 
 
 def _noun(groups: Sequence[Group]) -> str:
@@ -454,7 +462,7 @@ def _noun(groups: Sequence[Group]) -> str:
     return "kernels" if categories == {KERNEL} else "events" if categories & {*DEVICE_CATEGORIES} else "operators"
 
 
-RULES: tuple[Callable[[NodeWork], Reason | None], ...] = (
+RULES: tuple[Callable[[NodeWork], CauseReason | None], ...] = (
     _no_operator,
     _fusion,
     _inputs,

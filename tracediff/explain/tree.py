@@ -257,11 +257,12 @@ def _dominant(
         if kind == "python" or is_call:  # others of its name are other code, or have other shapes
             name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
         others, others_ns = count * every - 1, name_ns * every - longest.ns
-        path_ns, mine = (float(amount[side, leaf]) * every for amount in (leaves.path, leaves.count))
-        if kind in STRETCHES and longest.ns < thresholds.MOSTLY * path_ns:  # which have many pieces each
+        if (
+            kind in STRETCHES and longest.ns < thresholds.MOSTLY * float(leaves.path[side, leaf]) * every
+        ):  # which have many pieces each
             continue
         if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
-            out[leaf] = Single(side, longest, longest.ns / path_ns, mine, others, others_ns, leaves.chains[leaf])
+            out[leaf] = Single(side, longest, others, others_ns, leaves.chains[leaf])
     return out
 
 

@@ -131,7 +131,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
     unnamed = max((abs(part.delta_us) for part in along[leading([part.delta_us for part in along]) :]), default=0.0)
-    against = [part for part in against if abs(part.delta_us) > unnamed]
+    wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
+    against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
     if not along and not exposed_along:
         return "", "", ""
     if kind:
@@ -217,7 +218,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
         what = ", ".join(filter(None, (whole.times.in_all(unit), how_many, f"largest: {largest}")))
-        one = _Part("host time" if label == HOST else label, change, what)
+        one = _Part("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 

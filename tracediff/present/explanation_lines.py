@@ -28,7 +28,7 @@ from tracediff.explain.leaves import (
 )
 from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
-from tracediff.formatting import ARROW, Unit
+from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
@@ -173,7 +173,7 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
         lines.append(_line(part.exposed, part.because, part.rest, unit))
         rests, name = [], ""
     rest = together([*([] if part.exposure else [part.rest]), *(row.times for row in small)])
-    name = " and ".join(filter(None, (f"{len(small)} smaller" if small else "", name)))
+    name = " and ".join(filter(None, (plural(len(small), "other") if small else "", name)))
     moved = [*rests, *(row.times.delta for row in small)]
     ways = _longer_and_shorter(moved, rest.delta, scale_us, unit)
     lines = [line for line in lines if is_visible(line.delta_us, unit)]

@@ -127,7 +127,7 @@ def report_table(
         texts=len(schema.keys),
         rows=tuple(lines),
         more=len(rows) - len(lines),
-        together=together + bool(titles),
+        together=together,
     )
 
 

@@ -65,12 +65,12 @@ def _work(comparison: Comparison, name: str, most: int) -> list[str]:
     members = [
         (group, side, member, names) for group in comparison.work.groups for side, member, names in _named(group)
     ]
-    found = [row for row in members if any(_is_called(known_name, name) for known_name in row[-1])]
-    found = found or [row for row in members if any(name in known_name for known_name in row[-1])]
-    if not found:
+    matches = [row for row in members if any(_is_called(known_name, name) for known_name in row[-1])]
+    matches = matches or [row for row in members if any(name in known_name for known_name in row[-1])]
+    if not matches:
         return []
-    ns = [sum(member.ns for _, of_side, member, _ in found if of_side == side) for side in (0, 1)]
-    groups = list({id(group): group for group, *_ in found}.values())
+    ns = [sum(member.ns for _, of_side, member, _ in matches if of_side == side) for side in (0, 1)]
+    groups = list({id(group): group for group, *_ in matches}.values())
     lines = [f"{name}: {plural(len(groups), 'group')}, {change(*map(comparison.us, ns))} {comparison.basis}"]
     instances = _instances(groups)
     for alike in instances[:most]:

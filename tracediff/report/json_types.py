@@ -13,6 +13,7 @@ from msgspec import Meta
 from tracediff.diff.preflight import CAUTION, OK, REFUSED, Reason
 from tracediff.diff.verdict import DiffUnprofiled, DiffVerdict
 from tracediff.explain.lines import Amount
+from tracediff.explain.reasons import CauseReason
 from tracediff.ingest.model.health import Note
 from tracediff.present.answer import Answer
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
@@ -188,15 +189,6 @@ class FactRow(JsonObject):
     """value on the test side; may be empty"""
 
 
-class CauseReason(JsonObject):
-    """What the data of a line says of why it changed."""
-
-    code: str
-    """stable code (docs/explanation.md)"""
-    text: str
-    """the reason in a few words"""
-
-
 class LineSignificance(JsonObject):
     """What the runs of both sides say of a line's time."""
 
@@ -221,31 +213,36 @@ LineAmount = Annotated[Amount | None, Meta(description="null where the trace doe
 LineFirst = Annotated[FirstEvent | None, Meta(description="of a single event; else null")]
 
 
-class CauseRow(JsonObject):
-    """One line: a cause of the step's change. Lines, exposure and rest add up to the change."""
+class TimedPart(JsonObject):
+    """A part of the step, with all of its time and that on the critical path, µs per step."""
 
     label: str
-    """what changed"""
-    trail: list[str]
-    """the labels around it in the tree, from the outermost on"""
+    """what it is, of a line what changed"""
     control_us: float
-    """all of its time in the step, waited for or not, µs per step"""
+    """all of its time in the step, waited for or not"""
     test_us: float
     """the same on the test side"""
     path_control_us: float
-    """its time on the critical path, µs per step; lines and rest add up to the step's"""
+    """its time on the critical path; of lines and the rest together, the step's"""
     path_test_us: float
     """the same on the test side"""
+    amount: LineAmount
+    reasons: list[CauseReason]
+    first: LineFirst
+
+
+class CauseRow(TimedPart):
+    """One line: a cause of the step's change. Lines, exposure and rest add up to the change."""
+
+    trail: list[str]
+    """the labels around it in the tree, from the outermost on"""
     delta_us: float
     """what of the step's change its work accounts for, without exposure, µs per step"""
     effect: Annotated[str, one_of("presence", "amount", "speed", "time")]
     """the effect that is most of it (docs/explanation.md)"""
     what: str
     """what happened, in words; may be empty"""
-    amount: LineAmount
-    reasons: list[CauseReason]
     significance: LineSignificance
-    first: LineFirst
 
 
 class NodeEffects(JsonObject):
@@ -263,31 +260,18 @@ class NodeEffects(JsonObject):
     """the same work, now on or off the critical path"""
 
 
-class ExplanationNode(JsonObject):
+class ExplanationNode(TimedPart):
     """A part of the step. Its children add up to it: what is below 1 % is one child of kind rest."""
 
-    label: str
-    """what it is"""
     kind: Annotated[str, one_of(*("step", "part", "group", "replaced", "event", "rest"))]
     """part: named work; group: matched work of one name; replaced: what one side has in place of what the other has;
     event: a single event; rest: all that is smaller
     """
-    control_us: float
-    """all of its time in the step, waited for or not, µs per step"""
-    test_us: float
-    """the same on the test side"""
-    path_control_us: float
-    """its time on the critical path, µs per step"""
-    path_test_us: float
-    """the same on the test side"""
     delta_us: float
     """path_test_us - path_control_us: its part of the step's change"""
     effects: NodeEffects
-    amount: LineAmount
-    reasons: list[CauseReason]
     significance: LineSignificance | None
     """null of nodes in no line"""
-    first: LineFirst
     children: list[ExplanationNode]
 
 

@@ -47,7 +47,7 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
     table = whole = _with_values(table)
     room = width - INDENT
     widths = _widths(table)
-    while table.texts > 1 and not _fit(widths, table.texts, table.together, room):
+    while table.texts > 1 and not _fit(widths, table.texts, table.together + 1, room):  # with what it is about
         last_name = table.texts - 1  # it says least
         table = _of_columns(table, partial(ne, last_name))
         widths = _widths(table)

@@ -206,7 +206,7 @@ def _known(cause: Cause, sides: Pair[Side]) -> dict[str, Any]:
     """What a line and its node say of a cause."""
     return {
         "amount": cause.amount,
-        "reasons": [filled(json_types.CauseReason, reason) for reason in cause.reasons],
+        "reasons": list(cause.reasons),
         "significance": filled(json_types.LineSignificance, cause.significance, result=cause.significance.time_change),
         "first": _first(cause, sides),
     }
