@@ -42,7 +42,7 @@ def explain(
 ) -> int:
     """Show how and why the work of a kernel or operator was matched, or its events.
 
-    NAME is the name of a kernel or an operator, a part of it, a family (gemm kernels), or a line of Why.
+    NAME is the name of a kernel or an operator, a part of it, a family (gemm kernels), or a named line of Why.
 
     \b
     Examples:

@@ -147,7 +147,7 @@ def recording(units, period=1000):
 def test_the_same_program_as_often_again_is_another_workload(tmp_path):
     comparison = compared(tmp_path, recording(10), recording(20))
     assert "workload" in codes(comparison)
-    assert comparison.verdict.other_work.startswith("the same program, 2 × as often")
+    assert comparison.verdict.other_work.startswith("the same operators, 2 × as often")
 
 
 def test_other_operators_are_named(tmp_path):

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from math import exp, log, nan, prod
+from operator import itemgetter
 
 import numpy as np
 from msgspec.structs import replace
@@ -140,15 +141,17 @@ def node_amount(node: Node, leaves: Leaves) -> Amount | None:
 
 
 def _whole_amount(node: Node, leaves: Leaves, mine: Int64) -> Amount | None:
-    """The sum of the amounts of its leaves ``mine``, where these are of one unit: of an operator, or FLOPs of any."""
-    is_known = ~np.isnan(leaves.amounts[0, mine])
-    units, times = {*leaves.unit[mine][is_known]}, leaves.total[:, mine].sum(axis=0)
-    part = float(times[is_known].sum() / times.sum()) if times.any() else 0.0
-    adds_up = units == {"FLOPs"} or (node.depth > 2 and len(units) == 1 and EVENTS not in units)
-    if not adds_up or part < thresholds.KNOWN_AMOUNT:
+    """The sum of the amounts of its leaves ``mine``, nearly all of which are of one unit: of an operator, or FLOPs."""
+    is_known, times = ~np.isnan(leaves.amounts[0, mine]), leaves.total[:, mine].sum(axis=0)
+    ns = Counter[str]()
+    for unit, of_leaf in zip(leaves.unit[mine][is_known], times[is_known].tolist(), strict=True):
+        ns[unit] += of_leaf
+    unit, of_unit = max(ns.items(), key=itemgetter(1), default=(EVENTS, 0.0))
+    adds_up = unit == "FLOPs" or (node.depth > 2 and unit != EVENTS)
+    if not adds_up or of_unit < thresholds.KNOWN_AMOUNT * times.sum():
         return None
-    control, test = leaves.amounts[:, mine[is_known]].sum(axis=1).tolist()
-    return Amount(test / control, units.pop(), part) if control and test else None
+    control, test = leaves.amounts[:, mine[is_known & (leaves.unit[mine] == unit)]].sum(axis=1).tolist()
+    return Amount(test / control, unit, of_unit / float(times.sum())) if control and test else None
 
 
 def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:

@@ -211,7 +211,7 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
     if len(common_names) <= len(every[0].keys() ^ every[1].keys()):
         return _no_calls(), _no_calls()
     for side, calls in enumerate(every):
-        least = thresholds.WORTH_A_LINE * float(leaves.path[side].sum())
+        least = thresholds.NO_DIFFERENCE * float(leaves.path[side].sum())
         names = (name for name in calls if name[:-2].isidentifier() or name == "<lambda>()")
         functions = {name: calls[name] for name in names if not name.startswith("__")}  # of any class
         large[side].update({name: ns for name, ns in functions.items() if ns >= least})

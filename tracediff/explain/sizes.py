@@ -11,7 +11,7 @@ from operator import eq
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import Call
+from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
@@ -87,13 +87,27 @@ def other_sizes(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]
 
 
 def _examples(comparison: Comparison) -> Counter[str]:
-    """``aten::mm [64,64] → [256,64]`` → ns per step of both sides' work whose inputs changed so."""
+    """``aten::mm [64,64] → [256,64]`` → ns per step of both sides' work whose inputs changed so: each side makes such
+    calls that the other does not make as often.
+    """
     ns_of = Counter[str]()
+    made = [_calls_by_shape(tree) for tree in comparison.trees]
+    others = made[0] - made[1], made[1] - made[0]
     for group in filter(_is_paired, comparison.work.groups):
         code, sizes = changed_input_of(group, comparison.trees) or ("", "")
-        if code == "sizes":
+        calls = counterparts(group, comparison.trees) or ()
+        is_other = all((call.label, call.shapes) in alone for call, alone in zip(calls, others, strict=False))
+        if code == "sizes" and is_other:
             ns_of[f"{match_name(group.members.control[0].op or '')} {sizes}"] += sum(group.time)
     return ns_of
+
+
+def _calls_by_shape(tree: CallTree) -> Counter[tuple[str, str | None]]:
+    """(operator, shapes of its inputs) → calls per step."""
+    calls = Counter[tuple[str, str | None]]()
+    for call in tree.calls:
+        calls[call.label, call.shapes] += call.count if call.kind == "op" else 0
+    return calls
 
 
 def _largest(ns_of: Counter[str]) -> str:

@@ -149,7 +149,7 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     values = plural(calls[0], "call"), plural(calls[1], "call")
     if not as_many and is_scaled and abs(log(factor)) > thresholds.SAME_RATIO:
         share = f"{counts(*calls)} calls, {percent(agree)} of which agree"
-        text = f"the same program, {times(factor)} × as often: {share}"
+        text = f"the same operators, {times(factor)} × as often: {share}"
         return [Fact(AS_OFTEN, text, *values, factor, DIFFERENT_WORK)]
     share = _agreement(outer, comparison)
     kinds = [dict.fromkeys(flop_calls(tree), 1.0) for tree in trees]

@@ -119,10 +119,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
     exposure, lead, way = exposed_parts(path), BECAUSE if sure else LARGEST, sign
     certain = [part for part, cause in every if part in other_work or is_certain(cause)]
-    kind = ""
-    if not sure and certain:
-        # unlike the direction of the step's change
-        kind = "work that differs" if len(certain) == len(other_work) else "surely changed"
+    is_open = not sure and bool(certain)
+    if is_open:  # unlike the direction of the step's change
         parts = sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = (
@@ -135,8 +133,9 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
     if not along and not exposed_along:
         return "", "", ""
-    if kind:
-        lead = f"{'largest changes' if exposed_along else kind}, on the critical path:"
+    if is_open:
+        named = along[: leading([part.delta_us for part in along])]
+        lead = f"{_certainty([*named, *exposed_along], other_work)}, on the critical path:"
     elif _is_of_mean(comparison.verdict):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
@@ -146,6 +145,14 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     rest_us = explanation.change_us - sum(part.delta_us for part in (*(part for part, _ in every), *exposure))
     rest = f"{unit.signed(rest_us)} {unit.name} in no line" if is_visible(rest_us, unit) else ""
     return because, offset, rest
+
+
+def _certainty(parts: Sequence[_Part], other_work: Sequence[_Part]) -> str:
+    """What is certain of ``parts``, if it is the same of all: that they are ``other_work``, or take another time."""
+    is_other = [any(one.chain[: len(part.chain)] == part.chain for one in other_work) for part in parts if part.chain]
+    if len(is_other) < len(parts) or len({*is_other}) != 1:
+        return "largest changes"
+    return "work that differs" if is_other[0] else "surely changed"
 
 
 def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part]) -> list[_Part]:

@@ -32,7 +32,7 @@ COMPILER, CAPTURE = "(dynamo_timed)", "CUDAGraphNode.record"
 CALLEE = late(
     r"<built-in \w+ (?P<builtin>[\w.]+)|nn\.Module: (?P<module>\w+?)(?:_\d+)?$"
     r"|(?:[^:]*/)?(?P<file>[a-z]\w*)\.py\(\d+\): __(?:init|enter|exit)__$"
-    r"|[^:]*: (?!_|<|decorate_|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
+    r"|(?!(?:[^:]*/)?_contextlib\b)[^:]*: (?!_|<|decorate_|(?:inner|wrapped|wrapper)$)(?P<function>.+)"
 )
 """Recorded names of functions that say what their caller calls: of what is not written in Python, of a module, of the
 file whose object is made or entered, and of a Python function that is not private, anonymous or what a decorator
