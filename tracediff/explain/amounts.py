@@ -6,8 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from math import exp, log, nan, prod
-from operator import itemgetter
+from math import log, nan, prod
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
-from tracediff.explain.lines import WORK, Amount
+from tracediff.explain.lines import Amount
 from tracediff.explain.tree import Node, logarithmic_mean
 from tracediff.formatting import ARROW, times
 from tracediff.patterns import late
@@ -113,45 +112,22 @@ def _operator(leaves: Leaves, leaf: int) -> Chain:
 
 
 def node_amount(node: Node, leaves: Leaves) -> Amount | None:
-    """How much more work a node is, if all is counted in one unit; elsewhere the mean of its leaves' ratios, weighted
-    by their time; where too little of it has a known amount, the number of its events, and None where most of it has
-    neither. Of an operator all must be known.
+    """How much more work a node is, where enough of it is counted in one unit, of an operator nearly all; elsewhere the
+    number of its events, and None where most of it has neither.
     """
     mine = np.array(node.leaves, np.int64)
-    if whole := _whole_amount(node, leaves, mine):
-        return whole
-    of_leaves = leaves.ratio[mine]
-    times, has_ratio = leaves.total[:, mine].sum(axis=0), of_leaves > 0
-    is_known = has_ratio & (leaves.unit[mine] != EVENTS)
-    least = thresholds.KNOWN_AMOUNT if node.depth > 2 else thresholds.MOSTLY
-    if times[is_known].sum() < least * times.sum():
-        is_counted = has_ratio.any() and times[has_ratio].sum() >= thresholds.MOSTLY * times.sum() and node.count.all()
-        return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
-    if not is_known.any() or is_outweighed(leaves, mine, mine[is_known]):
-        return None
-    ratios, weights = np.log(of_leaves[is_known]), times[is_known]
-    ratio = float(np.average(ratios, weights=weights))
-    one_sided = ~leaves.total[:, mine].all(axis=0)
-    if abs(ratio) <= thresholds.SAME_RATIO and times[one_sided].sum() >= thresholds.WORTH_A_LINE * times.sum():
-        return None  # as much, but for what one side does beside it
-    units = {*leaves.unit[mine][is_known]}
-    alike = weights[np.abs(ratios - ratio) <= thresholds.SAME_RATIO].sum() >= thresholds.KNOWN_AMOUNT * weights.sum()
-    unit, known_part = WORK if len(units) > 1 else str(units.pop()), float(weights.sum() / times.sum())
-    return Amount(exp(ratio), unit, known_part, exact=bool(alike) and unit != WORK)
-
-
-def _whole_amount(node: Node, leaves: Leaves, mine: Int64) -> Amount | None:
-    """The sum of the amounts of its leaves ``mine``, nearly all of which are of one unit: of an operator, or FLOPs."""
     is_known, times = ~np.isnan(leaves.amounts[0, mine]), leaves.total[:, mine].sum(axis=0)
     ns = Counter[str]()
     for unit, of_leaf in zip(leaves.unit[mine][is_known], times[is_known].tolist(), strict=True):
         ns[unit] += of_leaf
-    unit, of_unit = max(ns.items(), key=itemgetter(1), default=(EVENTS, 0.0))
-    adds_up = unit == "FLOPs" or (node.depth > 2 and unit != EVENTS)
-    if not adds_up or of_unit < thresholds.KNOWN_AMOUNT * times.sum():
-        return None
+    part = {unit: of_unit / float(times.sum()) for unit, of_unit in ns.items()}
+    unit = max(part.keys() - {EVENTS}, key=lambda unit: (part[unit], unit), default=EVENTS)
+    least = thresholds.KNOWN_AMOUNT if node.depth > 2 else thresholds.MOSTLY
     control, test = leaves.amounts[:, mine[is_known & (leaves.unit[mine] == unit)]].sum(axis=1).tolist()
-    return Amount(test / control, unit, of_unit / float(times.sum())) if control and test else None
+    if unit != EVENTS and part[unit] >= least:
+        return Amount(test / control, unit, part[unit]) if control and test else None
+    is_counted = sum(part.values()) >= thresholds.MOSTLY and node.count.all()
+    return Amount(float(node.count[1] / node.count[0]), EVENTS, 1.0) if is_counted else None
 
 
 def is_outweighed(leaves: Leaves, candidates: Int64, measured: Int64) -> bool:

@@ -32,7 +32,7 @@ from tracediff.explain.leaves import (
     WAITING,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
-from tracediff.formatting import ARROW, about, counts_of, multiple, percent, plural, times
+from tracediff.formatting import ARROW, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import COMMUNICATION, OTHER
 from tracediff.runtimes import is_communication, is_host_collective
 
@@ -43,14 +43,11 @@ class Amount(Struct, frozen=True):
     ratio: float
     """test / control"""
     unit: str
-    """FLOPs, elements, threads, GEMM tiles, bytes, calls or events; WORK where several count"""
+    """FLOPs, elements, threads, GEMM tiles, bytes, calls or events"""
     known_part: float
     """part of the time whose amount is known, 0 to 1"""
-    exact: bool = True
-    """whether all that is known of it is this many times as much, not a mean of several ratios"""
 
 
-WORK = "work"
 OTHERS = "others"
 """The parts of what is split into lines that are none, as one."""
 IN_OTHERS = {
@@ -344,26 +341,27 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
     """What happened to work that both sides do, by its ``amount``."""
     node, longer = line.node, line.node.total[1] / line.node.total[0]
     is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
+    if is_stated:
+        return multiple(longer, "time")
     if amount is None and ARROW in node.label and "::" in node.label:
         return "replaced"
     if amount is None or node.main_effect[0] == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
     if amount.unit == "events":  # of which a reason has the number
-        return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
+        tells = abs(log(amount.ratio)) >= thresholds.MOSTLY * abs(log(longer))
+        return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}" if tells else UNKNOWN
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)
     known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" where known ({percent(amount.known_part)})"
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     in_time = f" in {multiple(longer, 'time')}"
     if is_same:
-        as_much = "as much work" if amount.unit == WORK else f"as many {amount.unit}"
         pace = f"{_pace(longer, in_time)}{strides}" if abs(log(longer)) > thresholds.SAME_RATIO else ""
-        return f"{as_much}{known_note}{pace}"
-    if is_stated:
-        return multiple(longer, "time")
+        return f"as many {amount.unit}{known_note}{pace}"
     has_pace = abs(log(amount.ratio / longer)) > thresholds.SAME_RATIO
-    how_much = (multiple if amount.exact else about)(amount.ratio, amount.unit)
-    return f"{how_much}{known_note}{in_time if has_pace else ''}{strides if has_pace else ''}"
+    return (
+        f"{multiple(amount.ratio, amount.unit)}{known_note}{in_time if has_pace else ''}{strides if has_pace else ''}"
+    )
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
