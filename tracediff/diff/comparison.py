@@ -149,7 +149,11 @@ class Comparison(Scaled, frozen=True, dict=True):
         """All of the work by operator, work without one by family, the largest change first; without a GPU also the
         self time of compiled code, which no operator has.
         """
-        ops = () if self.gpu_time.groups else (op for op in self.ops if is_compiled_call(op.raw_name))
+        ops = (
+            []
+            if self.gpu_time.groups
+            else [op for op in self.ops if op.category == "cpu_op" and is_compiled_call(op.raw_name)]
+        )
         return tuple(sorted_sums((*by_operator(self.work), *(Sum(op.time, op.count, name=op.name) for op in ops))))
 
     @cached_property

@@ -347,21 +347,21 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
         return "replaced"
     if amount is None or node.main_effect[0] == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
+    is_vague = amount.unit == "events" or amount.known_part < thresholds.KNOWN_AMOUNT
+    if is_vague and abs(log(amount.ratio)) < thresholds.MOSTLY * abs(log(longer)):  # it does not tell the time
+        return UNKNOWN
     if amount.unit == "events":  # of which a reason has the number
-        tells = abs(log(amount.ratio)) >= thresholds.MOSTLY * abs(log(longer))
-        return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}" if tells else UNKNOWN
+        return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)
-    known_note = "" if amount.known_part >= thresholds.KNOWN_AMOUNT else f" where known ({percent(amount.known_part)})"
+    how_much = f"as many {amount.unit}" if is_same else multiple(amount.ratio, amount.unit)
+    if amount.known_part < thresholds.KNOWN_AMOUNT:  # which the time of all does not compare with
+        return f"{how_much} where known ({percent(amount.known_part)})"
+    if abs(log(longer if is_same else amount.ratio / longer)) <= thresholds.SAME_RATIO:
+        return how_much
     strides = ", if stride= is the same" if CONV in line.chain else ""  # which the trace does not give
     in_time = f" in {multiple(longer, 'time')}"
-    if is_same:
-        pace = f"{_pace(longer, in_time)}{strides}" if abs(log(longer)) > thresholds.SAME_RATIO else ""
-        return f"as many {amount.unit}{known_note}{pace}"
-    has_pace = abs(log(amount.ratio / longer)) > thresholds.SAME_RATIO
-    return (
-        f"{multiple(amount.ratio, amount.unit)}{known_note}{in_time if has_pace else ''}{strides if has_pace else ''}"
-    )
+    return f"{how_much}{_pace(longer, in_time) if is_same else in_time}{strides}"
 
 
 def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
