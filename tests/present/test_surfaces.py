@@ -120,6 +120,7 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     effects = [(line, line["path_test_us"] - line["path_control_us"]) for line in lines]
     effects = [(line, us) for line, us in effects if line["delta_us"] / (us or 1) >= 0.5]  # mostly of its work
     wholes = {part["label"]: part["delta_us"] for part in document["explanation"]["tree"]["children"]}
+    parts_named = set()  # as wholes, so that no line of theirs is an offset
     for whole in (answer["because"], answer["offset_by"]):
         sentence = re.sub(EXPOSURE, "", whole)
         for label, number, unit in re.findall(EXPOSURE, whole):
@@ -131,10 +132,13 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
             us = value(number) * US[unit]
             if us == pytest.approx(wholes[label], rel=0.06, abs=60):  # a part of the critical path
                 named.remove(us)
+                parts_named.add(label)
         if not named:
             continue
         sign = 1 if named[0] > 0 else -1
-        along = [us for _, us in effects if sign * us > 0]
+        is_offset = whole == answer["offset_by"]
+        lines_of = [(us, (line["trail"] or [line["label"]])[0]) for line, us in effects]
+        along = [us for us, part in lines_of if sign * us > 0 and not (is_offset and part in parts_named)]
         of_lines = sorted(along, key=lambda us: -sign * us)
         if whole.startswith("Work that differs"):  # not what takes another time
             every = [us for _, us in effects]

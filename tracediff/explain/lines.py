@@ -347,10 +347,12 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
         return "replaced"
     if amount is None or node.main_effect[0] == "time" or (amount.unit == "events" and is_same):
         return UNKNOWN if line.chain[0] != HOST else ""
-    is_vague = amount.unit == "events" or amount.known_part < thresholds.KNOWN_AMOUNT
-    if is_vague and abs(log(amount.ratio)) < thresholds.MOSTLY * abs(log(longer)):  # it does not tell the time
+    more = log(amount.ratio) if longer > 1 else -log(amount.ratio)
+    is_counted = amount.unit == "events"  # whose times may differ
+    is_vague = is_counted or amount.known_part < thresholds.KNOWN_AMOUNT
+    if is_vague and (abs(more) if is_counted else more) < thresholds.MOSTLY * abs(log(longer)):  # tells no time
         return UNKNOWN
-    if amount.unit == "events":  # of which a reason has the number
+    if is_counted:  # of which a reason has the number
         return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
     if amount.unit == "calls":
         return _of_calls(calls, longer, is_same=is_same)

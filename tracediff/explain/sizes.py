@@ -91,8 +91,8 @@ def _examples(comparison: Comparison) -> Counter[str]:
     calls that the other does not make as often.
     """
     ns_of = Counter[str]()
-    made = [_calls_by_shape(tree) for tree in comparison.trees]
-    others = made[0] - made[1], made[1] - made[0]
+    control, test = map(_calls_by_shape, comparison.trees)
+    others = control - test, test - control
     for group in filter(_is_paired, comparison.work.groups):
         code, sizes = changed_input_of(group, comparison.trees) or ("", "")
         calls = counterparts(group, comparison.trees) or ()

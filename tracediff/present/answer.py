@@ -134,8 +134,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not along and not exposed_along:
         return "", "", ""
     if is_open:
-        named = along[: leading([part.delta_us for part in along])]
-        lead = f"{_certainty([*named, *exposed_along], other_work)}, on the critical path:"
+        first = along[: leading([part.delta_us for part in along])]
+        lead = f"{_certainty([*first, *exposed_along], other_work)}, on the critical path:"
     elif _is_of_mean(comparison.verdict):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
