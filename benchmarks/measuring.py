@@ -96,11 +96,12 @@ def _watch(pid: int, peaks: list[int], done: threading.Event) -> None:
 
 
 def _resident(pid: int | str) -> int:
-    """Resident bytes of a process and its descendants; shared pages count for each of them. 0 without /proc."""
+    """Resident bytes of a process and its descendants; pages that some share count once. 0 without /proc."""
     try:
-        own_bytes = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        parts = (line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines())
+        own_bytes = next(1024 * int(words[1]) for words in parts if words[0] == "Pss:")
         children = [c for task in Path(f"/proc/{pid}/task").iterdir() for c in (task / "children").read_text().split()]
-    except (OSError, IndexError):
+    except (OSError, StopIteration):
         return 0
     return own_bytes + (sum(map(_resident, children)) if children else 0)
 
