@@ -37,11 +37,12 @@ def fails(error):
 
 def ending(capsys, command):
     """The exit code of ``command``, and what it writes to standard error."""
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    handlers, hook = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
     with pytest.raises(SystemExit) as ended:
         end(command)
     for number, handler in zip((signal.SIGINT, signal.SIGTERM), handlers, strict=True):
         signal.signal(number, handler)
+    sys.unraisablehook = hook
     return ended.value.code, capsys.readouterr().err
 
 
@@ -60,6 +61,25 @@ def test_any_error_is_one_line_and_exit_code_2(capsys):
         assert said in line
         assert line.count("\n") == 1
         assert "\x1b" not in line
+
+
+SWALLOWED = """
+    import time
+    class Late:
+        def __del__(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.01)
+    late = Late()
+    del late
+    time.sleep(30)
+    return 0"""
+"""A signal arrives while Python calls back, which swallows what is raised."""
+
+
+def test_a_signal_in_a_callback_ends_the_command_too():
+    script = ENDS.format(body=SWALLOWED.strip())
+    ended = subprocess.run([sys.executable, "-c", script], env=ENV, capture_output=True, text=True, timeout=25)
+    assert (ended.returncode, ended.stderr) == (143, "tracediff: interrupted\n")
 
 
 def test_other_exit_codes_are_kept(capsys):

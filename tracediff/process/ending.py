@@ -37,6 +37,7 @@ def end(command: Callable[[], int]) -> NoReturn:
     number, and with 141 if the reader of the output has closed it.
     """
     _open_closed_streams()
+    sys.unraisablehook = _end_again
     handle_endings(_interrupt)
     try:
         try:
@@ -76,6 +77,19 @@ def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  #
     """The first signal unwinds the process, so that it removes its files; the next one kills it."""
     _received.append(number)
     handle_endings(signal.SIG_DFL)
+    raise Interrupted
+
+
+def _end_again(swallowed: sys.UnraisableHookArgs) -> None:
+    """What a callback of Python swallows: the end of the process comes again, when that is over; all else is told."""
+    if not isinstance(swallowed.exc_value, Interrupted):
+        sys.__unraisablehook__(swallowed)
+        return
+    signal.signal(signal.SIGALRM, _unwind)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)  # within the callback it would be swallowed again
+
+
+def _unwind(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # signal's signature
     raise Interrupted
 
 
