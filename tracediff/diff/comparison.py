@@ -63,6 +63,11 @@ class Scaled(Struct, frozen=True):
         """What times and counts are of: ``per step``, or without steps ``over the whole file``."""
         return WHOLE_FILE if self.is_whole_file else STEP
 
+    @property
+    def each(self) -> str:
+        """What there are several of: ``step``, or without steps ``file``."""
+        return "file" if self.is_whole_file else "step"
+
     def us(self, numerator: int) -> float:
         """Microseconds of a time numerator: the one division."""
         return numerator / (self.scale * 1000)
@@ -149,11 +154,8 @@ class Comparison(Scaled, frozen=True, dict=True):
         """All of the work by operator, work without one by family, the largest change first; without a GPU also the
         self time of compiled code, which no operator has.
         """
-        ops = (
-            []
-            if self.gpu_time.groups
-            else [op for op in self.ops if op.category == "cpu_op" and is_compiled_call(op.raw_name)]
-        )
+        compiled = (op for op in self.ops if op.category == "cpu_op" and is_compiled_call(op.raw_name))
+        ops = () if self.gpu_time.groups else compiled
         return tuple(sorted_sums((*by_operator(self.work), *(Sum(op.time, op.count, name=op.name) for op in ops))))
 
     @cached_property

@@ -213,8 +213,8 @@ def _own_functions(leaves: Leaves, trees: Trees) -> tuple[CallsOfSides, CallsOfS
     for side, calls in enumerate(every):
         least = thresholds.NO_DIFFERENCE * float(leaves.path[side].sum())
         names = (name for name in calls if name[:-2].isidentifier() or name == "<lambda>()")
-        functions = {name: calls[name] for name in names if not name.startswith("__")}  # of any class
-        large[side].update({name: ns for name, ns in functions.items() if ns >= least})
+        own = (name for name in names if not name.startswith("__"))  # which any class may have
+        large[side].update({name: calls[name] for name in own if calls[name] >= least})
     return every, _without_renamed(large, operators)
 
 

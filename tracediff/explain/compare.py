@@ -106,6 +106,8 @@ def _missing(comparison: Comparison) -> list[Reason]:
     missing_work = [(time, group) for group in comparison.work.groups if (time := _missing_time(group, wrappers))]
     time = sum(time for time, _ in missing_work)
     share = time / max(comparison.work.time.control, 1)
+    if share < thresholds.MISSING_WORK:
+        return []
     flops = flop_ratio(comparison.trees, thresholds.MISSING_WORK)  # whatever is matched with what
     instead = sum(
         m.ns
@@ -114,8 +116,7 @@ def _missing(comparison: Comparison) -> list[Reason]:
         for m in g.members.test
         if m.family in REPLACEMENTS
     )
-    is_done = instead >= thresholds.REPLACED_WORK * time or (flops or 0) >= 1 - thresholds.MISSING_WORK
-    if share < thresholds.MISSING_WORK or is_done:
+    if instead >= thresholds.REPLACED_WORK * time or (flops or 0) >= 1 - thresholds.MISSING_WORK:
         return []
     events = plural(
         comparison.number(-sum(g.count.delta for _, g in missing_work)),

@@ -315,10 +315,10 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
         what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
     unit = leaves.step_unit
     if single and node.note == SINGLE:
-        periods, per = sum(leaves.steps[single.side]), "file" if comparison.is_whole_file else "step"
+        periods = sum(leaves.steps[single.side])
         is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
         label_of_side = comparison.sides[single.side].label
-        reasons.append(of_single(single, node, label_of_side, periods, per, unit, is_code=is_code))
+        reasons.append(of_single(single, node, label_of_side, periods, comparison.each, unit, is_code=is_code))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
         node, line.trail, sources.differing, unit
     ):

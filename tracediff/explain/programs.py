@@ -67,6 +67,15 @@ def _is_operator(call: Call) -> bool:
     return call.kind == "op" and not BACKWARD_OP.match(call.label)
 
 
+def calls_by_shape(tree: CallTree) -> Counter[tuple[str, str | None]]:
+    """(operator, shapes of its inputs) → calls, on the scale of ``tree``."""
+    calls = Counter[tuple[str, str | None]]()
+    for call in tree.calls:
+        if call.kind == "op":
+            calls[call.label, call.shapes] += call.count
+    return calls
+
+
 def launching_operators(tree: CallTree) -> set[str]:
     """The operators below most calls of which there is work."""
     nodes = {work.node for work in tree.work if work.node >= 0}

@@ -11,14 +11,15 @@ from operator import eq
 import numpy as np
 
 from tracediff import thresholds
-from tracediff.aggregate.call_tree import Call, CallTree
+from tracediff.aggregate.call_tree import Call
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import PLACED, PLACED_AS
 from tracediff.explain.amounts import LOOKUP, Trees, changed_shape, is_outweighed, shapes_of
 from tracediff.explain.facts import FIRST_DIMENSION, OTHER_SIZES, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import GPU, MIXED, OPERATORS, Leaves
-from tracediff.explain.reasons import changed_input_of, counterparts
+from tracediff.explain.programs import calls_by_shape
+from tracediff.explain.reasons import changed_input, counterparts
 from tracediff.explain.tree import logarithmic_mean
 from tracediff.formatting import about, count, multiple, percent
 from tracediff.profile.kernels.match_names import match_name
@@ -35,7 +36,7 @@ def amounts(leaves: Leaves, comparison: Comparison, same: str) -> list[Fact]:
     an example of a shape where one changed; ``same`` are words for a program that is.
     """
     out, groups, trees = [], comparison.work.groups, comparison.trees
-    is_resized = np.abs(np.log(np.where(leaves.ratio > 0, leaves.ratio, 1.0))) > thresholds.SAME_RATIO
+    is_resized = np.abs(np.log(np.nan_to_num(leaves.ratio, nan=1.0))) > thresholds.SAME_RATIO
     is_paired = np.array(
         [
             g < 0 or (_is_paired(groups[g]) and not (resized and _has_same_shapes(groups[g], trees)))
@@ -91,23 +92,15 @@ def _examples(comparison: Comparison) -> Counter[str]:
     calls that the other does not make as often.
     """
     ns_of = Counter[str]()
-    control, test = map(_calls_by_shape, comparison.trees)
+    control, test = map(calls_by_shape, comparison.trees)
     others = control - test, test - control
     for group in filter(_is_paired, comparison.work.groups):
-        code, sizes = changed_input_of(group, comparison.trees) or ("", "")
-        calls = counterparts(group, comparison.trees) or ()
-        is_other = all((call.label, call.shapes) in alone for call, alone in zip(calls, others, strict=False))
+        calls = counterparts(group, comparison.trees)
+        code, sizes = (changed_input(*calls) if calls else None) or ("", "")
+        is_other = all((call.label, call.shapes) in alone for call, alone in zip(calls or (), others, strict=False))
         if code == "sizes" and is_other:
             ns_of[f"{match_name(group.members.control[0].op or '')} {sizes}"] += sum(group.time)
     return ns_of
-
-
-def _calls_by_shape(tree: CallTree) -> Counter[tuple[str, str | None]]:
-    """(operator, shapes of its inputs) → calls per step."""
-    calls = Counter[tuple[str, str | None]]()
-    for call in tree.calls:
-        calls[call.label, call.shapes] += call.count if call.kind == "op" else 0
-    return calls
 
 
 def _largest(ns_of: Counter[str]) -> str:

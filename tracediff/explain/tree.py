@@ -252,15 +252,13 @@ def _dominant(
         of_leaf_ns = max(leaves.path[side, leaf], abs(leaves.path[1, leaf] - leaves.path[0, leaf]))
         if ns < thresholds.WORTH_A_LINE * abs(change) or ns < thresholds.MOSTLY * of_leaf_ns:
             continue
-        longest = max(by_run.values(), key=lambda event: event.ns)
+        longest, path_ns = max(by_run.values(), key=lambda event: event.ns), float(leaves.path[side, leaf])
+        if kind in STRETCHES and longest.ns < thresholds.MOSTLY * path_ns * every:  # which have many pieces each
+            continue
         name_ns, count = names[kind, longest.name]
         if kind == "python" or is_call:  # others of its name are other code, or have other shapes
-            name_ns, count = float(leaves.path[side, leaf]), float(leaves.count[side, leaf])
+            name_ns, count = path_ns, float(leaves.count[side, leaf])
         others, others_ns = count * every - 1, name_ns * every - longest.ns
-        if (
-            kind in STRETCHES and longest.ns < thresholds.MOSTLY * float(leaves.path[side, leaf]) * every
-        ):  # which have many pieces each
-            continue
         if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
             out[leaf] = Single(side, longest, others, others_ns, leaves.chains[leaf])
     return out

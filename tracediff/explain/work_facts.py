@@ -48,6 +48,7 @@ from tracediff.explain.programs import (
     Differing,
     agreeing,
     calls_by_class,
+    calls_by_shape,
     changed_modules,
     common,
     contained,
@@ -237,14 +238,10 @@ def _one_sided_phases(comparison: Comparison) -> list[Fact]:
 
 def _same_calls(trees: Trees) -> list[Fact]:
     """same-calls: both sides call the same operators with the same shapes, to the last call."""
-    sides: tuple[Counter[tuple[str, str | None]], Counter[tuple[str, str | None]]] = (Counter(), Counter())
-    for calls, tree in zip(sides, trees, strict=True):
-        for call in tree.calls:
-            if call.kind == "op":
-                calls[call.label, call.shapes] += call.count
-    if sides[0] != sides[1]:
+    control, test = map(calls_by_shape, trees)
+    if control != test:
         return []
-    shapes = ", with the same shapes" if any(shapes for _, shapes in sides[0]) else ""
+    shapes = ", with the same shapes" if any(shapes for _, shapes in control) else ""
     return [Fact(SAME_CALLS, f"the same program: all operator calls agree{shapes}")]
 
 

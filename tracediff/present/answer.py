@@ -128,13 +128,13 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     )
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
-    unnamed = max((abs(part.delta_us) for part in along[leading([part.delta_us for part in along]) :]), default=0.0)
+    first = along[: leading([part.delta_us for part in along])]
+    unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
     if not along and not exposed_along:
         return "", "", ""
     if is_open:
-        first = along[: leading([part.delta_us for part in along])]
         lead = f"{_certainty([*first, *exposed_along], other_work)}, on the critical path:"
     elif _is_of_mean(comparison.verdict):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"

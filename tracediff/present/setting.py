@@ -62,8 +62,7 @@ def spread(comparison: Comparison) -> str:
         texts.append(both if common else f"{both} {unit.name}")
     is_open = comparison.verdict.result == "inconclusive"  # which steps of few runs do not decide
     how = "overlap" if overlap(spans) else "disjoint, but too few runs" if is_open else "disjoint"
-    what = "file" if comparison.is_whole_file else "step"
-    return f"{what} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
+    return f"{comparison.each} times {how}: {texts[0]} → {texts[1]}{f' {common.name}' if common else ''}"
 
 
 def overlap(spans: Pair[tuple[float, float]]) -> bool:

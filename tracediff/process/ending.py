@@ -85,12 +85,8 @@ def _end_again(swallowed: sys.UnraisableHookArgs) -> None:
     if not isinstance(swallowed.exc_value, Interrupted):
         sys.__unraisablehook__(swallowed)
         return
-    signal.signal(signal.SIGALRM, _unwind)
+    signal.signal(signal.SIGALRM, _interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.001)  # within the callback it would be swallowed again
-
-
-def _unwind(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # signal's signature
-    raise Interrupted
 
 
 def handle_endings(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:

@@ -84,8 +84,7 @@ def _title(subject: Scaled) -> str:
 
 
 def _subtitle(subject: Scaled, is_sampled: bool) -> str:
-    each = "file" if subject.is_whole_file else "step"
-    text = f"Each dot is a {each}, each box a run (quartiles and median)."
+    text = f"Each dot is a {subject.each}, each box a run (quartiles and median)."
     if not isinstance(subject, Comparison):
         return text
     verdict = subject.verdict
