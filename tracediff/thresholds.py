@@ -175,8 +175,6 @@ LARGEST_CHILD = decides(
 UNIFORM = decides(
     0.35, "part", "of the children's changes that may differ from the node's if they are uniform", "deepseek_decode"
 )
-MOST_LINES = decides(10, "lines", "at most", "graph-breaks")
-LINES_AGAINST = decides(3, "lines", "at most against the direction of the step's change", "graph-breaks")
 WORTH_A_LINE = decides(
     0.05, "part", "of the step's change from which a line, and a single event, is worth its place", "graph-breaks"
 )

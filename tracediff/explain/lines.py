@@ -93,19 +93,17 @@ class Lines(Struct, frozen=True):
 
 def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
-    change = root.change
+    sign = 1 if root.change >= 0 else -1
+
+    def order(line: Line) -> tuple[bool, bool, float, str]:
+        is_along = sign * line.node.work > 0
+        label = line.node.label
+        return not is_along, is_along and label == START, -abs(line.node.work), label  # START is not of the program
+
     scale = round(scale_of(root), 3)  # of ns
     cut = _cut(root, scale, ()) if root.children else []
-    candidates = [line for line in cut if _is_a_line(line, scale)]
-    sign = 1 if change >= 0 else -1
-    candidates.sort(key=lambda line: (-sign * line.node.work, line.node.label))
-    candidates.sort(key=lambda line: sign * line.node.work > 0 and line.node.label == START)  # not of the program
-    has_direction = abs(change) >= thresholds.NO_DIFFERENCE * root.path.max()  # a step that takes as long has none
-    most_against = thresholds.LINES_AGAINST if has_direction else thresholds.MOST_LINES // 2
-    along = [line for line in candidates if sign * line.node.work > 0][: thresholds.MOST_LINES - most_against]
-    against = [line for line in candidates if sign * line.node.work <= 0][::-1][:most_against]
-    selected = (*along, *against)
-    listed = {line.chain for line in selected}
+    lines = sorted((line for line in cut if _is_a_line(line, scale)), key=order)
+    listed = {line.chain for line in lines}
     exposure, rest = {}, {}
     for part in root.children.values():
         mine = [line for line in cut if line.chain[0] == part.label]
@@ -113,7 +111,7 @@ def lines_of(root: Node) -> Lines:
         exposure[part.label] = part.change - sum(line.node.work for line in mine)
         rest[part.label] = sum(work for work in others if work > 0), sum(work for work in others if work <= 0)
     exposed = {part.label: _exposed(part, exposure[part.label]) for part in root.children.values()}
-    return Lines(selected, scale, exposure, exposed, rest)
+    return Lines((*lines,), scale, exposure, exposed, rest)
 
 
 def _exposed(whole: Node, exposure: float) -> str:

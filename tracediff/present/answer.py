@@ -55,7 +55,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]
     because: Annotated[str, Meta(description="the causes that are most of the change")] = ""
     offset_by: Annotated[str, Meta(description="the causes against the change")] = ""
-    not_explained: Annotated[str, Meta(description="what is in no line of the explanation")] = ""
+    not_explained: Annotated[str, Meta(description="what of the change neither names, where it is worth a line")] = ""
     code: Annotated[str, Meta(description="the changed lines that the changed work runs for")] = ""
     unlike: Annotated[tuple[str, ...], Meta(description="facts and cautions to read the comparison with")] = ()
     notes: Annotated[tuple[str, ...], Meta(description="further sentences on the verdict")] = ()
@@ -83,8 +83,9 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def why(self) -> str:
-        """Because and offset by in one sentence, to paste."""
-        return f"{'; '.join(filter(None, (self.because, self.offset_by)))}." if self.because else ""
+        """Because, offset by and what neither names in one sentence, to paste: its times add up to the change."""
+        parts = self.because, self.offset_by, self.not_explained
+        return f"{'; '.join(filter(None, parts))}." if self.because else ""
 
 
 def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)") -> Answer:
@@ -128,7 +129,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     )
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
-    first = along[: leading([part.delta_us for part in along])]
+    first = _leading(along)
     unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
@@ -140,11 +141,18 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"in profiled steps: {lead}"
-    because = sentence(_list(lead, along, exposed_along, unit, abs(explanation.change_us)))
-    offset = _list(OFFSET, against, exposed_against, unit) if against or exposed_against else ""
-    rest_us = explanation.change_us - sum(part.delta_us for part in (*(part for part, _ in every), *exposure))
-    rest = f"{unit.signed(rest_us)} {unit.name} in no line" if is_visible(rest_us, unit) else ""
-    return because, offset, rest
+    named = *first, *_leading(against), *exposed_along, *exposed_against
+    rest_us = unit.rounded(explanation.change_us) - sum(part.delta_us for part in named)
+    is_worth_a_line = abs(rest_us) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(rest_us, unit)
+    rest_us = rest_us if is_worth_a_line else 0.0
+    because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
+    offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
+    return because, offset, f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}" if rest_us else ""
+
+
+def _leading(parts: Sequence[_Part]) -> Sequence[_Part]:
+    """Those of one direction that a sentence names."""
+    return parts[: leading([part.delta_us for part in parts])]
 
 
 def _certainty(parts: Sequence[_Part], other_work: Sequence[_Part]) -> str:
@@ -238,7 +246,7 @@ def exposed_parts(path: ReadPath) -> list[_Part]:
     more, less = ([part for part in exposed if sign * part.rest.delta > 0] for sign in (1, -1))
     change = sum(part.rest.delta for part in exposed)
     label = " exposed in place of ".join(" and ".join(part.noun for part in parts) for parts in (more, less))
-    both = " ".join(unit.signed(part.rest.delta) for part in exposed)
+    both = ", ".join(f"{part.label} {unit.signed(part.rest.delta)}" for part in exposed)
     what = ", ".join(filter(None, (both, *(part.because.replace("; ", ", ") for part in more))))
     return [_Part(label, change, what)] if is_visible(change, unit) else []
 
@@ -261,19 +269,21 @@ def _happened(cause: Cause) -> str:
     return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
 
 
-BECAUSE, OFFSET, LARGEST = "{}because of", "offset {}by", "largest changes:"
+BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest changes:", "all else"
 MAINLY, PARTLY = "mainly ", "partly "
 """In these, where not all causes are named, by whether those named are most of all that has their direction."""
 
 
-def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit, whole_us: float = 0.0) -> str:
+def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit, rest_us: float) -> str:
     """After ``lead``, the leading causes, what happened to the first, and the exposure; the host's pace last, which no
-    change of the program explains. ``whole_us`` is the change that they are causes of.
+    change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without any.
     """
-    parts = list(causes[: leading([cause.delta_us for cause in causes])])
+    parts = [*_leading(causes)]
     stated, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
-    is_most = stated >= thresholds.MOSTLY * max(whole, whole_us)
-    lead = lead.format("" if len(parts) == len(causes) and is_most else MAINLY if is_most else PARTLY)
+    if not stated:
+        return ""
+    is_all, is_most = (stated >= part * max(whole, stated + rest_us) for part in (1, thresholds.MOSTLY))
+    lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
     parts.sort(key=lambda part: is_pace(part.chain))
