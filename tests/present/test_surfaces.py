@@ -12,8 +12,11 @@ import pytest
 from pair_stories import STORIES, Story, compared
 from rich.console import Console
 
+from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
+from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.path import unit_of
 from tracediff.present.sections import changed_work
 from tracediff.report.page.html import to_summary
 from tracediff.report.to_json import to_json
@@ -128,7 +131,7 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
             assert value(number) * US[unit] == pytest.approx(wholes[label] - inside, rel=0.06, abs=60), sentence
         parts = re.findall(rf"\(({SIGNED}) (s|ms|µs|ns)", sentence)
         named = [value(number) * US[unit] for number, unit in parts]
-        for label, number, unit in re.findall(rf"{PART}(?: time)? \(({SIGNED}) (\w+): [^()]*largest: ", sentence):
+        for label, number, unit in re.findall(rf"(?:of|by|and) {PART}(?: time)? \(({SIGNED}) (\w+)[:)]", sentence):
             us = value(number) * US[unit]
             if us == pytest.approx(wholes[label], rel=0.06, abs=60):  # a part of the critical path
                 named.remove(us)
@@ -153,6 +156,17 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
         assert all(any(us == pytest.approx(of_line, rel=0.06, abs=60) for of_line in of_lines) for us in named)
     for cause in comparison.explanation.causes:
         assert any(line["label"] == cause.label and line["delta_us"] == cause.delta_us for line in lines)
+
+
+def sentences_add_up(comparison: Comparison) -> None:
+    """The times of the sentences to the change of the step, but for what is not worth a line."""
+    answer, explanation = answer_of(comparison), comparison.explanation
+    sentence = "; ".join((answer.because, answer.offset_by, answer.not_explained))
+    stated = re.findall(rf"(?:\(|all else )({SIGNED}) (s|ms|µs|ns)", sentence)
+    if answer.because:
+        total, least = sum(value(number) * US[unit] for number, unit in stated), unit_of(explanation).digit
+        worth_a_line = thresholds.WORTH_A_LINE * explanation.scale_us
+        assert total == pytest.approx(explanation.change_us, abs=worth_a_line + least), sentence
 
 
 def every_surface_has_the_same_sentences(comparison: Comparison) -> None:
@@ -209,6 +223,7 @@ CHECKS = (
     a_row_reads_the_same_however_many_are_shown,
     directions_agree_with_signs,
     sentences_state_numbers_of_the_document,
+    sentences_add_up,
     every_surface_has_the_same_sentences,
     the_screen_is_short,
 )

@@ -141,8 +141,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if comparison.believed_unprofiled is not None and explanation.profiled:
         lead = f"in profiled steps: {lead}"
-    named = *first, *_leading(against), *exposed_along, *exposed_against
-    rest_us = unit.rounded(explanation.change_us) - sum(part.delta_us for part in named)
+    stated = *first, *_leading(against), *exposed_along, *exposed_against
+    rest_us = unit.rounded(explanation.change_us) - sum(part.delta_us for part in stated)
     is_worth_a_line = abs(rest_us) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(rest_us, unit)
     rest_us = rest_us if is_worth_a_line else 0.0
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
