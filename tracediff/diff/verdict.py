@@ -313,8 +313,10 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         for log in (*difference.interval, difference.effect)
     )
     times = " times" if in_times else ""
-    interval = f"95 % interval {low} to {high}{times}"
-    if abs(math.log1p(change) - difference.effect) > thresholds.SAME_RATIO:
+    stated_log, bounds = math.log1p(change), difference.interval
+    whose = "95 % interval" if bounds[0] <= stated_log <= bounds[1] else "95 % interval of the median's change"
+    interval = f"{whose} {low} to {high}{times}"
+    if abs(stated_log - difference.effect) > thresholds.SAME_RATIO:
         interval += f", centre {centre}"
     basis = _run_counts(runs)
     if difference.method == "assumed":

@@ -74,11 +74,11 @@ def one_sided_calls(
 
 
 def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: Differing, step_ns: float) -> list[str]:
-    """``with SGD instead of AdamW``, ``with RMSNorm`` or ``without Dropout``: of the optimizers, loaders of data and
-    classes of modules that only one side calls, each side's first; without any, of the program's functions, and of
-    libraries' those that take a part of the step of ``step_ns``, a small one if no operators are replaced. Of sides
-    that call the same operators only what torch annotates or what has no counterpart, as modules and functions may
-    only have other names.
+    """``with SGD instead of AdamW``, ``with RMSNorm``, ``with f() and without g()``: of the optimizers, loaders of data
+    and classes of modules that only one side calls, each side's first; without any, of the program's functions, and
+    of libraries' those that take a part of the step of ``step_ns``, a small one if no operators are replaced. Of
+    sides that call the same operators only what torch annotates or what has no counterpart, as modules and functions
+    may only have other names.
     """
     annotated, modules, functions, of_libraries = own
     kinds = ([[class_in(name) for name in side if name.endswith(end)] for side in annotated] for end in (STEP, NEXT))
@@ -92,7 +92,8 @@ def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: 
         is_replaced = all(in_place(differing)) or REWRITTEN in others
         least = (thresholds.WORTH_A_LINE if is_replaced else thresholds.NO_DIFFERENCE) * step_ns
         functions = tuple({name: ns for name, ns in side.items() if ns >= least} for side in of_libraries)  # type: ignore[assignment]
-    return instead(*(with_more(next(iter(side)), len(side) - 1) if side else "" for side in functions))
+    first, second = (with_more(next(iter(side)), len(side) - 1) if side else "" for side in functions)
+    return [*instead("", second), *instead(first, "")]  # of which nothing says that one stands for the other
 
 
 def _of_modules(control: Mapping[str, float], test: Mapping[str, float]) -> list[str]:

@@ -241,6 +241,8 @@ def _per_item(fact: Fact, ratio: float, tested: Verdict | None) -> str:
 
 OTHER_WORK = WORK_DIFFERS, OTHER_PROGRAM, AS_OFTEN, OTHER_RANKS, UNKNOWN_WORK, LATE_START
 """Facts with which times alone do not say which side is faster."""
+OF_BOTH_SIDES = " instead of ", " and without "
+"""In what the sides differ in, what each has."""
 
 
 def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInputs, other: Fact | None) -> list[str]:
@@ -256,7 +258,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     named_inputs = _other_inputs(inputs, least=thresholds.OTHER_INPUTS if not names else thresholds.MOSTLY)
     if not names and not named_inputs and not on_other_gpu:  # whose libraries have operators of their own
         names = _replaced(explanation)
-    elif names == of(ONE_SIDED_CALLS) and len(names) == 1 and " instead of " not in names[0]:
+    elif names == of(ONE_SIDED_CALLS) and len(names) == 1 and not any(word in names[0] for word in OF_BOTH_SIDES):
         names += _on_other_side(explanation, names[0])
     says_how_often = any("()" not in name for name in names)  # which functions do not
     is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and says_how_often)

@@ -248,7 +248,7 @@ def _of_rank(sides: Pair[Side]) -> str:
     ranks = {side.slowest_rank for side in sides}
     if max(len(side.ranks) for side in sides) < 2:
         return ""
-    return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "the late rank"
+    return f"rank {ranks.pop()}" if len(ranks) == 1 and None not in ranks else "one rank of each step"
 
 
 def _without_event(lines: Sequence[Line], leaves: Leaves) -> set[Chain]:

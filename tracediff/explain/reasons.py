@@ -210,19 +210,22 @@ def _tensor_cores(work: NodeWork) -> CauseReason | None:
 
 
 def _inputs(work: NodeWork) -> CauseReason | None:
-    """The same operators have inputs of another dtype, with other strides, or of sizes that are as much work."""
+    """The same operators have inputs of another dtype, with other strides, or of sizes that are as much work, and what
+    has takes longer or shorter as all of the work does.
+    """
     if not work.as_much:
         return None
     changes: Counter[tuple[str, str]] = Counter()
-    by_code: Counter[str] = Counter()
+    by_code: defaultdict[str, list[Pair[int]]] = defaultdict(list)
     for group in work.groups:
         if changed := changed_input_of(group, work.trees):
             changes[changed] += sum(group.time)
-            by_code[changed[0]] += sum(group.time)
-    whole = sum(sum(g.time) for g in work.groups)
-    if not changes or max(by_code.values()) < thresholds.MOSTLY * whole:
+            by_code[changed[0]].append(group.time)
+    whole = total(group.time for group in work.groups)
+    of_codes = {code: total(group_times) for code, group_times in by_code.items()}
+    code = max(of_codes, key=lambda code: sum(of_codes[code]), default="")
+    if not code or sum(of_codes[code]) < thresholds.MOSTLY * sum(whole) or of_codes[code].delta * whole.delta < 0:
         return None
-    code = max(by_code, key=lambda code: by_code[code])
     values = [both for (of_code, both), _ in changes.most_common() if of_code == code]
     return CauseReason(code, f"{code} {values[0]}")
 

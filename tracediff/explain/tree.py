@@ -244,7 +244,8 @@ def _dominant(
     for leaf, by_run in of_leaf.items():
         kind = leaves.kinds[leaf]
         is_call = kind == "op" and leaves.groups[leaf] >= 0
-        if kind in NEVER or (is_call and leaves.count[0, leaf] != leaves.count[1, leaf]):
+        counts = leaves.count[:, leaf]
+        if kind in NEVER or (is_call and counts.all() and counts[0] != counts[1]):
             continue
         if leaves.total[side, leaf] < leaves.total[1 - side, leaf]:  # it explains nothing
             continue
@@ -273,7 +274,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     label = next(step for step in reversed(chain) if isinstance(step, str))
     if leaves.kinds[leaf] == "op" and HOST in chain:
         label = f"{label} on the host"
-    return chain[0], SINGLES, CODE if label == NOT_RECORDED else label
+    return chain[0], SINGLES, f"{ONE}stretch of {CODE}" if label == NOT_RECORDED else label
 
 
 def build(leaves: Leaves) -> Node:

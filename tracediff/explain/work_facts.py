@@ -161,7 +161,8 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
         as_much = f"{nearly}as many FLOPs{in_parts(trees) or by_others}: " if as_many else ""
         return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
-    setting = ", ".join(("with other operator calls", *instead(*in_place(differing), lead="such as")))
+    removed, added = in_place(differing)
+    setting = ", ".join(("with other operator calls", *instead("", added, lead="such as"), *instead(removed, "")))
     if contained(outer) is not None:
         setting = "".join(largest_difference(differing))
     return [Fact(OTHER_PROGRAM, f"{share}: {examples}{work}", *values, setting=setting)]
@@ -270,32 +271,38 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     factor = _common_factor(leaves, as_much, is_work)
     what = "the machine (clocks, threads, load) rather than the program"
     text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
-    return [Fact("uniform", text, ratio=factor)] if factor != 1 else []
+    return [Fact("uniform", text, ratio=factor, setting=f"with all work {_pace(factor)}")] if factor != 1 else []
 
 
 def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:
     """How many times as long the leaves that are ``as_much`` work on both sides take, if they are most ``of_all``, and
     it is so of each, whatever operator it is of; else 1.
     """
-    before, after = leaves.total[:, as_much]
-    whole, movement = before + after, float(np.abs(after - before).sum())
-    if not movement or whole.sum() < thresholds.MOSTLY * leaves.total[:, of_all].sum():
+    times = leaves.total[:, as_much]
+    (before, after), others = times.sum(axis=1), times[:, _of_other_operators(leaves, as_much)]
+    if not before or before + after < thresholds.MOSTLY * leaves.total[:, of_all].sum():
         return 1.0
-    if _part_of_one(leaves, as_much) > thresholds.MOSTLY:
-        return 1.0
-    factor = float(after.sum() / before.sum())
+    factor = float(after / before)
+    has_others = others.sum() >= thresholds.WORTH_A_LINE * (before + after)
+    is_alike = has_others and _is_uniform(times, factor) and _is_uniform(others, factor)
+    return factor if is_alike and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
+
+
+def _is_uniform(times: np.ndarray, factor: float) -> bool:
+    """Whether what changed among ``times`` of both sides changed by this factor."""
+    before, after = times
     off = np.abs(after - factor * before).sum() / min(1.0, factor)  # the same for swapped sides
-    return factor if off <= thresholds.UNIFORM * movement and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
+    return bool(off <= thresholds.UNIFORM * np.abs(after - before).sum())
 
 
-def _part_of_one(leaves: Leaves, some: np.ndarray) -> float:
-    """The part of how much ``some`` leaves changed, all of them, that is one operator's."""
+def _of_other_operators(leaves: Leaves, some: np.ndarray) -> np.ndarray:
+    """Which of ``some`` leaves are of other operators than the one that changed most."""
+    operators = [leaves.chains[leaf][1:3] for leaf in np.flatnonzero(some).tolist()]
     of_operators: Counter[Chain] = Counter()
-    for leaf, moved in zip(
-        np.flatnonzero(some).tolist(), np.abs(np.diff(leaves.total[:, some], axis=0))[0], strict=True
-    ):
-        of_operators[leaves.chains[leaf][1:3]] += moved
-    return max(of_operators.values(), default=0.0) / max(of_operators.total(), 1.0)
+    for operator, moved in zip(operators, np.abs(np.diff(leaves.total[:, some], axis=0))[0], strict=True):
+        of_operators[operator] += moved
+    ((largest, _),) = of_operators.most_common(1) or [((), 0)]
+    return np.array([operator != largest for operator in operators], bool)
 
 
 def _host_speed(leaves: Leaves) -> list[Fact]:
@@ -312,5 +319,10 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     if factor == 1:
         return []
     text = f"all calls of both sides take the host {times(factor)} × the time: likely its clocks or load"
-    pace = f"{times(1 / factor)} × as fast" if factor < 1 else f"{times(factor)} × as slow"
+    pace = _pace(factor)
     return [Fact(HOST_SPEED, text, test=pace, ratio=factor, setting=f"on a host {pace}")]
+
+
+def _pace(factor: float) -> str:
+    """How work that takes ``factor`` times as long is done."""
+    return f"{times(1 / factor)} × as fast" if factor < 1 else f"{times(factor)} × as slow"

@@ -262,12 +262,17 @@ def is_certain(cause: Cause) -> bool:
 
 
 def is_other_work(cause: Cause) -> bool:
-    """Whether it is certain that other work is done, whatever its time."""
+    """Whether it is certain that other work is done, whatever its time: more or less, mostly, or of another kind."""
+    if cause.node.note == SINGLE:  # may be one call of many
+        return False
     if cause.effect in ("presence", "amount") or ARROW in cause.node.label:
         return True
-    counts, is_work = cause.node.count, cause.chain[0] != HOST
-    if is_work and cause.amount is None and counts.all() and abs(log(counts[1] / counts[0])) > thresholds.SAME_RATIO:
-        return True
+    (control, test), is_work = cause.node.count, cause.chain[0] != HOST
+    if is_work and control and test:
+        more, longer = (log(after / before) for before, after in ((control, test), (cause.control_us, cause.test_us)))
+        least = thresholds.SAME_RATIO if cause.amount is None else thresholds.MOSTLY * abs(longer)
+        if more * longer > 0 and abs(more) > max(least, thresholds.SAME_RATIO):
+            return True
     return any(reason.code in OF_OTHER_WORK for reason in cause.reasons)
 
 

@@ -157,7 +157,8 @@ def _exposure(explanation: Explanation, label: str, rows: Sequence[WhyRow], rest
     if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
         return "", ""
     is_all = not unit.rounded(min(rest.path))  # of it
-    mostly = f"mostly {explanation.exposed[label]}" if explanation.exposed[label] else ""
+    largest = explanation.exposed[label]
+    mostly = f"mostly {largest}" if largest and largest not in {row.cause.label for row in rows} else ""
     is_along = change * sum(explanation.exposure_us.values()) > 0
     because = "; ".join(filter(None, (mostly, new_wait(explanation) if is_along else "")))
     return (NOW if is_all else MORE_OR_LESS)[change > 0], because
@@ -199,12 +200,17 @@ def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
 
 
 def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
-    """Those of ``rows`` that change visibly for their work: in the step's direction first, the largest first."""
+    """Those of ``rows`` that change visibly, mostly for their work, or whose work is most of what the step changes by:
+    in the step's direction first, the largest first.
+    """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
+    no_difference = thresholds.NO_DIFFERENCE * float(explanation.root.path.max()) / 1000
+    change_us = max(abs(explanation.change_us), no_difference / thresholds.MOSTLY)
 
     def is_of_work(row: WhyRow) -> bool:
         us, work_us = row.times.delta, row.cause.delta_us
-        return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= thresholds.MOSTLY * abs(us)
+        least = thresholds.MOSTLY * min(abs(us), change_us)
+        return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= least
 
     def order(row: WhyRow) -> tuple[bool, bool, float]:
         is_along = sign * row.times.delta > 0

@@ -125,7 +125,7 @@ def ranks_of(*sides: Side) -> str:
     if len(sides[0].ranks) == 1:
         return f"rank {listed}"
     slowest = ["any rank" if side.slowest_rank is None else f"rank {side.slowest_rank}" for side in sides]
-    which = "the late one of each step" if {*slowest} == {"any rank"} else _same(slowest)
+    which = "one of each step" if {*slowest} == {"any rank"} else _same(slowest)
     return f"ranks {listed} (step and why: {which}; tables: mean of ranks)"
 
 
