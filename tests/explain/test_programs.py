@@ -162,7 +162,7 @@ def attending(function, names=9):
 @pytest.mark.parametrize(("names", "said"), [(9, True), (0, False)], ids=["one program", "another program"])
 def test_a_function_of_the_program_in_place_of_another_is_in_the_verdict(tmp_path, names, said):
     comparison = compared(tmp_path, {"a": attending("eager", names), "b": attending("fused_sdpa", names)})
-    assert (", with fused_sdpa() instead of eager(): " in answer_of(comparison).verdict) == said
+    assert (", with fused_sdpa() and without eager(): " in answer_of(comparison).verdict) == said
 
 
 @pytest.mark.parametrize(

@@ -403,7 +403,7 @@ def test_other_code_does_not_hide_what_passes_before_the_first_event(tmp_path):
     larger = op("aten::mm", 800, 8, **{"Input Dims": [[999, 999], [999, 999]], "Input type": ["float", "float"]})
     sides = {"before": [*whole_file(10, 5000), *before], "after": [*whole_file(10, 20), *after, larger]}
     verdict = answer_of(compared(tmp_path, sides)).verdict
-    assert ", with other operator calls, such as aten::other0 instead of aten::one0, of which 4,989 → 9 µs" in verdict
+    assert ", with other operator calls, such as aten::other0, without aten::one0, of which 4,989 → 9 µs" in verdict
 
 
 def test_what_the_program_does_comes_before_waiting_for_the_first_event(tmp_path):

@@ -121,7 +121,12 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
     effects = [(line, line["path_test_us"] - line["path_control_us"]) for line in lines]
-    effects = [(line, us) for line, us in effects if line["delta_us"] / (us or 1) >= 0.5]  # mostly of its work
+    change = max(abs(document["explanation"]["change_us"]), 0.01 * comparison.explanation.root.path.max() / 1000)
+    effects = [
+        (line, us)
+        for line, us in effects
+        if line["delta_us"] * us > 0 and abs(line["delta_us"]) >= 0.5 * min(abs(us), change)  # mostly of its work
+    ]
     wholes = {part["label"]: part["delta_us"] for part in document["explanation"]["tree"]["children"]}
     parts_named = set()  # as wholes, so that no line of theirs is an offset
     for whole in (answer["because"], answer["offset_by"]):

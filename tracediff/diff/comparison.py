@@ -130,9 +130,9 @@ class Comparison(Scaled, frozen=True, dict=True):
         return self.unprofiled if self.unprofiled and self.unprofiled.believed else None
 
     @property
-    def p_value(self) -> float | None:
-        """Of the steps that the verdict is about; None where untested."""
-        return (self.believed_unprofiled or self.verdict).p_value
+    def tested(self) -> Verdict | Unprofiled:
+        """The steps that the verdict's result is about."""
+        return self.believed_unprofiled or self.verdict
 
     @property
     def causes(self) -> tuple[Cause, ...]:

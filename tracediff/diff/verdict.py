@@ -103,17 +103,24 @@ class Verdict(DiffVerdict, frozen=True, kw_only=True):
         other_work: how the work differs, in words; empty if it does not.
         is_of_medians: whether it is stated by the medians, as the means contradict what is tested, which these are
             nearer to.
+        spread: standard deviation of the logarithm of a run's median; None where untested.
     """
 
     difference: str
     conclusion: str
     other_work: str = ""
     is_of_medians: bool = False
+    spread: float | None = None
 
     def __post_init__(self) -> None:
         """The sentence: how the step differs, for which other work, and whether that is significant."""
         parts = "; ".join(part for part in (self.difference, self.conclusion) if part)
         force_setattr(self, "sentence", self.reason_of_other_work + parts)
+
+    @property
+    def medians(self) -> Pair[float]:
+        """The medians over runs of the median step, in µs."""
+        return Pair(self.median_control_us, self.median_test_us)
 
     @property
     def ratio_of_medians(self) -> float | None:
@@ -186,6 +193,7 @@ def judge(
         method=difference.method,
         within_runs_us=inside,
         is_of_medians=is_of_medians,
+        spread=_spread(difference, *runs),
     )
 
 
@@ -198,16 +206,12 @@ def _check_pairs(labels: tuple[str, str], runs: tuple[int, int]) -> None:
         raise TracediffError("--paired", f"as many runs of each are needed, and enough, but {counts}", remedy)
 
 
-def spread_of_step(verdict: Verdict) -> float | None:
-    """Standard deviation of the logarithm of a run's median, from the verdict's detectable change; None if it has
-    none.
-    """
-    if verdict.min_detectable_us is None or verdict.median_control_us <= 0:
+def _spread(difference: Estimate, n: int, m: int) -> float | None:
+    """Standard deviation of the logarithm of a run's median, of ``n`` and ``m`` runs; None where untested."""
+    if difference.detectable is None:
         return None
-    n, m = verdict.n_control, verdict.n_test
-    df = {"paired": n - 1.0, "prediction": max(n, m) - 1.0, "assumed": math.inf}.get(verdict.method, n + m - 2.0)
-    detected = math.log1p(verdict.min_detectable_us / verdict.median_control_us)
-    return detected / (detectable(df) * math.sqrt(1 / n + 1 / m))
+    df = {"paired": n - 1.0, "prediction": max(n, m) - 1.0, "assumed": math.inf}.get(difference.method, n + m - 2.0)
+    return difference.detectable / (detectable(df) * math.sqrt(1 / n + 1 / m))
 
 
 def interval_per_item(verdict: DiffVerdict, items: float) -> tuple[float, float] | None:
@@ -395,19 +399,20 @@ class DiffUnprofiled(Struct, frozen=True, kw_only=True):
     """95 % confidence interval of the change of the median, in µs; null where untested"""
     p_value: PValue
     believed: bool
-    """whether the sentence and the result of the verdict are about these steps, because they were tested and contradict
-    the profiled ones; all other numbers are of profiled steps
+    """whether the sentence, the result and the p-value of the verdict are about these steps, because they were tested
+    and contradict the profiled ones; all other numbers are of profiled steps
     """
 
 
 class Unprofiled(DiffUnprofiled, frozen=True, kw_only=True):
-    """The same, with the `conclusion` of a verdict on it."""
+    """The same, with the `conclusion` of a verdict on it, and the `spread` of runs."""
 
     conclusion: str
+    spread: float | None = None
 
     @property
-    def us(self) -> Pair[float]:
-        """The medians."""
+    def medians(self) -> Pair[float]:
+        """The medians over runs of the median step, in µs."""
         return Pair(self.control_us, self.test_us)
 
     @property
@@ -432,6 +437,7 @@ def judge_unprofiled(
         conclusion=conclusion_of(difference, result, (len(control), len(test)), judging, median(test) / base - 1),
         ci95_us=interval_us(base, difference.interval),
         p_value=difference.p,
+        spread=_spread(difference, len(control), len(test)),
         believed=False,
     )
     return replace(unprofiled, believed=contradict(verdict, unprofiled))
@@ -444,12 +450,13 @@ def contradict(verdict: Verdict, unprofiled: Unprofiled) -> bool:
 
 
 def believing(verdict: Verdict, unprofiled: Unprofiled, label: str) -> Verdict:
-    """``verdict`` with the sentence and the result of ``unprofiled``."""
+    """``verdict`` with the sentence, the result and the p-value of ``unprofiled``."""
     return replace(
         verdict,
         difference=stated(unprofiled.result, label, how_long(unprofiled.change, f"{STEP} without the profiler")),
         conclusion=unprofiled.conclusion,
         result=unprofiled.result,
+        p_value=unprofiled.p_value,
     )
 
 

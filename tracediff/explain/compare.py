@@ -414,7 +414,7 @@ def every_pair(sets: Sequence[TraceSet], judging: Judging, force: bool = False) 
 
 
 def _corrected(comparisons: list[Comparison]) -> list[Cell]:
-    adjusted = holm([c.p_value for c in comparisons])
+    adjusted = holm([c.verdict.p_value for c in comparisons])
     cells = []
     for comparison, p in zip(comparisons, adjusted, strict=True):
         verdict_name = comparison.verdict.result

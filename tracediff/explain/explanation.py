@@ -238,9 +238,9 @@ def _without_profiler(comparison: Comparison, leaves: Leaves) -> Leaves | None:
     way; None elsewhere, or where they do not fit.
     """
     unprofiled = comparison.believed_unprofiled
-    if unprofiled is None or unprofiled.us.delta * comparison.step_time.period.delta >= 0:
+    if unprofiled is None or unprofiled.medians.delta * comparison.step_time.period.delta >= 0:
         return None
-    return leaves.without_profiler(unprofiled.us.map(lambda us: 1000 * us))
+    return leaves.without_profiler(unprofiled.medians.map(lambda us: 1000 * us))
 
 
 def _of_rank(sides: Pair[Side]) -> str:

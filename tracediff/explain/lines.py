@@ -299,7 +299,8 @@ def what_happened(line: Line, amount: Amount | None, calls: Floats, *, is_record
     fact says how much more work it is.
     """
     node = line.node
-    if (node.note == SINGLE and node.total.all()) or _one_sided(node):  # as its label says
+    is_event = node.note == SINGLE and (node.total.all() or line.trail[0] == HOST)
+    if is_event or _one_sided(node):  # as its label says
         return ""
     if OTHER_CALLS in line.chain and node.total.all():  # a reason names them
         return ""

@@ -335,9 +335,9 @@ def other_step_time(comparison: Comparison) -> str | None:
         return None
     if not unprofiled.believed:
         how = change_text(unprofiled.change) if abs(unprofiled.change) >= thresholds.NO_DIFFERENCE else "as long"
-        return f"without the profiler: median {change(*unprofiled.us)} per step ({how})"
+        return f"without the profiler: median {change(*unprofiled.medians)} per step ({how})"
     profiled = verdict.median_control_us, verdict.median_test_us
-    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, unprofiled.us, strict=True)))
+    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, unprofiled.medians, strict=True)))
     if comparison.explanation is not None and not comparison.explanation.profiled:
         return f"profiled steps take {change(*profiled)}: the profiler adds {longer}, all of it on the host"
     return f"tables of profiled steps: median {change(*profiled)}; the profiler adds {longer}"
@@ -401,7 +401,7 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
     unprofiled = comparison.unprofiled
     if unprofiled is not None and unprofiled.believed:
-        return f"{verdict.difference}: median {change(*unprofiled.us)}; {verdict.conclusion}"
+        return f"{verdict.difference}: median {change(*unprofiled.medians)}; {verdict.conclusion}"
     mean, median = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
     figures = _as_below(comparison, mean)
     if verdict.is_of_medians:

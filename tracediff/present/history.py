@@ -6,7 +6,7 @@ import math
 
 from msgspec import Struct
 
-from tracediff import bounds
+from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import change_text
 from tracediff.errors import printable
@@ -63,6 +63,8 @@ def noise_line(series: Series) -> str:
     """How much the runs vary, and how many changes there are."""
     if series.noise is None:
         return "one run: the noise is unknown"
+    if len(series.points) > 1 and not series.can_change:
+        return f"too few runs to tell a change: {thresholds.LEVEL_RUNS} before it and after it are needed"
     changes = plural(len(series.changes), "change point") if series.changes else "no change beyond the noise"
     return f"{changes}; runs vary by {PERCENT.text(series.noise.sd)} (standard deviation around the level)"
 

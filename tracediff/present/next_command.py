@@ -10,7 +10,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.preflight import SAME_SET
 from tracediff.diff.statistics.runs import runs_to_detect
-from tracediff.diff.verdict import interval_per_item, spread_of_step
+from tracediff.diff.verdict import interval_per_item
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
 from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, NOT_RECORDED, PYTHON, QUEUE, WAITING
@@ -138,10 +138,11 @@ def _is_sure_per_item(comparison: Comparison, explanation: Explanation) -> bool:
 def _more_runs(comparison: Comparison) -> str:
     """How many runs per side show the step's change in 80 % of cases, if the spread of those that there are tells."""
     verdict, runs = comparison.verdict, min(comparison.control.runs, comparison.test.runs)
-    spread, least = spread_of_step(verdict) if runs > 1 else None, thresholds.RANKED_RUNS
+    spread, least = comparison.tested.spread if runs > 1 else None, thresholds.RANKED_RUNS
     if spread is None:
         return MORE_RUNS.format(least if runs < least else "more")
-    stated = verdict.ratio_of_medians if verdict.is_of_medians else verdict.ratio
+    control, test = comparison.tested.medians
+    stated = test / control if verdict.is_of_medians or comparison.believed_unprofiled else verdict.ratio
     needed = runs_to_detect(spread, abs(math.log(stated or 1.0)))
     if needed is None or needed > bounds.PRACTICAL_RUNS:
         number = f"about {counted(needed)}" if needed else f"more than {counted(bounds.RECOMMENDED_RUNS)}"

@@ -58,7 +58,7 @@ def _times(cell: Cell) -> tuple[float, float, float | None, float, tuple[float, 
     """
     v, u = cell.comparison.verdict, cell.comparison.believed_unprofiled
     if u:
-        return *u.us, u.change, u.us.control, u.ci95_us
+        return *u.medians, u.change, u.control_us, u.ci95_us
     return v.control_us, v.test_us, None if v.ratio is None else v.ratio - 1, v.median_control_us, v.ci95_us
 
 

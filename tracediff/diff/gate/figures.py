@@ -18,7 +18,6 @@ from tracediff.diff.comparison import OPERATOR, Comparison
 from tracediff.diff.gate.limits import NAMED, Limit
 from tracediff.diff.ops import Op
 from tracediff.diff.statistics.runs import reach
-from tracediff.diff.verdict import spread_of_step
 from tracediff.errors import TracediffError, did_you_mean, quoted
 from tracediff.ingest.manifest import Manifest
 from tracediff.pair import total
@@ -113,18 +112,19 @@ def figures(limit: Limit, comparison: Comparison) -> list[Figure]:
 
 
 def _step(comparison: Comparison) -> Figure:
-    """The medians, to which the verdict's interval belongs."""
-    verdict = comparison.verdict
-    base, ci = verdict.median_control_us, verdict.ci95_us
+    """The medians that the verdict's result is about."""
+    tested = comparison.tested
+    (base, test), ci = tested.medians, tested.ci95_us
     interval = (ci[0] / base, ci[1] / base) if ci and base > 0 else None
+    without = " without the profiler" if comparison.believed_unprofiled else ""
     return Figure(
         "step",
         base,
-        verdict.median_test_us,
+        test,
         interval=interval,
-        spread=spread_of_step(verdict),
+        spread=tested.spread if base > 0 else None,
         why="" if interval else FEW_RUNS,
-        statistic="median",
+        statistic=f"median{without}",
     )
 
 
