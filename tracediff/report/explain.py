@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
 from itertools import chain
-from operator import attrgetter
 
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Floats, group_by
+from tracediff.arrays import group_by
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of, operators
@@ -22,7 +21,7 @@ from tracediff.explain.tree import Node
 from tracediff.formatting import Unit, change, count, counts, plural, time
 from tracediff.pair import Pair
 from tracediff.present.explanation_lines import PATH, UNCLEAR, because
-from tracediff.present.path import cause_rows, is_visible, read_path, unit_of
+from tracediff.present.path import Times, WhyRow, cause_rows, is_visible, read_path, together, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES
@@ -103,38 +102,42 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
         if _is_called(cause.label, name) or _is_called(cause.label.removesuffix(ON_THE_HOST), name):
             head = f"{cause.label}: {unit.change(cause.control_us, cause.test_us)}, {effect}"
             texts = [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""]
-            parts = _parts(comparison, cause.node, unit, most, attrgetter("change"))
+            parts = _parts(comparison, cause.node, unit, most)
             return [f"{head} {unit.signed_text(times.delta)}", *filter(None, texts), *parts]
     path = read_path(explanation)
     for part in path.parts.values():
-        node = explanation.root.children[part.label]
-        whole = (path.name_of(part), part.times, "", attrgetter("change"))
-        exposed = part.rest, part.because, attrgetter("exposure")
-        labels = part.exposed, f"{path.name_of(part)}, {part.exposure}"
-        for label, times, text, size in (whole, *((label, *exposed) for label in labels)):
+        node, name_of_part = explanation.root.children[part.label], path.name_of(part)
+        whole = name_of_part, part.times, "", ()
+        labels = part.exposed, f"{name_of_part}, {part.exposure}"
+        for label, times, text, rows in (whole, *((label, part.rest, part.because, part.rows) for label in labels)):
             if _is_called(label, name):
                 head = f"{label}: {unit.change(*times.every)}, {effect} {unit.signed_text(times.delta)}"
-                return [head, *filter(None, [text]), *_parts(comparison, node, unit, most, size)]
+                return [head, *filter(None, [text]), *_parts(comparison, node, unit, most, rows)]
     return []
 
 
-def _parts(comparison: Comparison, node: Node, unit: Unit, most: int, size: Callable[[Node], float]) -> Iterator[str]:
-    """The ``most`` largest parts of ``node`` by their ``size``, in ns on the path, and the others."""
+def _parts(comparison: Comparison, node: Node, unit: Unit, most: int, rows: Sequence[WhyRow] = ()) -> Iterator[str]:
+    """The ``most`` largest parts of ``node`` by how much more or less of them is on the path, and the others; without
+    those of its ``rows``.
+    """
     while len(node.children) == 1:
         (node,) = node.children.values()
-    parts = sorted(node.children.items(), key=lambda part: -abs(size(part[1])))
-    largest = [(step, part) for step, part in parts if is_visible(size(part) / 1000, unit)][:most]
-    for step, part in largest:
-        label = comparison.work.groups[step].name if isinstance(step, int) else part.label
-        yield _part(unit, size(part), label, part.total)
+    parts = []
+    for step, child in node.children.items():
+        label = comparison.work.groups[step].name if isinstance(step, int) else child.label
+        inner = together(row.times for row in rows if step in row.cause.chain)
+        times = Times(Pair(*map(float, child.path / 1000)), Pair(*map(float, child.total / 1000)))
+        parts.append((label, times.without([inner])))
+    parts.sort(key=lambda part: -abs(part[1].delta))
+    largest = [part for part in parts if is_visible(part[1].delta, unit)][:most]
+    yield from (_part(unit, *part) for part in largest)
     if largest and len(largest) < len(parts):
-        rest_ns = sum(size(part) for _, part in parts[len(largest) :])
-        others = f"{plural(len(parts) - len(largest), 'other')} (--top)"
-        yield _part(unit, rest_ns, others, node.total - sum(part.total for _, part in largest))
+        others = parts[len(largest) :]
+        yield _part(unit, f"{plural(len(others), 'other')} (--top)", together(times for _, times in others))
 
 
-def _part(unit: Unit, ns: float, label: str, total: Floats) -> str:
-    return f"  {unit.signed(ns / 1000):>8}  {label}: {unit.change(*total / 1000)}"
+def _part(unit: Unit, label: str, times: Times) -> str:
+    return f"  {unit.signed(times.delta):>8}  {label}: {unit.change(*times.every)}"
 
 
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
