@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.summary import Side
@@ -145,8 +146,10 @@ class WorkTime(Timed, Struct, frozen=True, dict=True):
         return total((*(g.time for g in self.groups), self.unattributed))
 
     def members(self) -> Iterator[tuple[int, Member]]:
-        """(side, member) of all groups."""
-        return ((side, member) for group in self.groups for side in (0, 1) for member in group.members[side])
+        """(side, member) of all groups; work whose module one side did not record is of its counterpart's."""
+        for group in self.groups:
+            for side, members in enumerate(group.members):
+                yield from ((side, replace(m, module=m.module or group.module)) for m in members)
 
     def items(self) -> Iterator[tuple[int, Item]]:
         """(side, item) of all groups."""

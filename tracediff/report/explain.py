@@ -15,7 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of, operators
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
-from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST
+from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST, largest_kernels
 from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
 from tracediff.formatting import Unit, change, count, counts, plural, time
@@ -124,7 +124,7 @@ def _parts(comparison: Comparison, node: Node, unit: Unit, most: int, rows: Sequ
         (node,) = node.children.values()
     parts = []
     for step, child in node.children.items():
-        label = comparison.work.groups[step].name if isinstance(step, int) else child.label
+        label = largest_kernels(comparison.work.groups[step]) if isinstance(step, int) else child.label
         inner = together(row.times for row in rows if step in row.cause.chain)
         times = Times(Pair(*map(float, child.path / 1000)), Pair(*map(float, child.total / 1000)))
         parts.append((label, times.without([inner])))
