@@ -1,5 +1,6 @@
 """compare --by, explain, --families and export --folded."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,22 @@ def test_each_line_of_why_is_explained_by_its_parts():
     assert head.startswith("compiled code on the host: 0.0 → ")
     assert f"effect on the step +{host.delta_us / 1000:.1f} ms" in head
     assert (why.split(";")[0], len(parts)) == ("added", 2)  # the largest part, and how many more there are
+
+
+@pytest.mark.slow
+def test_a_module_that_one_side_recorded_is_that_of_both():
+    lines = run("compare", EAGER, COMPILED, "--by", "module").splitlines()
+    (mlp,) = (line for line in lines if line.startswith("  blocks.*.mlp  "))
+    assert mlp.split()[1:4] == ["9", "→", "3"]  # operators of eager, which has no stacks, that were fused
+
+
+@pytest.mark.slow
+def test_compiled_code_is_in_the_total_that_names_it():
+    document = json.loads(run("compare", EAGER, COMPILED, "--json", "-"))
+    parts = document["explanation"]["tree"]["children"]
+    us = {part["label"]: part["test_us"] for part in (*parts, *(inner for part in parts for inner in part["children"]))}
+    (row,) = (line for line in run("compare", EAGER, COMPILED).splitlines() if line.startswith("all operators and"))
+    assert float(row.split()[-2]) == pytest.approx((us["operators"] + us["compiled code"]) / 1000, abs=0.06)
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from build_trace import document, op, step, write
 
+from tracediff.diff.gate.figures import figures
+from tracediff.diff.gate.limits import Limit
 from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
 from tracediff.explain.compare import against_control, compare_sets
@@ -40,6 +42,9 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert comparison.verdict.delta_us == 0  # the profiled steps are the same
     assert "without the profiler: " in headline(comparison)
     assert any("tables of profiled steps" in text for text in asides(comparison))
+    (step,) = figures(Limit("step"), comparison)
+    assert step.ratio == pytest.approx(factor)
+    assert comparison.verdict.p_value == comparison.unprofiled.p_value
     (cell,) = against_control(control, [test], Judging())
     assert (cell.result, cell.p_adjusted) == (result, comparison.unprofiled.p_value)
     _, (row,) = text_rows([cell])

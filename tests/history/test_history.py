@@ -140,6 +140,15 @@ def test_sets_of_one_commit_count_together_and_machines_stay_apart(planted, tmp_
     assert str(wrong.exception) == "--configuration: the history has no 'gem'; did you mean gemm?"
 
 
+def test_two_runs_of_each_of_two_commits_tell_no_change(tmp_path):
+    for commit, gemm in (("a,2026-01-01", 100), ("b,2026-01-02", 300)):
+        traces = write_set(tmp_path / commit[0], gemm, runs=2)
+        invoke("history", "add", traces, "-o", tmp_path / "h", "--commit", commit, *MACHINE)
+    text = invoke("history", "show", tmp_path / "h").stdout
+    assert "too few runs to tell a change: 3 before it and after it are needed" in text
+    assert "95 % interval" not in text  # of what may be the change
+
+
 def test_damaged_entries_are_named(tmp_path):
     invoke(
         "history",

@@ -15,9 +15,10 @@ from rich.console import Console
 from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import explanation_table
+from tracediff.present.explanation_lines import REST, explanation_table
 from tracediff.present.path import unit_of
 from tracediff.present.sections import changed_work
+from tracediff.report.explain import explain
 from tracediff.report.page.html import to_summary
 from tracediff.report.to_json import to_json
 from tracediff.report.to_markdown import to_markdown
@@ -174,6 +175,23 @@ def sentences_add_up(comparison: Comparison) -> None:
         assert total == pytest.approx(explanation.change_us, abs=worth_a_line + least), sentence
 
 
+def the_parts_of_a_line_add_up(comparison: Comparison) -> None:
+    """As ``explain`` prints them, to the effect of the line, but for what their digits do not show."""
+    unit = unit_of(comparison.explanation)
+    effect = rf"effect on the {comparison.explanation.period} ({SIGNED})"
+    for _, line in explanation_table(comparison.explanation).rows:
+        if line.label == REST:
+            continue
+        head, *text = explain(comparison, line.label, most=100).split("\n\n")[0].splitlines()
+        parts = [value(part[1]) for row in text if (part := re.match(rf" +({SIGNED})  ", row))]
+        whole = re.search(effect, head)
+        assert whole, head
+        if parts:
+            assert sum(parts) == pytest.approx(value(whole[1]), abs=(len(parts) + 2) * unit.digit / unit.size), (
+                line.label
+            )
+
+
 def every_surface_has_the_same_sentences(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))["answer"]
     screen = terminal(comparison, WIDE * 10)
@@ -229,6 +247,7 @@ CHECKS = (
     directions_agree_with_signs,
     sentences_state_numbers_of_the_document,
     sentences_add_up,
+    the_parts_of_a_line_add_up,
     every_surface_has_the_same_sentences,
     the_screen_is_short,
 )

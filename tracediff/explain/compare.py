@@ -57,6 +57,7 @@ from tracediff.explain.facts import (
     RECOMPUTED,
     REPEATED,
     REWRITTEN,
+    UNIFORM,
     UNKNOWN_WORK,
     WORK_DIFFERS,
     Fact,
@@ -264,7 +265,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
     is_named = other is None or other.code in (OTHER_PROGRAM, LATE_START) or (other.code == AS_OFTEN and says_how_often)
     return [
         *(["on another GPU"] if on_other_gpu else []),
-        *of(HOST_SPEED),
+        *of(HOST_SPEED, UNIFORM),
         *([] if names or of(FIRST_DIMENSION) else of(OTHER_SIZES)),
         *([other.setting] if other is not None and not is_named else []),
         *of(COMPILES_ANEW, NOT_STEADY, FIRST_CALLS, BACKLOG),

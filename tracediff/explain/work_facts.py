@@ -25,6 +25,7 @@ from tracediff.explain.facts import (
     REWRITTEN,
     SAME_CALLS,
     SAME_PROGRAM,
+    UNIFORM,
     UNKNOWN_WORK,
     Fact,
     backlog,
@@ -271,7 +272,7 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     factor = _common_factor(leaves, as_much, is_work)
     what = "the machine (clocks, threads, load) rather than the program"
     text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
-    return [Fact("uniform", text, ratio=factor, setting=f"with all work {_pace(factor)}")] if factor != 1 else []
+    return [Fact(UNIFORM, text, ratio=factor, setting=f"with all work {_pace(factor)}")] if factor != 1 else []
 
 
 def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:

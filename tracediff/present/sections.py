@@ -17,6 +17,7 @@ from tracediff.diff.matching.items import LEVELS
 from tracediff.diff.ops import HOST_WORK, Op
 from tracediff.diff.preflight import Reason
 from tracediff.diff.views import UNKNOWN, Modules, Sum, WorkChange, kernels_of, summed, summed_by
+from tracediff.explain.leaves import COMPILED_CODE, HOST
 from tracediff.formatting import (
     Unit,
     change_and_delta,
@@ -200,7 +201,7 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     words = {} if has_gpu else {op.name: _more_or_less(op) for op in comparison.ops}
     sums = _by_family_if_clearer(comparison) if has_gpu else comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
-    whole = _together(comparison, "all GPU work" if has_gpu else "all operators", sums)
+    whole = _together(comparison, "all GPU work" if has_gpu else f"all {_operators(comparison)}", sums)
     unit = with_decimals_of(time_unit(steps), max(whole.us))
     rows = [
         _row(comparison, line, name=line.name, operator=line.name, time_change=words.get(line.name, ""))
@@ -238,10 +239,22 @@ def _title_of_work(comparison: Comparison, names: Sequence[str]) -> str:
     """What the rows of `changed_work` with these ``names`` are."""
     families = {kernels_of(member.family) for group in comparison.work.groups for member in chain(*group.members)}
     of_families = sum(name in families for name in names)
-    ranks = comparison.explanation.ranks if comparison.explanation is not None else 1
-    of_ranks = f", mean of {ranks} ranks" if ranks > 1 else ""
     grouping = "operator" if not of_families else "family" if of_families == len(names) else "operator or family"
-    return f"{f'GPU work by {grouping}' if comparison.gpu_time.groups else 'Operators (self time)'}{of_ranks}"
+    on_host = f"{_operators(comparison).capitalize()} (self time)"
+    return f"{f'GPU work by {grouping}' if comparison.gpu_time.groups else on_host}{_of_ranks(comparison)}"
+
+
+def _of_ranks(comparison: Comparison) -> str:
+    """``, mean of 8 ranks``, which the explanation is not of; empty of one rank."""
+    ranks = comparison.explanation.ranks if comparison.explanation is not None else 1
+    return f", mean of {ranks} ranks" if ranks > 1 else ""
+
+
+def _operators(comparison: Comparison) -> str:
+    """What the work of a CPU is, in which the explanation tells compiled code apart."""
+    parts = comparison.explanation.root.children if comparison.explanation is not None else {}
+    is_compiled = HOST in parts and COMPILED_CODE in parts[HOST].children
+    return f"operators{' and compiled code' if is_compiled else ''}"
 
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
@@ -279,8 +292,9 @@ def work_by(comparison: Comparison, view: str, top: int, modules: Modules = ALL_
     """The ``top`` lines of a view of the work; ``modules`` says how modules are summed."""
     lines = summed_by(comparison.work, modules) if view == "module" else summed(comparison.work, view)
     name_column = "module" if view == "module" else "kernels"
+    work = "GPU time" if comparison.gpu_time.groups else "Operator self time"
     return Changes(
-        title=f"{'GPU time' if comparison.gpu_time.groups else 'Operator self time'} {BY_TITLES[view]}",
+        title=f"{work} {BY_TITLES[view]}{_of_ranks(comparison)}",
         rows=[_row(comparison, line, name=line.name, **{name_column: line.name}) for line in lines[:top]],
         more=max(len(lines) - top, 0),
     )

@@ -15,6 +15,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of, operators
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
+from tracediff.explain.explanation import Explanation
 from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST, largest_kernels
 from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
@@ -104,7 +105,16 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
             texts = [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""]
             parts = _parts(comparison, cause.node, unit, most)
             return [f"{head} {unit.signed_text(times.delta)}", *filter(None, texts), *parts]
-    path = read_path(explanation)
+    return _of_the_path(comparison, explanation, name.split(" (")[0], most)  # in which its only line is
+
+
+def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, most: int) -> list[str]:
+    """The step, or the part of the critical path, or what of it is exposed, that is called ``name``, with its parts."""
+    path, unit, effect = read_path(explanation), unit_of(explanation), f"effect on the {explanation.period}"
+    if name == explanation.period:
+        step = together(part.times for part in path.parts.values())
+        texts = (_part(unit, path.name_of(part), part.times) for part in path.parts.values())
+        return [f"{name}: {unit.change(*step.path)}", *texts]
     for part in path.parts.values():
         node, name_of_part = explanation.root.children[part.label], path.name_of(part)
         whole = name_of_part, part.times, "", ()
