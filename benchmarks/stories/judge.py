@@ -106,7 +106,7 @@ def _is_in(label: str, names: frozenset[str]) -> bool:
         for text in (name, name.split("/")[-1], match_name(name), display_name(match_name(name)), call_role(name))
     }
     shown |= set(filter(None, map(callee_label, names)))
-    label = NOT_RECORDED if label in (PYTHON, CODE) else label
+    label = NOT_RECORDED if label == PYTHON or label.endswith(CODE) else label
     parts = label.split(" in ") if " in " in label else [label]
     return all(part in shown for part in parts) or any(part in shown for part in label.split(" → "))
 

@@ -48,6 +48,21 @@ def test_the_modules_that_differ_are_named_unless_all_do(tmp_path, widths, place
     assert text == (place and f"modules with other operators or sizes: only {place}")
 
 
+@pytest.mark.parametrize(("slow", "is_said"), [([5], True), ([4, 5, 6], False), (range(12), False)])
+def test_the_one_layer_is_named_that_has_most_of_the_change(tmp_path, slow, is_said):
+    """Of twelve layers that do the same, these take 1,000 µs longer on one side."""
+    control, test = model([64] * 12), model([64] * 12)
+    products = [event for event in test["traceEvents"] if event["name"] == "aten::mm"]
+    for layer in slow:
+        products[layer]["dur"] += 1_000
+    for sides, took in (((control, test), "640 → 1,640 µs"), ((test, control), "1,640 → 640 µs")):
+        modules_of(tmp_path, *sides)
+        comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]), force=True)
+        texts = [fact.text for fact in comparison.explanation.facts if fact.code == "one-module"]
+        expected = f"mostly in one of 12 Block: Block[5] {took}, the others 7,040 → 7,040 µs"
+        assert texts == ([expected] if is_said else [])
+
+
 def test_modules_of_one_side_do_not_differ(tmp_path):
     plain = document([e for e in model([128] * 12)["traceEvents"] if not e["name"].startswith("nn.Module")])
     assert modules_of(tmp_path, model([64] * 12), plain) is None

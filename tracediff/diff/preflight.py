@@ -62,7 +62,6 @@ SHORT = {
     "ranks": "ranks recorded",
     "driver": "CUDA or HIP version",
     "profiler-flags": "profiler options",
-    "workload": "other work",
     "results": "different results",
     "threads": "CPU threads",
     "steps": "used steps",
@@ -88,6 +87,7 @@ WITH_VALUES = (
     "dtype",
     "threads",
     "steps",
+    "workload",
 )
 
 

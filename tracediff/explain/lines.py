@@ -354,7 +354,7 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
     if is_counted:  # of which a reason has the number
         return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
     if amount.unit == "calls":
-        return _of_calls(calls, longer, is_same=is_same)
+        return "" if node.label == OTHERS else _of_calls(calls, longer, is_same=is_same)  # of several kinds
     how_much = f"as many {amount.unit}" if is_same else multiple(amount.ratio, amount.unit)
     if amount.known_part < thresholds.KNOWN_AMOUNT:  # which the time of all does not compare with
         return f"{how_much} where known ({percent(amount.known_part)})"

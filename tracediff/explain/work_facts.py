@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from math import isclose, log
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
+from tracediff.diff.views import NUMBER
 from tracediff.explain.amounts import Trees, flop_calls, flop_ratio
 from tracediff.explain.called import instead, largest_difference, one_sided_calls, repeated
 from tracediff.explain.facts import (
@@ -77,7 +78,8 @@ from tracediff.explain.sizes import (
     other_sizes,
     unknown_sizes,
 )
-from tracediff.formatting import count, counts, multiple, percent, plural, times
+from tracediff.formatting import change, count, counts, multiple, percent, plural, times
+from tracediff.pair import NONE, Pair, total
 
 
 def facts_of(
@@ -116,6 +118,7 @@ def facts_of(
         *(fact for fact in program if not (fact.code in (SAME_PROGRAM, AS_MUCH) and by_sizes)),  # which say more
         *by_sizes,
         *_host_speed(leaves),
+        *_one_module(leaves, comparison),
         *hidden_host(leaves),
         *(_changed_modules(trees) if same_vendor else ()),
         *([] if is_other or not same_vendor else other_kernels(groups)),
@@ -287,6 +290,31 @@ def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> f
     has_others = others.sum() >= thresholds.WORTH_A_LINE * (before + after)
     is_alike = has_others and _is_uniform(times, factor) and _is_uniform(others, factor)
     return factor if is_alike and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
+
+
+def _one_module(leaves: Leaves, comparison: Comparison) -> list[Fact]:
+    """one-module: of three or more modules alike, such as layers, one has most of what all work changed by, and of what
+    the step did, but less than half of their time on the side where it takes less.
+    """
+    singles = {leaves.groups[leaf] for leaf in leaves.single}  # which are in one module by themselves
+    groups = [group for k, group in enumerate(comparison.work.groups) if k not in singles]
+    of_kind: dict[str, dict[str, Pair[int]]] = defaultdict(dict)
+    for group in groups:
+        for number in NUMBER.finditer(group.module or ""):
+            module, kind = number.string[: number.end()], number.string[: number.start()]
+            of_kind[kind][module] = total((of_kind[kind].get(module, NONE), group.time))
+    moved = sum(abs(group.time.delta) for group in groups)
+    step_change = abs(comparison.step_time.period.delta)
+    for kind, modules in sorted(of_kind.items(), key=lambda both: -both[0].count("/")):  # the innermost first
+        module, took = max(modules.items(), key=lambda both: abs(both[1].delta))
+        others = total(ns for name, ns in modules.items() if name != module)
+        least = max(thresholds.MAIN_PART * moved, thresholds.MOSTLY * step_change)
+        is_one_of_many = min(took) < thresholds.MOSTLY * min(total((took, others)))
+        if len(modules) >= thresholds.EXCEPTION_OF and abs(took.delta) >= max(least, 1) and is_one_of_many:
+            one, rest = (change(*both.map(comparison.us)) for both in (took, others))
+            name, alike = (path.rpartition("/")[2] for path in (module, kind))
+            return [Fact("one-module", f"mostly in one of {len(modules)} {alike}: {name} {one}, the others {rest}")]
+    return []
 
 
 def _is_uniform(times: np.ndarray, factor: float) -> bool:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # source imports git
 
 UNLIKE, DOUBTFUL = "Not like for like", "Caution"
 OF_FACTS = ("operators", "workload")
-"""Cautions that are facts of the explanation, which has the figures."""
+"""Cautions that may be facts of the explanation, of the same values."""
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -317,7 +317,8 @@ def _unlike(comparison: Comparison) -> tuple[str, ...]:
     if explanation is not None:
         facts = [fact for fact in explanation.facts if not _is_said(fact, comparison.verdict, explanation)]
         stated = [sentence(fact.text) for fact in facts]
-    reasons = [reason for reason in cautions(comparison) if not stated or reason.code not in OF_FACTS]
+    values = [(fact.control, fact.test) for fact in explanation.facts] if explanation is not None else []
+    reasons = [r for r in cautions(comparison) if r.code not in OF_FACTS or (r.control, r.test) not in values]
     if any(fact.code == OTHER_PROGRAM for fact in (explanation.facts if explanation is not None else ())):
         reasons = [reason for reason in reasons if reason.code != "missing-work"]  # which says what is there instead
     of_kind: dict[str, dict[str, None]] = {UNLIKE: {}, DOUBTFUL: {}}
