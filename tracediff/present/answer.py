@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from math import log
 from typing import TYPE_CHECKING, Annotated
 
@@ -118,7 +118,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
-    exposure, lead, way = exposed_parts(path), BECAUSE if sure else LARGEST, sign
+    lead, way = BECAUSE if sure else LARGEST, sign
     certain = [part for part, cause in every if part in other_work or is_certain(cause)]
     is_open = not sure and bool(certain)
     if is_open:  # unlike the direction of the step's change
@@ -127,6 +127,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, path) for sign in (way, -way)
     )
+    exposure = exposed_parts(path, {part.chain[0] for part in (*along, *against) if len(part.chain) == 1})
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
     first = _leading(along)
@@ -238,9 +239,12 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     return parts
 
 
-def exposed_parts(path: ReadPath) -> list[_Part]:
-    """The exposure that has lines: of both directions their sum, one being exposed in place of the other."""
-    unit, exposed = path.unit, sorted(path.exposed, key=lambda part: -part.rest.delta)
+def exposed_parts(path: ReadPath, wholes: Set[str] = frozenset()) -> list[_Part]:
+    """The exposure that has lines, but for that in ``wholes``, parts of the path that are named: of both directions
+    their sum, one being exposed in place of the other.
+    """
+    unit = path.unit
+    exposed = sorted((p for p in path.exposed if p.label not in wholes), key=lambda part: -part.rest.delta)
     if not exposed or exposed[0].rest.delta * exposed[-1].rest.delta > 0:
         return [_Part(part.exposed, part.rest.delta, _whole_and_why(part, unit)) for part in exposed]
     more, less = ([part for part in exposed if sign * part.rest.delta > 0] for sign in (1, -1))
