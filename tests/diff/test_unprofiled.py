@@ -13,7 +13,7 @@ from tracediff.diff.verdict import Judging
 from tracediff.engine import load_sets
 from tracediff.explain.compare import against_control, compare_sets
 from tracediff.formatting import PERCENT
-from tracediff.present.answer import asides, headline
+from tracediff.present.answer import answer_of, headline
 from tracediff.report.matrix import text_rows
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces/vit"
@@ -41,7 +41,7 @@ def test_unprofiled_steps_are_believed_where_they_contradict(tmp_path, factor, r
     assert comparison.verdict.result == comparison.unprofiled.result == result
     assert comparison.verdict.delta_us == 0  # the profiled steps are the same
     assert "without the profiler: " in headline(comparison)
-    assert any("tables of profiled steps" in text for text in asides(comparison))
+    assert any("ables of profiled steps (median " in text for text in answer_of(comparison).notes)
     (step,) = figures(Limit("step"), comparison)
     assert step.ratio == pytest.approx(factor)
     assert comparison.verdict.p_value == comparison.unprofiled.p_value
@@ -76,7 +76,7 @@ def test_unprofiled_steps_that_agree_are_an_aside(tmp_path):
     comparison = compare_sets(*compared(tmp_path, 1.01))
     assert not comparison.unprofiled.believed
     assert "without the profiler" not in headline(comparison)
-    assert any(text.startswith("without the profiler: ") for text in asides(comparison))
+    assert any(text.startswith("Without the profiler: ") for text in answer_of(comparison).notes)
 
 
 def test_traces_from_elsewhere_have_no_unprofiled_steps(tmp_path):

@@ -312,16 +312,15 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
     ):
         return f"not significant ({_run_counts(runs)} resolve only {_more_than(math.copysign(least, change))})"
     in_times = change > 1  # as the change itself
-    low, high, centre = (
+    low, high, effect = (
         number(math.exp(log)) if in_times else PERCENT.signed_text(math.expm1(log))
         for log in (*difference.interval, difference.effect)
     )
     times = " times" if in_times else ""
-    stated_log, bounds = math.log1p(change), difference.interval
-    whose = "95 % interval" if bounds[0] <= stated_log <= bounds[1] else "95 % interval of the median's change"
-    interval = f"{whose} {low} to {high}{times}"
-    if abs(stated_log - difference.effect) > thresholds.SAME_RATIO:
-        interval += f", centre {centre}"
+    interval, stated_log = f"95 % interval {low} to {high}{times}", math.log1p(change)
+    is_outside = not difference.interval[0] <= stated_log <= difference.interval[1]
+    if is_outside or abs(stated_log - difference.effect) > thresholds.SAME_RATIO:
+        interval = f"the runs' medians {effect}{times}, {interval}"
     basis = _run_counts(runs)
     if difference.method == "assumed":
         basis = f"assuming, not measuring, that runs vary by {100 * (judging.assume_run_cv or 0):g} %"

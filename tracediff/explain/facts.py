@@ -133,15 +133,15 @@ def is_hidden(changed: float, waited: float, whole: float) -> bool:
 
 def new_wait(leaves: Leaves, sides: Sides, exposure: float) -> list[Fact]:
     """new-wait: the change is mostly work that the step now waits for, and only the longer side waits for the GPU in
-    some operator of each step, so that its host does not run ahead.
+    some operator, or call outside of any, of each step, so that its host does not run ahead.
     """
     change, longer = float(leaves.path[1].sum() - leaves.path[0].sum()), int(exposure > 0)
     if exposure * change <= 0 or abs(exposure) < thresholds.MOSTLY * abs(change):
         return []
     calls = [
-        (float(leaves.count[longer, i]), leaves.ops[longer][i])
+        (float(leaves.count[longer, i]), leaves.ops[longer][i] or leaves.names[longer][i])
         for i, kind in enumerate(leaves.kinds)
-        if kind == "sync" and leaves.ops[longer][i] and not leaves.count[1 - longer, i] and leaves.count[longer, i] >= 1
+        if kind == "sync" and not leaves.count[1 - longer, i] and leaves.count[longer, i] >= 1
     ]
     if not calls:
         return []

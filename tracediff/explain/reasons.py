@@ -129,6 +129,7 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str],
     is_most = first >= thresholds.MOSTLY * moved
     if not largest or not (is_most or is_of_calls):
         return None
+    unit = with_digits(unit, [child.change / 1000 for child in largest])
     texts = (f"{labels[child.label]} {unit.signed(child.change / 1000)}" for child in largest)
     return CauseReason("largest", f"largest: {', '.join(texts)}")
 

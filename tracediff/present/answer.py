@@ -36,7 +36,7 @@ from tracediff.present.explanation_lines import (
     sentence,
 )
 from tracediff.present.limits import CERTAIN, limits_sentence
-from tracediff.present.path import PathPart, ReadPath, is_visible, read_path, unit_of
+from tracediff.present.path import PathPart, ReadPath, is_visible, read_path, together, unit_of
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
@@ -55,7 +55,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     verdict: Annotated[str, Meta(description="how the step differs, and whether that is significant")]
     because: Annotated[str, Meta(description="the causes that are most of the change")] = ""
     offset_by: Annotated[str, Meta(description="the causes against the change")] = ""
-    not_explained: Annotated[str, Meta(description="what of the change neither names, where it is worth a line")] = ""
+    not_explained: Annotated[str, Meta(description="what of the change neither names")] = ""
     code: Annotated[str, Meta(description="the changed lines that the changed work runs for")] = ""
     unlike: Annotated[tuple[str, ...], Meta(description="facts and cautions to read the comparison with")] = ()
     notes: Annotated[tuple[str, ...], Meta(description="further sentences on the verdict")] = ()
@@ -99,7 +99,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         not_explained=rest,
         code=sentence(changed_code_sentence(comparison)) if comparison.changed_code is not None else "",
         unlike=_unlike(comparison),
-        notes=tuple(map(sentence, asides(comparison))),
+        notes=tuple(map(sentence, asides(comparison, because))),
         limits=limits_sentence(comparison),
         interval=interval(comparison.verdict),
         setting=facts(comparison),
@@ -140,12 +140,11 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"{_certainty([*first, *exposed_along], other_work)}, on the critical path:"
     elif _is_of_mean(comparison.verdict):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
-    if comparison.believed_unprofiled is not None and explanation.profiled:
-        lead = f"in profiled steps: {lead}"
+    if profiled := _profiled_steps(comparison):
+        lead = f"in {profiled}: {lead}"
     stated = *first, *_leading(against), *exposed_along, *exposed_against
-    rest_us = unit.rounded(explanation.change_us) - sum(part.delta_us for part in stated)
-    is_worth_a_line = abs(rest_us) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(rest_us, unit)
-    rest_us = rest_us if is_worth_a_line else 0.0
+    rest_us = together(part.times for part in path.parts.values()).delta - sum(part.delta_us for part in stated)
+    rest_us = rest_us if is_visible(rest_us, unit) else 0.0
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
     offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
     return because, offset, f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}" if rest_us else ""
@@ -208,7 +207,7 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
-        what = ", ".join(filter(None, (row.times.in_all(path.unit, least), _happened(row.cause))))
+        what = ", ".join(filter(None, (row.times.growth(path.unit, least), _happened(row.cause))))
         parts.append((_Part(label, row.times.delta, what, row.cause.chain), row.cause))
     return parts
 
@@ -233,7 +232,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
-        what = ", ".join(filter(None, (whole.times.in_all(unit), how_many, f"largest: {largest}")))
+        what = ", ".join(filter(None, (whole.times.growth(unit), how_many, f"largest: {largest}")))
         one = _Part("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
@@ -286,7 +285,8 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     stated, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
     if not stated:
         return ""
-    is_all, is_most = (stated >= part * max(whole, stated + rest_us) for part in (1, thresholds.MOSTLY))
+    all_but_little = 1 - thresholds.WORTH_A_LINE
+    is_all, is_most = (stated >= part * max(whole, stated + rest_us) for part in (all_but_little, thresholds.MOSTLY))
     lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
@@ -341,11 +341,24 @@ def other_step_time(comparison: Comparison) -> str | None:
     if not unprofiled.believed:
         how = change_text(unprofiled.change) if abs(unprofiled.change) >= thresholds.NO_DIFFERENCE else "as long"
         return f"without the profiler: median {change(*unprofiled.medians)} per step ({how})"
-    profiled = verdict.median_control_us, verdict.median_test_us
-    longer = percents(*(with_it / us - 1 for with_it, us in zip(profiled, unprofiled.medians, strict=True)))
-    if comparison.explanation is not None and not comparison.explanation.profiled:
-        return f"profiled steps take {change(*profiled)}: the profiler adds {longer}, all of it on the host"
-    return f"tables of profiled steps: median {change(*profiled)}; the profiler adds {longer}"
+    if profiled := _profiled_steps(comparison):
+        return f"tables of {profiled}"
+    return (
+        f"profiled steps take {change(*verdict.medians)}: the profiler adds {_added(comparison)}, all of it on the host"
+    )
+
+
+def _profiled_steps(comparison: Comparison) -> str:
+    """What the profiled steps take that the explanation is of, where the verdict is of those without the profiler."""
+    if comparison.believed_unprofiled is None or (comparison.explanation and not comparison.explanation.profiled):
+        return ""
+    return f"profiled steps (median {change(*comparison.verdict.medians)}; the profiler adds {_added(comparison)})"
+
+
+def _added(comparison: Comparison) -> str:
+    """``10 → 1.2 %``: what the profiler adds to the steps of both sides."""
+    both = zip(comparison.verdict.medians, comparison.tested.medians, strict=True)
+    return percents(*(profiled / us - 1 for profiled, us in both))
 
 
 def is_tested(comparison: Comparison) -> bool:
@@ -353,9 +366,10 @@ def is_tested(comparison: Comparison) -> bool:
     return min(comparison.control.runs, comparison.test.runs) >= thresholds.TESTED_RUNS
 
 
-def asides(comparison: Comparison) -> list[str]:
-    """The sentences below the verdict."""
-    return [text for text in (draining(comparison), by_chance(comparison), other_step_time(comparison)) if text]
+def asides(comparison: Comparison, because: str) -> list[str]:
+    """The sentences below the verdict, without what ``because`` says, which is empty without causes."""
+    other = None if because and _profiled_steps(comparison) else other_step_time(comparison)
+    return [text for text in (draining(comparison), by_chance(comparison), other) if text]
 
 
 def draining(comparison: Comparison) -> str | None:

@@ -88,9 +88,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     if late:
         command = f"{command} --rank {late.rank}"
     explain = command.replace(" compare ", " explain ", 1)
-    if first is not None and rows and abs(rows[0].delta_us) > abs(first.delta_us):
-        changed = [rows[0].name]  # off the critical path
-    elif first is not None and (first.chain[0] == HOST or not changed):
+    is_more_off_path = first is not None and bool(along) and abs(along[0].delta_us) > abs(first.delta_us)
+    if first is not None and not is_more_off_path and (first.chain[0] == HOST or not changed):
         if name := _event(comparison, first):
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)

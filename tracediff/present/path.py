@@ -42,6 +42,12 @@ class Times(Struct, frozen=True):
         reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
         return "" if reads_same else f"in all {ARROW.join(map(unit.plain, self.every))}"
 
+    def growth(self, unit: Unit, least: float = 0.0) -> str:
+        """``in all 11.4 → 12.7, +1.1 more exposed``: `in_all`, and what of the change is not its own, if much is."""
+        in_all, own, exposure = self.in_all(unit, least), self.every.delta, self.path.delta - self.every.delta
+        is_part = own * exposure > 0 and abs(exposure) >= thresholds.WORTH_A_LINE * abs(self.path.delta)
+        return f"{in_all}, {unit.signed(exposure)} {MORE_OR_LESS[exposure > 0]}" if in_all and is_part else in_all
+
 
 def together(times: Iterable[Times]) -> Times:
     """The sum of ``times``."""

@@ -254,7 +254,7 @@ def _operators(comparison: Comparison) -> str:
     """What the work of a CPU is, in which the explanation tells compiled code apart."""
     parts = comparison.explanation.root.children if comparison.explanation is not None else {}
     is_compiled = HOST in parts and COMPILED_CODE in parts[HOST].children
-    return f"operators{' and compiled code' if is_compiled else ''}"
+    return f"operators{', compiled code' if is_compiled else ''}"
 
 
 def _together(comparison: Comparison, name: str, lines: Sequence[Sum]) -> ReportRow:
