@@ -15,7 +15,7 @@ from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
-from tracediff.diff.matching.items import Item
+from tracediff.diff.matching.items import VIEWS, Item, base_name
 from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.lines import Amount
 from tracediff.explain.tree import Node, logarithmic_mean
@@ -158,7 +158,7 @@ def group_amounts(group: Group, trees: Trees, same_vendor: bool) -> Amounts | No
     if is_of_other_kinds(group):
         return None
     names = [{match_name(item.work.name) for item in items} for items in group.items]
-    if all(map(AUTOGRAD_NODE.match, names[0] | names[1])):  # what they call does the work
+    if all(AUTOGRAD_NODE.match(name) or VIEWS.match(base_name(name)) for name in names[0] | names[1]):  # do no work
         return group.count, "calls"
     calls = [_calls(tree, items) for tree, items in zip(trees, group.items, strict=True)]
     if all(launched or not items for launched, items in zip(calls, group.items, strict=True)):

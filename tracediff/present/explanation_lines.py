@@ -280,7 +280,9 @@ def because(cause: Cause) -> str:
     """What happened and why, in one line."""
     tested = "" if cause.significance.time_change in ("untested", "faster", "slower") else "not significant"
     decisive = [reason.text for reason in cause.reasons if reason.code in DECISIVE]
-    others = [reason.text for reason in cause.reasons if reason.code not in DECISIVE]
+    is_counted = cause.amount is not None and cause.amount.unit == "calls"  # as it says what happened
+    elsewhere = (*DECISIVE, "count") if is_counted else DECISIVE
+    others = [reason.text for reason in cause.reasons if reason.code not in elsewhere]
     parts = [cause.what, *others]
     if cause.what == UNKNOWN:  # what else is said says more
         parts = [*others, cause.what]
