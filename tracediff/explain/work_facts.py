@@ -120,7 +120,7 @@ def facts_of(
         *_host_speed(leaves),
         *_one_module(leaves, comparison),
         *hidden_host(leaves),
-        *(_changed_modules(trees) if same_vendor else ()),
+        *(_changed_modules(trees) if same_vendor and not is_same else ()),
         *([] if is_other or not same_vendor else other_kernels(groups)),
         *other_ranks(leaves, sides),
         *late_rank(sides),
