@@ -143,6 +143,7 @@ SMALL_FRAME = bound(0.001, "part", "of the whole below which a frame is left out
 KERNELS_REPLACED = bound(3, "kernels", "of an operator and side that are shown as one replacement")
 
 # Tables and pages
+CAUSE_ROWS = bound(10, "rows", "of causes of a screen, a page or a comment; more are one row")
 WORK_ROWS = bound(3, "rows", "of changed work that any screen has room for")
 TABLE_ROWS = bound(15, "rows", "of a table on a screen, by default")
 PAGE_ROWS = bound(30, "rows", "of a table of a page that is not searched")

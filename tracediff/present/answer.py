@@ -101,7 +101,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         unlike=_unlike(comparison),
         notes=tuple(map(sentence, asides(comparison, because))),
         limits=limits_sentence(comparison),
-        interval=interval(comparison.verdict),
+        interval=interval(comparison),
         setting=facts(comparison),
     )
 
@@ -445,18 +445,21 @@ def _figures(control: float, test: float) -> str:
     return unit.change(control, test)
 
 
-def interval(verdict: Verdict) -> str:
+def interval(comparison: Comparison) -> str:
     """The confidence interval of the change of the median step as a sentence; may be empty."""
-    low, high = verdict.ci95_us or verdict.within_runs_us or (0.0, 0.0)
-    unit = with_digits(time_unit([verdict.median_control_us, verdict.median_test_us]), (low, high))
+    tested, within_us = comparison.tested, comparison.verdict.within_runs_us
+    low, high = tested.ci95_us or within_us or (0.0, 0.0)
+    unit = with_digits(time_unit(tested.medians), (low, high))
     moved = f"{unit.signed(low)} to {unit.signed(high)} {unit.name}"
-    if verdict.ci95_us is None:
+    if tested.ci95_us is None:
         within = f"Within these two runs the median step changed by {moved} (95 %); other runs may differ."
-        return within if verdict.within_runs_us else ""
-    text = f"95 % interval of the change of the median step: {moved}"
-    if verdict.min_detectable_us is not None:
-        longer = 1 + verdict.min_detectable_us / verdict.median_control_us
-        detectable = verdict.median_control_us * (longer - 1 if low + high > 0 else 1 - 1 / longer)  # its direction
+        return within if within_us else ""
+    without = " without the profiler" if comparison.believed_unprofiled else ""
+    text = f"95 % interval of the change of the median step{without}: {moved}"
+    if not without and comparison.verdict.min_detectable_us is not None:
+        base = tested.medians.control
+        longer = 1 + comparison.verdict.min_detectable_us / base
+        detectable = base * (longer - 1 if low + high > 0 else 1 - 1 / longer)  # in its direction
         text += f"; detectable change (in 80 % of cases): {unit.plain(detectable)} {unit.name}"
     return f"{text}."
 

@@ -84,7 +84,7 @@ def _explanation(comparison: Comparison) -> list[str]:
     """A table that adds up to the step's change."""
     if comparison.explanation is None:
         return []
-    causes = explanation_table(comparison.explanation)
+    causes = explanation_table(comparison.explanation, bounds.CAUSE_ROWS)
     lines = [
         [f"{level * INNER}{escaped(line.label)}", line.every, line.times, line.step, escaped(line.because)]
         for level, line in (*causes.rows, (0, causes.total))

@@ -48,7 +48,7 @@ BESIDE_NAMES = 64
 """Columns of text that times and bars need."""
 ROWS, LEAST_ROWS = 8, bounds.WORK_ROWS
 """Rows of changed work: as many of these as fit on the screen."""
-LINES, LEAST_LINES = 10, 2
+LINES, LEAST_LINES = bounds.CAUSE_ROWS, 2
 """Lines of causes: as many as fit."""
 SHORT, SCREEN = 24, 30
 """Lines of a screen: rows give way to the first, all else to the second."""

@@ -195,7 +195,7 @@ def explanation(comparison: Comparison) -> ExplanationTable | None:
     """Lines that add up to the step's change; what a line names is a link to its work."""
     if comparison.explanation is None:
         return None
-    return explanation_table(comparison.explanation)
+    return explanation_table(comparison.explanation, bounds.CAUSE_ROWS)
 
 
 def is_of_host(comparison: Comparison) -> bool:
