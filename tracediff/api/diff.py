@@ -300,7 +300,8 @@ class Why:
 
     def to_frame(self) -> pd.DataFrame:
         """One row per node of the tree, parents before children: depth, label, kind, control_us and test_us (all of its
-        time), delta_us (its part of the step's change), and the effects that this is the sum of, in µs per step.
+        time), path_control_us and path_test_us (on the critical path), delta_us (their difference, a part of the step's
+        change), and the effects that this is the sum of, in µs per step.
         """
         import pandas as pd
 
@@ -316,7 +317,7 @@ class Why:
 
 
 def _rows(node: dict[str, Any], depth: int) -> Iterator[dict[str, Any]]:
-    names = ("label", "kind", "control_us", "test_us", "delta_us")
+    names = ("label", "kind", "control_us", "test_us", "path_control_us", "path_test_us", "delta_us")
     yield {"depth": depth, **{name: node[name] for name in names}, **node["effects"]}
     for child in node["children"]:
         yield from _rows(child, depth + 1)

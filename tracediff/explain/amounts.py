@@ -16,7 +16,7 @@ from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.arrays import Floats, Int64
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import VIEWS, Item, base_name
-from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
+from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
 from tracediff.explain.lines import Amount
 from tracediff.explain.tree import Node, logarithmic_mean
 from tracediff.formatting import ARROW, times
@@ -54,24 +54,32 @@ COUNTED = ("op", "call")
 
 def with_calls_apart(leaves: Leaves) -> Leaves:
     """The same leaves, where operators on the host that one side calls more often are two: the calls that both sides
-    make, and the others, each with its part of the operator's time, and of the calls of the driver in it.
+    make, and the others, each with its part of the operator's time, and of the calls of the driver in it. What of these
+    one side alone calls in operators of both is by itself.
     """
     counted, is_call = _counts(leaves), leaves.below(HOST, OPERATORS)
     counts = [counted.get(_operator(leaves, i), leaves.count[:, i]) for i in range(len(leaves))]
     calls = np.array(counts).reshape(-1, 2).T
-    is_same = is_call & calls.all(axis=0)
+    is_driver = leaves.kinds == "call"
+    has_driver = leaves.count[:, is_driver].any(axis=1).all()  # else it is not recorded
+    is_new = is_call & calls.all(axis=0) & is_driver & ~leaves.count.all(axis=0) & has_driver
+    is_same = is_call & calls.all(axis=0) & ~is_new
     part = np.divide(calls.min(axis=0), calls, out=np.ones_like(calls), where=is_same)
     more = np.flatnonzero((part < 1).any(axis=0))
     order = [*range(len(leaves)), *more.tolist()]
     labels = [*np.where(is_same, SHARED_CALLS, OTHER_CALLS).tolist(), *(OTHER_CALLS for _ in more)]
+
+    def chain_of(i: int, label: str) -> Chain:
+        chain = leaves.chains[i]
+        if is_new[i]:
+            return HOST, CALLS, str(chain[-1]).split(" in ")[0], chain[-1]
+        return (HOST, label, *chain[2:]) if is_call[i] else chain
+
     part = np.append(part, 1 - part[:, more], axis=1)
     first, second = (runs[:, order] * of_side for runs, of_side in zip(leaves.runs, part, strict=True))
     return replace(
         leaves,
-        chains=[
-            (HOST, label, *leaves.chains[i][2:]) if is_call[i] else leaves.chains[i]
-            for i, label in zip(order, labels, strict=True)
-        ],
+        chains=[chain_of(i, label) for i, label in zip(order, labels, strict=True)],
         groups=leaves.groups[order],
         path=leaves.path[:, order] * part,
         total=leaves.total[:, order] * part,

@@ -11,6 +11,7 @@ from tracediff import thresholds
 from tracediff.arrays import Floats
 from tracediff.explain.leaves import (
     ANNOTATION,
+    CALLS,
     CODE,
     COMPILED_CODE,
     COMPILING,
@@ -250,6 +251,7 @@ def label_of(line: Line) -> str:
         return {
             NOT_RECORDED: "host code that was not recorded",
             COMPILED_CODE: "compiled code on the host",
+            CALLS: "calls of the driver",
             PYTHON: CODE,
         }.get(label, label)
     if trail[1] == PYTHON:

@@ -135,11 +135,14 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str],
 
 
 def _called(node: Node, differing: Container[str]) -> str:
-    """The operator of ``node``, or where both call that as often, the first one in it that they do not."""
-    inner = [part.label for part in node.children.values() if part.label in differing]
+    """The operator of ``node``, or where both call that as often, of those in it that they do not the one that changed
+    most.
+    """
+    inner = [part for part in node.children.values() if part.label in differing]
     if node.label in differing or "::" not in node.label or not inner:
         return node.label
-    return inner[0] if " in " in inner[0] else f"{inner[0]} in {node.label}"
+    label = max(inner, key=lambda part: abs(part.change)).label
+    return label if " in " in label else f"{label} in {node.label}"
 
 
 def _no_operator(work: NodeWork) -> CauseReason | None:

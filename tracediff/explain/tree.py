@@ -18,6 +18,7 @@ from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import (
     CODE,
     HOST,
+    LONG,
     NOT_RECORDED,
     ONE,
     PYTHON,
@@ -272,8 +273,9 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
         kernel = display_name(single.longest.name)
         return chain[0], SINGLES, f"{ONE}{kernel}" if leaves.count[:, leaf].max() <= 1 else kernel
     label = next(step for step in reversed(chain) if isinstance(step, str))
-    if leaves.kinds[leaf] == "op" and HOST in chain:
-        label = f"{label} on the host"
+    if leaves.kinds[leaf] == "op":
+        on_host = " on the host" if HOST in chain else ""
+        label = f"{label}{LONG}{on_host}" if leaves.count[:, leaf].max() > 1 else f"{ONE}{label}{on_host}"
     return chain[0], SINGLES, f"{ONE}stretch of {CODE}" if label == NOT_RECORDED else label
 
 

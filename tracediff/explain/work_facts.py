@@ -273,9 +273,10 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     is_work, as_much = is_measured_work(leaves, WORDS)
     as_much[as_much] = np.abs(np.log(leaves.ratio[as_much])) <= thresholds.SAME_RATIO
     factor = _common_factor(leaves, as_much, is_work)
-    what = "the machine (clocks, threads, load) rather than the program"
-    text = f"the same work takes {times(factor)} × the time, all of it alike: {what}"
-    return [Fact(UNIFORM, text, ratio=factor, setting=f"with all work {_pace(factor)}")] if factor != 1 else []
+    on_gpu = any(leaves.chains[leaf][0] == GPU for leaf in np.flatnonzero(is_work).tolist())
+    work, what = ("GPU work", "the GPU (its clocks)") if on_gpu else ("work", "the machine (clocks, threads, load)")
+    text = f"the same {work} takes {times(factor)} × the time, all of it alike: {what} rather than the program"
+    return [Fact(UNIFORM, text, ratio=factor, setting=f"with all {work} {_pace(factor)}")] if factor != 1 else []
 
 
 def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:

@@ -23,7 +23,7 @@ from tracediff.explain.facts import (
     SAME_CALLS,
     Fact,
 )
-from tracediff.explain.leaves import HOST, OPERATORS, OTHER_CALLS, PYTHON
+from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
@@ -137,7 +137,8 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     if not along and not exposed_along:
         return "", "", ""
     if is_open:
-        lead = f"{_certainty([*first, *exposed_along], other_work)}, on the critical path:"
+        of_step = " of the mean step" if _is_of_mean(comparison.verdict) else ""
+        lead = f"{_certainty([*first, *exposed_along], other_work)}, on the critical path{of_step}:"
     elif _is_of_mean(comparison.verdict):
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if profiled := _profiled_steps(comparison):
@@ -266,7 +267,7 @@ def _happened(cause: Cause) -> str:
     reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
     # where nothing else says what happened
     number = "" if what else reasons.get("other-kernels", reasons.get("count", ""))
-    if PYTHON in cause.trail or OTHER_CALLS in cause.chain:  # whose names do not tell what it is
+    if PYTHON in cause.trail or {OTHER_CALLS, CALLS} & {*cause.chain}:  # whose names do not tell what it is
         number = reasons.get("largest", "")
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
     return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))

@@ -17,6 +17,7 @@ from tracediff.explain.leaves import (
     GPU,
     HOST,
     HOST_CALLS,
+    LONG,
     MIXED,
     NO_OPERATOR,
     ON_THE_HOST,
@@ -304,8 +305,8 @@ def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:
     operator; of the host its operator, of several the category; of a single event its kernel.
     """
     chain = cause.chain
-    if chain[:2] == (GPU, SINGLES):
-        return IN_WORK, (chain[2].removeprefix(ONE),)
+    if chain[0] in (GPU, OPERATORS) and chain[1:2] == (SINGLES,):
+        return IN_WORK, (chain[2].removeprefix(ONE).removesuffix(LONG),)
     if chain[0] in (GPU, OPERATORS, MIXED) and chain[1:2] != (UNPAIRED,):
         has_operator = "::" in "".join(chain[2:3])
         labels = (label for label in chain[1 : 3 if has_operator else 4] if label != NO_OPERATOR)

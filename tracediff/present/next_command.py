@@ -13,7 +13,18 @@ from tracediff.diff.statistics.runs import runs_to_detect
 from tracediff.diff.verdict import interval_per_item
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
-from tracediff.explain.leaves import HOST, HOST_CALLS, LOADING, NOT_RECORDED, PYTHON, QUEUE, WAITING
+from tracediff.explain.leaves import (
+    HOST,
+    HOST_CALLS,
+    LOADING,
+    LONG,
+    NOT_RECORDED,
+    ON_THE_HOST,
+    ONE,
+    PYTHON,
+    QUEUE,
+    WAITING,
+)
 from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
@@ -94,14 +105,13 @@ def next_command(comparison: Comparison, command: str) -> str | None:
             members = (member for group in comparison.work.groups for member in chain(*group.members))
             is_work = any(name in (member.op, member.name) for member in members)
             return f"{explain} {shlex.quote(name)}{'' if is_work and first.node.note != SINGLE else ' --events'}"
-        kind = "".join(first.chain[1:2])
-        if kind == PYTHON and not first.node.children and first.chain[-1] != NOT_RECORDED:
+        kind, leaves = "".join(first.chain[1:2]), explanation.leaves
+        has_functions = (leaves.names[:, leaves.kinds == "python"] != "").any()
+        if kind == PYTHON and has_functions and not first.node.children and first.chain[-1] != NOT_RECORDED:
             return f"{command} {FUNCTIONS}"
         if first.node.children and kind not in PARTS:
             return f"{explain} {shlex.quote(first.label)}"
-        leaves = explanation.leaves
-        is_of_functions = kind == LOADING and (leaves.names[:, leaves.kinds == "python"] != "").any()
-        return f"{command} {IN_FUNCTIONS if is_of_functions else PARTS.get(kind, table)}"
+        return f"{command} {IN_FUNCTIONS if kind == LOADING and has_functions else PARTS.get(kind, table)}"
     return f"{explain} {shlex.quote(changed[0].split(ARROW)[-1])}" if changed else None
 
 
@@ -155,6 +165,6 @@ def _event(comparison: Comparison, cause: Cause) -> str:
     """What a line of one operator or call of the host, or of a single event, is called; empty for other lines."""
     if cause.node.note != SINGLE and not {*HOST_CALLS} & {*cause.trail}:
         return ""
-    name = cause.node.label.removeprefix("one ").removesuffix(" on the host").split(" in ")[0]
+    name = cause.node.label.removeprefix(ONE).removesuffix(ON_THE_HOST).removesuffix(LONG).split(" in ")[0]
     ops = [op for op in comparison.ops if name in (op.name, op.raw_name, call_role(op.raw_name))]
     return max(ops, key=lambda op: abs(op.delta)).name if ops else ""

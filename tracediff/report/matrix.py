@@ -56,10 +56,9 @@ def _times(cell: Cell) -> tuple[float, float, float | None, float, tuple[float, 
     """(control's and test's step in µs, change, the base of the interval in µs, the interval) of the test that the
     result is from.
     """
-    v, u = cell.comparison.verdict, cell.comparison.believed_unprofiled
-    if u:
-        return *u.medians, u.change, u.control_us, u.ci95_us
-    return v.control_us, v.test_us, None if v.ratio is None else v.ratio - 1, v.median_control_us, v.ci95_us
+    tested = cell.comparison.tested
+    control, test = tested.medians
+    return control, test, test / control - 1 if control else None, control, tested.ci95_us
 
 
 def table(cells: Sequence[Cell]) -> Group:
