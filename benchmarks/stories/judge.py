@@ -8,7 +8,7 @@ from plant import Truth
 
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Cause
-from tracediff.explain.leaves import CODE, GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON
+from tracediff.explain.leaves import CODE, GPU, HOST, MIXED, NOT_RECORDED, OUTSIDE, PYTHON, STRETCH
 from tracediff.explain.tree import REPLACED, SINGLE
 from tracediff.profile.analyses.leaf_keys import callee_label
 from tracediff.profile.kernels.display_names import display_name
@@ -106,7 +106,7 @@ def _is_in(label: str, names: frozenset[str]) -> bool:
         for text in (name, name.split("/")[-1], match_name(name), display_name(match_name(name)), call_role(name))
     }
     shown |= set(filter(None, map(callee_label, names)))
-    label = NOT_RECORDED if label == PYTHON or label.endswith(CODE) else label
+    label = NOT_RECORDED if label in (PYTHON, CODE, STRETCH) else label
     parts = label.split(" in ") if " in " in label else [label]
     return all(part in shown for part in parts) or any(part in shown for part in label.split(" → "))
 

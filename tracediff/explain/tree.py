@@ -16,7 +16,6 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import (
-    CODE,
     HOST,
     LONG,
     NOT_RECORDED,
@@ -24,6 +23,7 @@ from tracediff.explain.leaves import (
     PYTHON,
     QUEUE,
     SINGLES,
+    STRETCH,
     STRETCHES,
     Chain,
     Leaves,
@@ -276,7 +276,7 @@ def _chain(leaves: Leaves, leaf: int, single: Single) -> Chain:
     if leaves.kinds[leaf] == "op":
         on_host = " on the host" if HOST in chain else ""
         label = f"{label}{LONG}{on_host}" if leaves.count[:, leaf].max() > 1 else f"{ONE}{label}{on_host}"
-    return chain[0], SINGLES, f"{ONE}stretch of {CODE}" if label == NOT_RECORDED else label
+    return chain[0], SINGLES, STRETCH if label == NOT_RECORDED else label
 
 
 def build(leaves: Leaves) -> Node:
