@@ -161,3 +161,14 @@ def test_what_is_exposed_in_place_of_what_is_one_part_of_the_change(tmp_path):
     exposed = exposed_parts(path)
     assert sum(part.delta_us for part in exposed) == pytest.approx(sum(part.rest.delta for part in path.exposed))
     assert len(exposed) <= 1
+
+
+def test_calls_that_take_longer_are_a_line_though_more_of_them_is_also_waited_for(tmp_path):
+    """Calls of 28 µs behind kernels of 30 take 36 each, which is more than the step does; and all of them show then."""
+    gpu_bound, host_bound = steps_of(tmp_path, "gpu", 28, 30), steps_of(tmp_path, "host", 36, 30)
+    for sides in ((gpu_bound, host_bound), (host_bound, gpu_bound)):
+        path = read_path(compared(*sides).explanation)
+        (row,) = path.rows
+        assert row.cause.label == "aten::mm on the host"
+        assert abs(row.cause.delta_us) < abs(row.times.delta) / 2  # the rest of which is exposure
+        assert "exposed" in row.times.growth(path.unit)

@@ -123,10 +123,12 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     answer, lines = document["answer"], document["explanation"]["lines"]
     effects = [(line, line["path_test_us"] - line["path_control_us"]) for line in lines]
     change = max(abs(document["explanation"]["change_us"]), 0.01 * comparison.explanation.root.path.max() / 1000)
-    effects = [
+    sign = 1 if document["explanation"]["change_us"] >= 0 else -1
+    effects = [  # mostly of its work, or in the direction of the step, most of what that changed by
         (line, us)
         for line, us in effects
-        if line["delta_us"] * us > 0 and abs(line["delta_us"]) >= 0.5 * min(abs(us), change)  # mostly of its work
+        if line["delta_us"] * us > 0
+        if abs(line["delta_us"]) >= 0.5 * (min(abs(us), change) if sign * us > 0 else abs(us))
     ]
     wholes = {part["label"]: part["delta_us"] for part in document["explanation"]["tree"]["children"]}
     parts_named = set()  # as wholes, so that no line of theirs is an offset

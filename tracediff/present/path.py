@@ -206,8 +206,8 @@ def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
 
 
 def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
-    """Those of ``rows`` that change visibly, mostly for their work, or whose work is most of what the step changes by:
-    in the step's direction first, the largest first.
+    """Those of ``rows`` that change visibly, mostly for their work, or whose work is most of what the step changes by,
+    in its direction: those first, the largest first.
     """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
     no_difference = thresholds.NO_DIFFERENCE * float(explanation.root.path.max()) / 1000
@@ -215,7 +215,7 @@ def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
 
     def is_of_work(row: WhyRow) -> bool:
         us, work_us = row.times.delta, row.cause.delta_us
-        least = thresholds.MOSTLY * min(abs(us), change_us)
+        least = thresholds.MOSTLY * (min(abs(us), change_us) if sign * us > 0 else abs(us))
         return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= least
 
     def order(row: WhyRow) -> tuple[bool, bool, float]:
