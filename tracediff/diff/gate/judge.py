@@ -136,7 +136,8 @@ def _stopping(comparison: Comparison, allow: frozenset[str]) -> tuple[Reason, ..
         reasons.append(
             Reason(
                 SINGLE_RUN,
-                f"one run of a side does not tell whether a difference is significant: {NEED_RUNS}",
+                f"one run of a side does not tell whether a difference is significant: {NEED_RUNS}, "
+                f"or --allow {SINGLE_RUN}",
                 str(runs[0]),
                 str(runs[1]),
             )
