@@ -187,3 +187,23 @@ def test_an_event_of_the_side_that_takes_less_time_explains_nothing(tmp_path):
 
     comparison = compared(tmp_path, {"before": side(9_000, 8_000, 10, 10), "after": side(5_000, 10, 10, 10)})
     assert not any("in after takes" in text for text in reasons(comparison).values())
+
+
+def test_calls_of_the_driver_that_one_side_makes_in_the_same_operators_are_a_line(tmp_path):
+    """Each product launches its kernel; on one side five of them free memory before, for 500 µs."""
+
+    def side(frees):
+        events, now = [], 0
+        for number in range(1, 21):
+            took = 10 + 500 * (number <= frees)
+            events += [op("aten::mm", now, took), call("cudaLaunchKernel", now + took - 5, 2, number)]
+            events += [kernel("gemm", now + took, 5, number, grid=[8, 1, 1], block=[128, 1, 1])]
+            events += [call("cudaFree", now + 1, 500)] if number <= frees else []
+            now += took + 2
+        return events
+
+    for frees in ((0, 5), (5, 0)):
+        explanation = compared(tmp_path / str(frees), {"before": side(frees[0]), "after": side(frees[1])}).explanation
+        (cause,) = explanation.causes
+        assert (cause.label, abs(cause.delta_us)) == ("cudaFree in aten::mm", 2500)
+        assert "same-calls" in {fact.code for fact in explanation.facts}

@@ -149,7 +149,8 @@ class WorkTime(Timed, Struct, frozen=True, dict=True):
         """(side, member) of all groups; work whose module one side did not record is of its counterpart's."""
         for group in self.groups:
             for side, members in enumerate(group.members):
-                yield from ((side, replace(m, module=m.module or group.module)) for m in members)
+                has_any = group.module is not None
+                yield from ((side, replace(m, module=group.module) if has_any and not m.module else m) for m in members)
 
     def items(self) -> Iterator[tuple[int, Item]]:
         """(side, item) of all groups."""

@@ -343,7 +343,7 @@ class _Labels:
         if key.kind == "op" and is_compiled_call(key.op or key.name):  # on a CPU also what its kernels compute
             return HOST, COMPILED_CODE, here
         if key.kind == "call" and not inside:
-            return HOST, CALLS, here
+            return HOST, CALLS, here, here
         return HOST, OPERATORS, display_name(key.root or key.name), here
 
     def _group_chain(self, g: int) -> Chain:
