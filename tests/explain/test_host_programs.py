@@ -11,7 +11,7 @@ from tracediff.explain.amounts import flop_ratio
 from tracediff.explain.compare import compare_sets
 from tracediff.present.answer import answer_of
 from tracediff.present.explanation_lines import explanation_table, is_other_work
-from tracediff.present.next_command import AFTER_WARM_UP, LATE_RANKS, RECOMPILES, next_command
+from tracediff.present.next_command import AFTER_WARM_UP, LATE_RANKS, RECOMPILES, SAME_MACHINE, next_command
 from tracediff.present.sections import changed_work
 from tracediff.profile.analyses.leaf_keys import CALLEE
 from tracediff.report.to_terminal import _row
@@ -557,6 +557,19 @@ def test_work_that_changes_alike_is_a_change_of_the_machine(tmp_path, factors, d
             f"the same work takes {1 / factor:.3g} × the time, all of it alike: the machine"
             in facts(comparison)["uniform"]
         )
+
+
+def test_where_all_work_takes_longer_alike_it_is_one_cause_and_the_machines_are_next(tmp_path):
+    """Twelve operators one after another, of which one takes most of the time, in three runs a side."""
+    inputs = {"Input Dims": [[64, 64], [64, 64]], "Input type": ["float"] * 2}
+    for name, us in (("before", 500), ("after", 1_000)):
+        for run in range(3):
+            took = us + run
+            events = [op(f"aten::op{max(i - 8, 0)}", took * i, took, **inputs) for i in range(12)]
+            write(tmp_path / name / f"run{run}" / "trace.json", document([step(1, 0, 12 * took), *events]))
+    comparison = compare_sets(*load_sets([str(tmp_path / name) for name in ("before", "after")]))
+    assert answer_of(comparison).because.startswith("Because of operators (+6.0 ms: largest: aten::op0")
+    assert next_command(comparison, "tracediff compare a b") == SAME_MACHINE
 
 
 def test_a_batch_in_parts_is_as_many_flops_in_more_calls(tmp_path):

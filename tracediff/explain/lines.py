@@ -342,17 +342,18 @@ def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: b
     """What happened to work that both sides do, by its ``amount``."""
     node, longer = line.node, line.node.total[1] / line.node.total[0]
     is_same = amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
+    unknown = UNKNOWN if line.trail else ""  # what is known of all work is a fact
     if is_stated:
         return multiple(longer, "time")
     if amount is None and ARROW in node.label and "::" in node.label:
         return "replaced"
     if amount is None or node.main_effect[0] == "time" or (amount.unit == "events" and is_same):
-        return UNKNOWN if line.chain[0] != HOST else ""
+        return unknown if line.chain[0] != HOST else ""
     more = log(amount.ratio) if longer > 1 else -log(amount.ratio)
     is_counted = amount.unit == "events"  # whose times may differ
     is_vague = is_counted or amount.known_part < thresholds.KNOWN_AMOUNT
     if is_vague and (abs(more) if is_counted else more) < thresholds.MOSTLY * abs(log(longer)):  # tells no time
-        return UNKNOWN
+        return unknown
     if is_counted:  # of which a reason has the number
         return f"{_how_often(amount.ratio)}{_but(amount.ratio - 1, longer)}"
     if amount.unit == "calls":

@@ -21,6 +21,7 @@ from tracediff.explain.facts import (
     OTHER_PROGRAM,
     REPEATED,
     SAME_CALLS,
+    UNIFORM,
     Fact,
 )
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON
@@ -214,14 +215,14 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
 
 
 def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
-    """``parts`` of one direction, those of a part of the critical path as one if none is most of them and they are most
-    of its change.
+    """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
+    changed alike, and they are most of its change.
     """
-    unit = path.unit
-    for label, whole in path.parts.items() if path.is_split else ():
+    unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
+    for label, whole in path.parts.items() if path.is_split or is_uniform else ():
         inner = [part for part in parts if part.chain[:1] == (label,)]
         moved, change = sum(part.delta_us for part in inner), whole.times.delta
-        is_of_one = any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
+        is_of_one = not is_uniform and any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
         number = explanation.root.children[label].count

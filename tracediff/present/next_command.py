@@ -12,7 +12,7 @@ from tracediff.diff.preflight import SAME_SET
 from tracediff.diff.statistics.runs import runs_to_detect
 from tracediff.diff.verdict import interval_per_item
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY
+from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY, UNIFORM
 from tracediff.explain.leaves import (
     HOST,
     HOST_CALLS,
@@ -52,6 +52,7 @@ AFTER_WARM_UP = "leave out the steps that warm up (--skip-first), or record afte
 WITH_STEPS = "record after the warm-up, with profiler.step() after each step"
 MORE_STEPS = "record more steps per run, until the GPU no longer works off a queue"
 OTHER_SETS = "compare two different recordings"
+SAME_MACHINE = "compare the clocks, the temperature and the load of both machines while they record"
 MORE_RUNS = "record {} runs per side, alternating"
 """Of which five are the least that tell much, and more show the change in 80 % of cases."""
 QUIETER = "record on a quieter host (fixed clocks, no other load)"
@@ -77,6 +78,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return AFTER_WARM_UP
     if BACKLOG in codes:
         return MORE_STEPS
+    if UNIFORM in codes and comparison.verdict.result in ("faster", "slower"):
+        return SAME_MACHINE
     is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
     if is_open or by_chance(comparison) is not None:
         return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
