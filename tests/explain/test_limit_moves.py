@@ -159,7 +159,9 @@ def test_what_is_exposed_in_place_of_what_is_one_part_of_the_change(tmp_path):
     comparison = compared(steps_of(tmp_path, "gpu", 20, 30), steps_of(tmp_path, "host", 36, 30))
     path = read_path(comparison.explanation)
     exposed = exposed_parts(path)
-    assert sum(part.delta_us for part in exposed) == pytest.approx(sum(part.rest.delta for part in path.exposed))
+    in_causes = sum(row.times.exposure for row in path.rows)
+    total = sum(part.rest.delta for part in path.exposed) + in_causes
+    assert sum(part.delta_us for part in exposed) == pytest.approx(total)
     assert len(exposed) <= 1
 
 
@@ -171,4 +173,4 @@ def test_calls_that_take_longer_are_a_line_though_more_of_them_is_also_waited_fo
         (row,) = path.rows
         assert row.cause.label == "aten::mm on the host"
         assert abs(row.cause.delta_us) < abs(row.times.delta) / 2  # the rest of which is exposure
-        assert "exposed" in row.times.growth(path.unit)
+        assert row.times.own == pytest.approx(row.times.every.delta)

@@ -24,7 +24,7 @@ from tracediff.explain.facts import (
     UNIFORM,
     Fact,
 )
-from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON
+from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
 from tracediff.explain.lines import UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percent, percents, plural, time_unit, with_digits
 from tracediff.present.explanation_lines import (
@@ -37,7 +37,7 @@ from tracediff.present.explanation_lines import (
     sentence,
 )
 from tracediff.present.limits import CERTAIN, limits_sentence
-from tracediff.present.path import PathPart, ReadPath, is_visible, read_path, together, unit_of
+from tracediff.present.path import MORE_OR_LESS, PathPart, ReadPath, is_visible, read_path, together, unit_of
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, overlap, spans_us, spread
@@ -204,14 +204,16 @@ class _Part(Struct, frozen=True):
 
 
 def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
-    """The causes, as far as they have digits."""
+    """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
     labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
     least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
-        what = ", ".join(filter(None, (row.times.growth(path.unit, least), _happened(row.cause))))
-        parts.append((_Part(label, row.times.delta, what, row.cause.chain), row.cause))
-    return parts
+        what = ", ".join(filter(None, (row.times.in_all(path.unit, least), _happened(row.cause))))
+        parts.append((_Part(label, row.times.own, what, row.cause.chain), row.cause))
+    return sorted(
+        parts, key=lambda both: (both[1].label == START, -abs(both[0].delta_us))
+    )  # START is not of the program
 
 
 def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
@@ -221,7 +223,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
     for label, whole in path.parts.items() if path.is_split or is_uniform else ():
         inner = [part for part in parts if part.chain[:1] == (label,)]
-        moved, change = sum(part.delta_us for part in inner), whole.times.delta
+        moved, change = sum(part.delta_us for part in inner), whole.times.own
         is_of_one = not is_uniform and any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
@@ -234,33 +236,42 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
-        what = ", ".join(filter(None, (whole.times.growth(unit), how_many, f"largest: {largest}")))
+        what = ", ".join(filter(None, (whole.times.in_all(unit), how_many, f"largest: {largest}")))
         one = _Part("host time" if label == HOST else label, change, what, (label,))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 
 
 def exposed_parts(path: ReadPath, wholes: Set[str] = frozenset()) -> list[_Part]:
-    """The exposure that has lines, but for that in ``wholes``, parts of the path that are named: of both directions
-    their sum, one being exposed in place of the other.
+    """What is the same work, more or less of it exposed: in causes, in ``wholes``, the parts of the path that are
+    named, and in no cause. Of both directions it is one, work being exposed in place of other.
     """
     unit = path.unit
-    exposed = sorted((p for p in path.exposed if p.label not in wholes), key=lambda part: -part.rest.delta)
-    if not exposed or exposed[0].rest.delta * exposed[-1].rest.delta > 0:
-        return [_Part(part.exposed, part.rest.delta, _whole_and_why(part, unit)) for part in exposed]
-    more, less = ([part for part in exposed if sign * part.rest.delta > 0] for sign in (1, -1))
-    change = sum(part.rest.delta for part in exposed)
-    label = " exposed in place of ".join(" and ".join(part.noun for part in parts) for parts in (more, less))
-    both = ", ".join(f"{part.label} {unit.signed(part.rest.delta)}" for part in exposed)
-    what = ", ".join(filter(None, (both, *(part.because.replace("; ", ", ") for part in more))))
-    return [_Part(label, change, what)] if is_visible(change, unit) else []
+    exposed = sorted((_exposed(part, part.label in wholes, unit) for part in path.parts.values()), key=_shorter_last)
+    exposed = [part for part in exposed if is_visible(part.delta_us, unit)]
+    if not exposed or exposed[0].delta_us * exposed[-1].delta_us > 0:
+        return exposed
+    more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
+    nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
+    change, both = sum(part.delta_us for part in exposed), (f"{p.chain[0]} {unit.signed(p.delta_us)}" for p in exposed)
+    because = (path.parts[part.chain[0]].because.replace("; ", ", ") for part in more)
+    what = ", ".join(filter(None, (*both, *because)))
+    return [_Part(" exposed in place of ".join(nouns), change, what)] if is_visible(change, unit) else []
 
 
-def _whole_and_why(part: PathPart, unit: Unit) -> str:
-    """Of an exposed part, what its work takes in all, and what of it is exposed."""
-    rest, whole = part.rest, part.rest.in_all(unit)
-    is_opposed = bool(whole) and rest.delta * rest.every.delta < 0
-    return ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{whole}", part.because.replace("; ", ", "))))
+def _shorter_last(part: _Part) -> float:
+    return -part.delta_us
+
+
+def _exposed(part: PathPart, is_whole: bool, unit: Unit) -> _Part:
+    """What of a part of the path is only exposed, in its causes, or in all of it if it is named as a whole."""
+    inner = part.times.exposure if is_whole else sum(row.times.exposure for row in part.rows)
+    rest = part.rest.delta if part.exposure and not is_whole else 0.0
+    us, in_all = inner + rest, "" if inner else part.rest.in_all(unit)
+    label = f"{part.work}, {MORE_OR_LESS[us > 0]}" if inner else part.exposed
+    is_opposed = bool(in_all) and rest * part.rest.every.delta < 0
+    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.because.replace("; ", ", "))))
+    return _Part(label, us, what, (part.label,))
 
 
 def _happened(cause: Cause) -> str:

@@ -42,11 +42,16 @@ class Times(Struct, frozen=True):
         reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
         return "" if reads_same else f"in all {ARROW.join(map(unit.plain, self.every))}"
 
-    def growth(self, unit: Unit, least: float = 0.0) -> str:
-        """``in all 11.4 → 12.7, +1.1 more exposed``: `in_all`, and what of the change is not its own, if much is."""
-        in_all, own, exposure = self.in_all(unit, least), self.every.delta, self.path.delta - self.every.delta
-        is_part = own * exposure > 0 and abs(exposure) >= thresholds.WORTH_A_LINE * abs(self.path.delta)
-        return f"{in_all}, {unit.signed(exposure)} {MORE_OR_LESS[exposure > 0]}" if in_all and is_part else in_all
+    @property
+    def exposure(self) -> float:
+        """What of the change is not its own, but the same work that the step now waits for, too, or no longer."""
+        exposure = self.path.delta - self.every.delta
+        return exposure if self.every.delta * exposure > 0 else 0.0
+
+    @property
+    def own(self) -> float:
+        """What it takes longer itself, as far as the step waits for it."""
+        return self.path.delta - self.exposure
 
 
 def together(times: Iterable[Times]) -> Times:
@@ -86,7 +91,12 @@ class PathPart(Struct, frozen=True, kw_only=True):
     @property
     def noun(self) -> str:
         """``other host work``: what is in none of its rows."""
-        return f"{'other ' if self.rows else ''}{self.label}{' work' if self.label == HOST else ''}"
+        return f"{'other ' if self.rows else ''}{self.work}"
+
+    @property
+    def work(self) -> str:
+        """``host work``: all of it."""
+        return f"{self.label}{' work' if self.label == HOST else ''}"
 
     @property
     def exposed(self) -> str:
