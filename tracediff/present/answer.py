@@ -195,12 +195,14 @@ class _Part(Struct, frozen=True):
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
         chain: the labels of its place in the tree; empty of what is in none.
+        in_all: what it takes, on the path or not, where the change does not tell.
     """
 
     label: str
     delta_us: float
     what: str
     chain: tuple[str, ...] = ()
+    in_all: str = ""
 
 
 def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
@@ -209,8 +211,8 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
-        what = ", ".join(filter(None, (row.times.in_all(path.unit, least), _happened(row.cause))))
-        parts.append((_Part(label, row.times.own, what, row.cause.chain), row.cause))
+        in_all = row.times.in_all(path.unit, 0.0 if row.times.exposure else least)
+        parts.append((_Part(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
     return sorted(
         parts, key=lambda both: (both[1].label == START, -abs(both[0].delta_us))
     )  # START is not of the program
@@ -236,8 +238,8 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
-        what = ", ".join(filter(None, (whole.times.in_all(unit), how_many, f"largest: {largest}")))
-        one = _Part("host time" if label == HOST else label, change, what, (label,))
+        what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
+        one = _Part("host time" if label == HOST else label, change, what, (label,), whole.times.in_all(unit))
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 
@@ -248,7 +250,8 @@ def exposed_parts(path: ReadPath, wholes: Set[str] = frozenset()) -> list[_Part]
     """
     unit = path.unit
     exposed = sorted((_exposed(part, part.label in wholes, unit) for part in path.parts.values()), key=_shorter_last)
-    exposed = [part for part in exposed if is_visible(part.delta_us, unit)]
+    least = thresholds.WORTH_A_LINE * max((abs(part.delta_us) for part in exposed), default=0.0)
+    exposed = [part for part in exposed if is_visible(part.delta_us, unit) and abs(part.delta_us) >= least]
     if not exposed or exposed[0].delta_us * exposed[-1].delta_us > 0:
         return exposed
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
@@ -304,7 +307,11 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
     parts.sort(key=lambda part: is_pace(part.chain))
-    texts = [_with_time(part, unit, part.what if part is parts[0] or is_pace(part.chain) else "") for part in parts]
+    whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
+    texts = [
+        _with_time(part, unit, ", ".join(filter(None, (part.in_all, what))))
+        for part, what in zip(parts, whats, strict=True)
+    ]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
