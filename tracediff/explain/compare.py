@@ -50,6 +50,7 @@ from tracediff.explain.facts import (
     HOST_SPEED,
     LATE_START,
     NOT_STEADY,
+    ONE_MODULE,
     ONE_SIDED_CALLS,
     OTHER_PROGRAM,
     OTHER_RANKS,
@@ -272,6 +273,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
         *of(RECOMPUTED)[:1],
         *names,
         *named_inputs,
+        *of(ONE_MODULE),
     ]
 
 

@@ -22,7 +22,7 @@ from tracediff.runtimes import is_allocation, is_communication, is_graph_launch,
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, UNKNOWN_WORK, OTHER_COUNTS = "as-often", "unknown-work", "other-counts"
 SAME_CALLS, SAME_PROGRAM, CHANGED_MODULES = "same-calls", "same-program", "changed-modules"
-AS_MUCH, UNIFORM = "as-much", "uniform"
+AS_MUCH, UNIFORM, ONE_MODULE = "as-much", "uniform", "one-module"
 ONE_SIDED_CALLS, REPEATED, RECOMPUTED = "one-sided-calls", "repeated", "recomputed"
 NOT_STEADY, FIRST_CALLS, BACKLOG, LATE_START = "not-steady", "first-calls", "backlog", "late-start"
 COMPILES_ANEW = "compiles-anew"

@@ -20,6 +20,7 @@ from tracediff.explain.facts import (
     COMPILED,
     GRAPH_REPLAYS,
     HOST_SPEED,
+    ONE_MODULE,
     OTHER_COUNTS,
     OTHER_PROGRAM,
     RECOMPUTED,
@@ -314,7 +315,9 @@ def _one_module(leaves: Leaves, comparison: Comparison) -> list[Fact]:
         if len(modules) >= thresholds.EXCEPTION_OF and abs(took.delta) >= max(least, 1) and is_one_of_many:
             one, rest = (change(*both.map(comparison.us)) for both in (took, others))
             name, alike = (path.rpartition("/")[2] for path in (module, kind))
-            return [Fact("one-module", f"mostly in one of {len(modules)} {alike}: {name} {one}, the others {rest}")]
+            text = f"mostly in one of {len(modules)} {alike}: {name} {one}, the others {rest}"
+            has_changed = step_change >= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
+            return [Fact(ONE_MODULE, text, setting=f"mostly in {name}" if has_changed else "")]
     return []
 
 

@@ -12,7 +12,15 @@ from tracediff.diff.preflight import SAME_SET
 from tracediff.diff.statistics.runs import runs_to_detect
 from tracediff.diff.verdict import interval_per_item
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import BACKLOG, COMPILES_ANEW, FIRST_CALLS, FIRST_DIMENSION, NOT_STEADY, UNIFORM
+from tracediff.explain.facts import (
+    BACKLOG,
+    COMPILES_ANEW,
+    FIRST_CALLS,
+    FIRST_DIMENSION,
+    NOT_STEADY,
+    ONE_MODULE,
+    UNIFORM,
+)
 from tracediff.explain.leaves import (
     HOST,
     HOST_CALLS,
@@ -80,6 +88,8 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return MORE_STEPS
     if UNIFORM in codes and comparison.verdict.result in ("faster", "slower"):
         return SAME_MACHINE
+    if ONE_MODULE in codes and comparison.verdict.result in ("faster", "slower"):
+        return f"{command} --by instance"
     is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
     if is_open or by_chance(comparison) is not None:
         return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)
