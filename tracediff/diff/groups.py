@@ -149,8 +149,9 @@ class WorkTime(Timed, Struct, frozen=True, dict=True):
         """(side, member) of all groups; work whose module one side did not record is of its counterpart's."""
         for group in self.groups:
             for side, members in enumerate(group.members):
-                has_any = group.module is not None
-                yield from ((side, replace(m, module=group.module) if has_any and not m.module else m) for m in members)
+                for member in members:
+                    is_lacking = group.module is not None and not member.module
+                    yield side, replace(member, module=group.module) if is_lacking else member
 
     def items(self) -> Iterator[tuple[int, Item]]:
         """(side, item) of all groups."""

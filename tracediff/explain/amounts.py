@@ -60,10 +60,10 @@ def with_calls_apart(leaves: Leaves) -> Leaves:
     counted, is_call = _counts(leaves), leaves.below(HOST, OPERATORS)
     counts = [counted.get(_operator(leaves, i), leaves.count[:, i]) for i in range(len(leaves))]
     calls = np.array(counts).reshape(-1, 2).T
-    is_driver = leaves.kinds == "call"
+    of_both, is_driver = is_call & calls.all(axis=0), leaves.kinds == "call"
     has_driver = leaves.count[:, is_driver].any(axis=1).all()  # else it is not recorded
-    is_new = is_call & calls.all(axis=0) & is_driver & ~leaves.count.all(axis=0) & has_driver
-    is_same = is_call & calls.all(axis=0) & ~is_new
+    is_new = of_both & is_driver & ~leaves.count.all(axis=0) & has_driver
+    is_same = of_both & ~is_new
     part = np.divide(calls.min(axis=0), calls, out=np.ones_like(calls), where=is_same)
     more = np.flatnonzero((part < 1).any(axis=0))
     order = [*range(len(leaves)), *more.tolist()]

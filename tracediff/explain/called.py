@@ -93,7 +93,7 @@ def _instead_of_calls(own: Sequence[CallsOfSides], others: Set[str], differing: 
         least = (thresholds.WORTH_A_LINE if is_replaced else thresholds.NO_DIFFERENCE) * step_ns
         functions = tuple({name: ns for name, ns in side.items() if ns >= least} for side in of_libraries)  # type: ignore[assignment]
     first, second = (with_more(next(iter(side)), len(side) - 1) if side else "" for side in functions)
-    return [*instead("", second), *instead(first, "")]  # of which nothing says that one stands for the other
+    return [*instead("", second), *instead(first, "")]  # nothing shows that one replaces the other
 
 
 def _of_modules(control: Mapping[str, float], test: Mapping[str, float]) -> list[str]:

@@ -284,13 +284,13 @@ def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> f
     """How many times as long the leaves that are ``as_much`` work on both sides take, if they are most ``of_all``, and
     it is so of each, whatever operator it is of; else 1.
     """
-    times = leaves.total[:, as_much]
-    (before, after), others = times.sum(axis=1), times[:, _of_other_operators(leaves, as_much)]
+    took = leaves.total[:, as_much]
+    (before, after), others = took.sum(axis=1), took[:, _of_other_operators(leaves, as_much)]
     if not before or before + after < thresholds.MOSTLY * leaves.total[:, of_all].sum():
         return 1.0
     factor = float(after / before)
     has_others = others.sum() >= thresholds.WORTH_A_LINE * (before + after)
-    is_alike = has_others and _is_uniform(times, factor) and _is_uniform(others, factor)
+    is_alike = has_others and _is_uniform(took, factor) and _is_uniform(others, factor)
     return factor if is_alike and abs(log(factor)) >= thresholds.WORTH_A_LINE else 1.0
 
 
@@ -321,9 +321,9 @@ def _one_module(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     return []
 
 
-def _is_uniform(times: np.ndarray, factor: float) -> bool:
-    """Whether what changed among ``times`` of both sides changed by this factor."""
-    before, after = times
+def _is_uniform(took: np.ndarray, factor: float) -> bool:
+    """Whether what changed of the times of both sides changed by this factor."""
+    before, after = took
     off = np.abs(after - factor * before).sum() / min(1.0, factor)  # the same for swapped sides
     return bool(off <= thresholds.UNIFORM * np.abs(after - before).sum())
 

@@ -96,18 +96,16 @@ class Series(Struct, frozen=True, dict=True):
         return self.points[0].recorded.configuration
 
     @property
-    def can_change(self) -> bool:
-        """Whether there are runs enough before and after any commit for a change of level."""
+    def is_too_short(self) -> bool:
+        """Whether it has several commits, and before or after each too few runs for a change of level."""
         before = list(accumulate(len(point.runs_us) for point in self.points))
-        return any(min(n, before[-1] - n) >= thresholds.LEVEL_RUNS for n in before)
+        return len(before) > 1 and all(min(n, before[-1] - n) < thresholds.LEVEL_RUNS for n in before)
 
     def interval_us(self, point: Point) -> tuple[float, float] | None:
         """95 % interval of the step time of ``point`` in µs, from the noise of the series; None where there are
         too few runs, or the noise may be a change.
         """
-        if self.noise is None or self.noise.freedom < thresholds.NOISE_FREEDOM:
-            return None
-        if len(self.points) > 1 and not self.can_change:
+        if self.noise is None or self.noise.freedom < thresholds.NOISE_FREEDOM or self.is_too_short:
             return None
         half = reach(self.noise.freedom) * self.noise.sd / math.sqrt(len(point.runs_us))
         return point.step_us * math.exp(-half), point.step_us * math.exp(half)

@@ -213,9 +213,8 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     for label, row in zip(labels, path.rows, strict=True):
         in_all = row.times.in_all(path.unit, 0.0 if row.times.exposure else least)
         parts.append((_Part(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
-    return sorted(
-        parts, key=lambda both: (both[1].label == START, -abs(both[0].delta_us))
-    )  # START is not of the program
+    parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
+    return parts
 
 
 def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
@@ -249,7 +248,8 @@ def exposed_parts(path: ReadPath, wholes: Set[str] = frozenset()) -> list[_Part]
     named, and in no cause. Of both directions it is one, work being exposed in place of other.
     """
     unit = path.unit
-    exposed = sorted((_exposed(part, part.label in wholes, unit) for part in path.parts.values()), key=_shorter_last)
+    exposed = [_exposed(part, part.label in wholes, unit) for part in path.parts.values()]
+    exposed.sort(key=lambda part: -part.delta_us)
     least = thresholds.WORTH_A_LINE * max((abs(part.delta_us) for part in exposed), default=0.0)
     exposed = [part for part in exposed if is_visible(part.delta_us, unit) and abs(part.delta_us) >= least]
     if not exposed or exposed[0].delta_us * exposed[-1].delta_us > 0:
@@ -260,10 +260,6 @@ def exposed_parts(path: ReadPath, wholes: Set[str] = frozenset()) -> list[_Part]
     because = (path.parts[part.chain[0]].because.replace("; ", ", ") for part in more)
     what = ", ".join(filter(None, (*both, *because)))
     return [_Part(" exposed in place of ".join(nouns), change, what)] if is_visible(change, unit) else []
-
-
-def _shorter_last(part: _Part) -> float:
-    return -part.delta_us
 
 
 def _exposed(part: PathPart, is_whole: bool, unit: Unit) -> _Part:
@@ -438,13 +434,12 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
     if comparison.was_refused:
         reasons = [r.message for r in comparison.comparability.reasons if r.level == "refused"]
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
-    unprofiled = comparison.unprofiled
-    if unprofiled is not None and unprofiled.believed:
-        return f"{verdict.difference}: median {change(*unprofiled.medians)}; {verdict.conclusion}"
-    mean, median = (verdict.control_us, verdict.test_us), (verdict.median_control_us, verdict.median_test_us)
+    if comparison.believed_unprofiled:
+        return f"{verdict.difference}: median {change(*comparison.tested.medians)}; {verdict.conclusion}"
+    mean = verdict.control_us, verdict.test_us
     figures = _as_below(comparison, mean)
     if verdict.is_of_medians:
-        figures = f"median {_figures(*median)} (mean {_figures(*mean)})"
+        figures = f"median {_figures(*verdict.medians)} (mean {_figures(*mean)})"
     parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 

@@ -63,7 +63,7 @@ def noise_line(series: Series) -> str:
     """How much the runs vary, and how many changes there are."""
     if series.noise is None:
         return "one run: the noise is unknown"
-    if len(series.points) > 1 and not series.can_change:
+    if series.is_too_short:
         return f"too few runs to tell a change: {thresholds.LEVEL_RUNS} before it and after it are needed"
     changes = plural(len(series.changes), "change point") if series.changes else "no change beyond the noise"
     return f"{changes}; runs vary by {PERCENT.text(series.noise.sd)} (standard deviation around the level)"

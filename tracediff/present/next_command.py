@@ -86,10 +86,11 @@ def next_command(comparison: Comparison, command: str) -> str | None:
         return AFTER_WARM_UP
     if BACKLOG in codes:
         return MORE_STEPS
-    if UNIFORM in codes and comparison.verdict.result in ("faster", "slower"):
-        return SAME_MACHINE
-    if ONE_MODULE in codes and comparison.verdict.result in ("faster", "slower"):
-        return f"{command} --by instance"
+    if comparison.verdict.result in ("faster", "slower"):
+        if UNIFORM in codes:
+            return SAME_MACHINE
+        if ONE_MODULE in codes:
+            return f"{command} --by instance"
     is_open = comparison.verdict.result == "inconclusive" and not _is_sure_per_item(comparison, explanation)
     if is_open or by_chance(comparison) is not None:
         return WITHOUT_PROFILER if _is_slowed(comparison, explanation) else _more_runs(comparison)

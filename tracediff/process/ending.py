@@ -81,7 +81,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  #
 
 
 def _end_again(swallowed: sys.UnraisableHookArgs) -> None:
-    """What a callback of Python swallows: the end of the process comes again, when that is over; all else is told."""
+    """What a callback of Python swallows: the end of the process comes again, when that is over; others are printed."""
     if not isinstance(swallowed.exc_value, Interrupted):
         sys.__unraisablehook__(swallowed)
         return

@@ -35,8 +35,8 @@ def text_rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
 
 def _row(cell: Cell, plain: Any) -> list[str]:
     c, v = cell.comparison, cell.comparison.verdict
-    control, test, change, base, ci95 = _times(cell)
-    interval = " … ".join(PERCENT.signed_text(end / base) for end in ci95) if ci95 and base else "–"
+    control, test, change, ci95 = _times(cell)
+    interval = " … ".join(PERCENT.signed_text(end / control) for end in ci95) if ci95 and control else "–"
     remarks = [*(r.code for r in c.comparability.reasons), *([UNPROFILED] if c.believed_unprofiled else [])]
     return [
         c.control.label,
@@ -52,13 +52,11 @@ def _row(cell: Cell, plain: Any) -> list[str]:
     ]
 
 
-def _times(cell: Cell) -> tuple[float, float, float | None, float, tuple[float, float] | None]:
-    """(control's and test's step in µs, change, the base of the interval in µs, the interval) of the test that the
-    result is from.
-    """
+def _times(cell: Cell) -> tuple[float, float, float | None, tuple[float, float] | None]:
+    """(control's and test's median step in µs, change, its interval in µs) of the test that the result is from."""
     tested = cell.comparison.tested
     control, test = tested.medians
-    return control, test, test / control - 1 if control else None, control, tested.ci95_us
+    return control, test, test / control - 1 if control else None, tested.ci95_us
 
 
 def table(cells: Sequence[Cell]) -> Group:
