@@ -160,7 +160,7 @@ def test_what_is_exposed_in_place_of_what_is_one_part_of_the_change(tmp_path):
     path = read_path(comparison.explanation)
     exposed = exposed_parts(path)
     in_causes = sum(row.times.exposure for row in path.rows)
-    total = sum(part.rest.delta for part in path.exposed) + in_causes
+    total = sum(part.rest.exposure for part in path.parts.values()) + in_causes
     assert sum(part.delta_us for part in exposed) == pytest.approx(total)
     assert len(exposed) <= 1
 

@@ -6,7 +6,8 @@ import html
 import json
 import re
 from io import StringIO
-from operator import ge
+from operator import attrgetter, ge
+from typing import Any
 
 import pytest
 from pair_stories import STORIES, Story, compared
@@ -15,8 +16,8 @@ from rich.console import Console
 from tracediff import thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import REST, explanation_table
-from tracediff.present.path import unit_of
+from tracediff.present.explanation_lines import REST, ExplanationLine, ExplanationTable, explanation_table
+from tracediff.present.path import read_path, unit_of
 from tracediff.present.sections import changed_work
 from tracediff.report.explain import explain
 from tracediff.report.page.html import to_summary
@@ -75,7 +76,7 @@ def sums_close_in_one_unit(comparison: Comparison) -> None:
     lines = terminal(comparison, WIDE)
     units = set()
     if any(line.startswith("Why ") for line in lines):
-        change, unit = the_numbers_of_a_table_add_up(lines, "Why ", f"{comparison.explanation.period} ", 0)
+        change, unit = the_numbers_of_a_table_add_up(lines, "Why ", f"{comparison.explanation.period} ", -1)
         units.add(unit)
         assert f"{abs(change):g}" == f"{abs(value(_signed(comparison, unit))):g}"
     head = "GPU work by" if comparison.gpu_time.groups else "Operators (self time)"
@@ -102,7 +103,8 @@ def a_row_reads_the_same_however_many_are_shown(comparison: Comparison) -> None:
 def _signed(comparison: Comparison, unit: str) -> str:
     document = json.loads(to_json(comparison))
     (line,) = [line for line in terminal(comparison, WIDE) if line.startswith(f"{comparison.explanation.period} ")]
-    control, test, shown = re.search(rf"({NUMBER}) → ({NUMBER})\s+({SIGNED})", line).groups()
+    control, test = re.search(rf"({NUMBER}) → ({NUMBER})", line).groups()
+    shown = re.findall(rf"(?<=\s\s)({SIGNED})(?:\s\s|$)", line)[-1]
     assert value(shown) == pytest.approx(value(test) - value(control), abs=1e-6)
     assert value(shown) == pytest.approx(document["explanation"]["change_us"] / US[unit], abs=10 ** -places(shown))
     return shown
@@ -122,23 +124,22 @@ def directions_agree_with_signs(comparison: Comparison) -> None:
 def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
-    effects = [(line, line["path_test_us"] - line["path_control_us"]) for line in lines]
-    change = max(abs(document["explanation"]["change_us"]), 0.01 * comparison.explanation.root.path.max() / 1000)
-    sign = 1 if document["explanation"]["change_us"] >= 0 else -1
-    effects = [  # mostly of its work, or in the direction of the step, most of what that changed by
-        (line, _own(line))
-        for line, us in effects
-        if line["delta_us"] * us > 0
-        if abs(line["delta_us"]) >= 0.5 * (min(abs(us), change) if sign * us > 0 else abs(us))
+    has_exposure = len(explanation_table(comparison.explanation).heads) > 3  # else it is the change of its own
+    effects = [
+        (line, _own(line) if has_exposure else line["path_test_us"] - line["path_control_us"])
+        for line in lines
+        if line["delta_us"] * _own(line) > 0
     ]
-    children = document["explanation"]["tree"]["children"]
-    wholes, on_path = ({part["label"]: us(part) for part in children} for us in (_own, lambda part: part["delta_us"]))
+    path = read_path(comparison.explanation)
+    wholes, exposure = (
+        {part.label: us(part.times) for part in path.parts.values()}
+        for us in (attrgetter("own"), attrgetter("exposure"))
+    )
     parts_named = set()  # as wholes, so that no line of theirs is an offset
     for whole in (answer["because"], answer["offset_by"]):
         sentence = re.sub(IN_PLACE, "", re.sub(EXPOSURE, "", whole))
         for label, number, unit in re.findall(EXPOSURE, whole):
-            inside = sum(us for line, us in effects if (line["trail"] or [line["label"]])[0] == label)
-            assert value(number) * US[unit] == pytest.approx(on_path[label] - inside, rel=0.06, abs=60), sentence
+            assert value(number) * US[unit] == pytest.approx(exposure[label], rel=0.06, abs=60), sentence
         parts = re.findall(rf"\(({SIGNED}) (s|ms|µs|ns)", sentence)
         named = [value(number) * US[unit] for number, unit in parts]
         for label, number, unit in re.findall(rf"(?:of|by|and) {PART}(?: time)? \(({SIGNED}) (\w+)[:)]", sentence):
@@ -171,7 +172,7 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
 def _own(row: dict[str, float]) -> float:
     """What it takes longer itself, without what of it is only more exposed."""
     path, every = row["path_test_us"] - row["path_control_us"], row["test_us"] - row["control_us"]
-    return every if every * (path - every) > 0 else path
+    return min(path, every, key=abs) if path * every > 0 else 0.0
 
 
 def sentences_add_up(comparison: Comparison) -> None:
@@ -190,7 +191,7 @@ def the_parts_of_a_line_add_up(comparison: Comparison) -> None:
     unit = unit_of(comparison.explanation)
     effect = rf"effect on the {comparison.explanation.period} ({SIGNED})"
     for _, line in explanation_table(comparison.explanation).rows:
-        if line.label == REST:
+        if line.label.endswith(REST):
             continue
         head, *text = explain(comparison, line.label, most=100).split("\n\n")[0].splitlines()
         parts = [value(part[1]) for row in text if (part := re.match(rf" +({SIGNED})  ", row))]
@@ -227,31 +228,37 @@ def the_screen_is_short(comparison: Comparison) -> None:
     assert max(map(len, lines[:-1])) <= 100
 
 
-def the_effect_of_a_row_is_the_change_of_its_times(comparison: Comparison) -> None:
-    """And the times of rows inside a row add up to its times, on each side; those in all, which are no less, but for a
+def the_columns_of_why_add_up(comparison: Comparison) -> None:
+    """What is of a row itself and what is exposed to its effect, the change of its time on the path, which is no more
+    than in all; and the columns of rows inside a row to that row's, and of all rows to the step's, in all but for a
     digit.
     """
-    for _, line in (table := explanation_table(comparison.explanation)).rows:
-        (control, test), every = times_of(line.times), times_of(line.every)
-        assert value(line.step) == pytest.approx(test - control, abs=1e-6)
-        assert min(control, test) >= 0
-        assert all(map(ge, every, (control, test)))
-    for whole in filter(lambda line: line.inner, table.lines):
-        path, every = (
-            [*map(sum, zip(*map(times_of, texts), strict=True))]
-            for texts in zip(*((line.times, line.every) for line in whole.inner), strict=True)
-        )
-        assert path == pytest.approx(times_of(whole.times))
-        digit = 10.0 ** -places(whole.every.split(" → ")[0])
-        assert every == pytest.approx(times_of(whole.every), abs=1.5 * digit)
+    table = explanation_table(comparison.explanation)
+    for _, line in table.rows:
+        assert min(line.times.path) >= 0
+        assert all(map(ge, line.times.every, line.times.path))
+        _, *changes = figures_of(table, line)
+        assert sum(changes[:-1]) == pytest.approx(changes[-1]) or len(changes) == 1
+        assert changes[-1] == pytest.approx(value(table.unit.signed(line.times.path.delta)))
+    for whole, inner in [(table.total, table.lines), *((line, line.inner) for line in table.lines)]:
+        if not inner:
+            continue
+        every, *changes = figures_of(table, whole)
+        parts, *of_parts = zip(*(figures_of(table, line) for line in inner), strict=True)
+        assert [*map(sum, of_parts)] == pytest.approx(changes)
+        if whole is not table.total:  # of what overlaps there is no sum
+            digit = table.unit.digit / table.unit.size
+            assert [*map(sum, zip(*parts, strict=True))] == pytest.approx(every, abs=1.5 * digit)
 
 
-def times_of(text: str) -> list[float]:
-    return [*map(value, text.split(" → "))]
+def figures_of(table: ExplanationTable, line: ExplanationLine) -> list[Any]:
+    """[[control, test] in all, then the changes], nothing where it says nothing."""
+    every, *changes = table.figures(line)
+    return [[*map(value, every.split(" → "))], *(value(text or "0") for text in changes)]
 
 
 CHECKS = (
-    the_effect_of_a_row_is_the_change_of_its_times,
+    the_columns_of_why_add_up,
     sums_close_in_one_unit,
     a_row_reads_the_same_however_many_are_shown,
     directions_agree_with_signs,

@@ -184,7 +184,10 @@ def check_all(comparison, doc, path):
     found = explanation_table(comparison.explanation)
     assert [(e["name"], "delta_us" in e["args"]) for e in marks] == [
         (sentence(fact.text), False) for fact in comparison.explanation.facts
-    ] + [(f"{line.step} {found.unit}  {level * INNER}{line.label}", True) for level, line in found.rows]
+    ] + [
+        (f"{found.figures(line)[-1]} {found.unit.name}  {level * INNER}{line.label}", True)
+        for level, line in found.rows
+    ]
     assert all(e["ts"] == 0 and e["ph"] == "i" for e in marks)
     tracediff.load(path)
 

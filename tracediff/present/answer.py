@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from math import log
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,7 +128,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, path) for sign in (way, -way)
     )
-    exposure = exposed_parts(path, {part.chain[0] for part in (*along, *against) if len(part.chain) == 1})
+    exposure = exposed_parts(path)
     exposed_along = _as_large(exposure, way, along)
     exposed_against = _as_large(exposure, -way, against)
     first = _leading(along)
@@ -243,32 +243,28 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     return parts
 
 
-def exposed_parts(path: ReadPath, wholes: Set[str] = frozenset()) -> list[_Part]:
-    """What is the same work, more or less of it exposed: in causes, in ``wholes``, the parts of the path that are
-    named, and in no cause. Of both directions it is one, work being exposed in place of other.
+def exposed_parts(path: ReadPath) -> list[_Part]:
+    """What is the same work, more or less of it exposed: in causes, and in no cause. Of both directions it is one, work
+    being exposed in place of other.
     """
     unit = path.unit
-    exposed = [_exposed(part, part.label in wholes, unit) for part in path.parts.values()]
+    exposed = [_exposed(part, unit) for part in path.parts.values() if is_visible(part.times.exposure, unit)]
     exposed.sort(key=lambda part: -part.delta_us)
-    least = thresholds.WORTH_A_LINE * max((abs(part.delta_us) for part in exposed), default=0.0)
-    exposed = [part for part in exposed if is_visible(part.delta_us, unit) and abs(part.delta_us) >= least]
     if not exposed or exposed[0].delta_us * exposed[-1].delta_us > 0:
         return exposed
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
     nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
-    change, both = sum(part.delta_us for part in exposed), (f"{p.chain[0]} {unit.signed(p.delta_us)}" for p in exposed)
-    because = (path.parts[part.chain[0]].because.replace("; ", ", ") for part in more)
-    what = ", ".join(filter(None, (*both, *because)))
+    change = sum(part.delta_us for part in exposed)
+    what = ", ".join(filter(None, (path.parts[part.chain[0]].because.replace("; ", ", ") for part in more)))
     return [_Part(" exposed in place of ".join(nouns), change, what)] if is_visible(change, unit) else []
 
 
-def _exposed(part: PathPart, is_whole: bool, unit: Unit) -> _Part:
-    """What of a part of the path is only exposed, in its causes, or in all of it if it is named as a whole."""
-    inner = part.times.exposure if is_whole else sum(row.times.exposure for row in part.rows)
-    rest = part.rest.delta if part.exposure and not is_whole else 0.0
-    us, in_all = inner + rest, "" if inner else part.rest.in_all(unit)
-    label = f"{part.work}, {MORE_OR_LESS[us > 0]}" if inner else part.exposed
-    is_opposed = bool(in_all) and rest * part.rest.every.delta < 0
+def _exposed(part: PathPart, unit: Unit) -> _Part:
+    """What of a part of the path is only exposed."""
+    us, is_rest = part.times.exposure, bool(part.exposure) and part.times.exposure == part.rest.exposure
+    in_all = part.rest.in_all(unit) if is_rest else ""
+    label = part.exposed if is_rest else f"{part.work}, {MORE_OR_LESS[us > 0]}"
+    is_opposed = bool(in_all) and us * part.rest.every.delta < 0
     what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.because.replace("; ", ", "))))
     return _Part(label, us, what, (part.label,))
 

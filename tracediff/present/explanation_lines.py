@@ -61,8 +61,7 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        every: its time of both sides in all. times: on the critical path. step: their change, a part of the step's.
-            delta_us: the same in µs.
+        times: of both sides.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
@@ -71,15 +70,17 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     label: str
     because: str = ""
-    every: str = ""
-    times: str = ""
-    step: str
-    delta_us: float
+    times: Times
     table: str = ""
     find: tuple[str, ...] = ()
     bar: tuple[float, float] = (0.0, 0.0)
     short: str = ""
     inner: tuple[ExplanationLine, ...] = ()
+
+    @property
+    def delta_us(self) -> float:
+        """Its part of the step's change, in µs."""
+        return self.times.delta
 
     @property
     def direction(self) -> str:
@@ -91,12 +92,12 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     """Lines that add up to `total`.
 
     Attributes:
-        unit: of all times. heads: of the columns: what changed, its time in all, on the critical path, its change.
+        unit: of all times. heads: of the columns: what changed, then of what `figures` gives.
         closing: what is unexplained.
     """
 
-    unit: str
-    heads: tuple[str, str, str, str]
+    unit: Unit
+    heads: tuple[str, ...]
     lines: tuple[ExplanationLine, ...]
     total: ExplanationLine
     closing: str = CLOSED
@@ -105,6 +106,15 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
     def rows(self) -> list[tuple[int, ExplanationLine]]:
         """(level, line) of all lines: 1 of those inside the last one of level 0."""
         return leveled(self.lines)
+
+    def figures(self, line: ExplanationLine) -> tuple[str, ...]:
+        """Its time of both sides in all; what of its change is its own and what exposure, if a line has any; its part
+        of the step's change.
+        """
+        unit, times = self.unit, line.times
+        both = (times.own, times.exposure) if len(self.heads) > len(HEADS) + 1 else ()
+        parts = (unit.signed(us) if is_visible(us, unit) else "" for us in both)
+        return ARROW.join(map(unit.plain, times.every)), *parts, unit.signed(times.delta)
 
 
 def leveled(lines: Iterable[ExplanationLine]) -> list[tuple[int, ExplanationLine]]:
@@ -125,15 +135,18 @@ def explanation_table(explanation: Explanation, most: int | None = None) -> Expl
     path, period = read_path(explanation), explanation.period
     unit, in_step = path.unit, explanation.change_us
     inner = {label: _lines_of_part(explanation, path, part, most) for label, part in path.parts.items()}
-    changed = sorted(path.changed, key=lambda part: -sum(_along(row.times.delta, in_step) for row in part.rows))
+    changed = sorted(path.changed, key=lambda part: -sum(_along(row.times.own, in_step) for row in part.rows))
     lines = [line for part in changed for line in inner[part.label]]
     if path.is_split:
         order = [*changed, *path.unchanged]
-        lines = [_of_part(f"{PATH}{path.name_of(k)}", k, inner[k.label], unit) for k in order]
+        lines = [_of_part(path, part, inner[part.label]) for part in order]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
-    last = replace(_line(period, CLOSED, Times(whole, whole), unit), every="")  # of what overlaps there is no sum
-    heads = _head(explanation), f"in all ({unit.name})", "on the path", f"effect on {period}"
-    return ExplanationTable(unit=unit.name, heads=heads, lines=_waterfall(lines), total=last)
+    exposure = together(part.times for part in path.parts.values()).exposure
+    total = ExplanationLine(label=period, because=CLOSED, times=Times(whole, whole, exposure))
+    has_exposure = any(is_visible(line.times.exposure, unit) for _, line in leveled(lines))
+    in_all, effect = HEADS
+    heads = _head(explanation), in_all.format(unit.name), *(EXPOSURE if has_exposure else ()), effect
+    return ExplanationTable(unit=unit, heads=heads, lines=_waterfall(lines), total=total)
 
 
 def _along(us: float, change_us: float) -> float:
@@ -142,21 +155,22 @@ def _along(us: float, change_us: float) -> float:
 
 
 REST, UNCLEAR = "the rest", ", not significant"
+HEADS, EXPOSURE = ("in all ({})", "effect"), ("itself", "exposed")
+"""Of the columns of times, and those between them where work is more or less exposed."""
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
 
-def _of_part(label: str, part: PathPart, inner: list[ExplanationLine], unit: Unit) -> ExplanationLine:
-    """A part of the path with its lines, or with what its only line says."""
+def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:
+    """A part of the path with its time on it, if that is another than in all, and its lines or its only one."""
+    with_time = f"{PATH}{path.with_time(part)}"
     if len(inner) > 1:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return replace(_line(label, "", part.times, unit), inner=lines)
-    (first,) = inner or [_line(label, "", part.times, unit)]
-    if part.exposure and not part.rows:
-        end = f", {part.exposure}"
-    else:
-        end = "" if first.label in (label, part.label, REST, CODE) else f" ({first.label.removesuffix(ON_THE_HOST)})"
-    return replace(first, label=f"{label}{end}")
+        return ExplanationLine(label=with_time, times=part.times, inner=lines)
+    (first,) = inner or [ExplanationLine(label=REST, times=part.times)]
+    is_all_of_it = first.label.removesuffix(" time") in (part.label, CODE) or first.label.endswith(REST)
+    only = f"{PATH}{path.name_of(part)} ({first.label.removesuffix(ON_THE_HOST)})"
+    return replace(first, label=with_time if is_all_of_it else only)
 
 
 def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, most: int | None) -> list[ExplanationLine]:
@@ -167,35 +181,32 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     of_lines = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
     unsure = [row for row in part.rows if row in unclear]
     small = [row for row in part.rows if id(row) not in of_lines and row not in unsure]
-    lines = [_of_cause(row, unit) for row in part.rows if id(row) in of_lines]
+    lines = [_of_cause(row) for row in part.rows if id(row) in of_lines]
     lines += [_of_unclear(unsure, unit)] if unsure else []
-    rests, name = [*explanation.rests_us[part.label]], REST
-    if part.exposure:
-        lines.append(_line(part.exposed, part.because, part.rest, unit))
-        rests, name = [], ""
-    rest = together([*([] if part.exposure else [part.rest]), *(row.times for row in small)])
-    name = " and ".join(filter(None, (plural(len(small), "other") if small else "", name)))
-    moved = [*rests, *(row.times.delta for row in small)]
-    ways = _longer_and_shorter(moved, rest.delta, scale_us, unit)
-    lines = [line for line in lines if is_visible(line.delta_us, unit)]
+    rest = together((part.rest, *(row.times for row in small)))
+    name = f"{plural(len(small), 'other')} and {REST}" if small else REST
+    moved = [*explanation.rests_us[part.label], *(row.times.own for row in small)]
+    ways = _longer_and_shorter(moved, rest.own, scale_us, unit)
     is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
-    return [*lines, *([_line(f"{name}{ways}", "", rest, unit)] if is_time else [])]
+    because = "; ".join(filter(None, (ways, part.because)))
+    return [*lines, *([ExplanationLine(label=name, because=because, times=rest)] if is_time else [])]
 
 
 def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
     """The causes that a sentence names, then the largest."""
-    ways = ([row for row in causes if sign * row.times.delta > 0] for sign in (1, -1))
-    lead = {id(row) for way in ways for row in way[: leading([row.times.delta for row in way])]}
-    return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.times.delta)))
+    ways = ([row for row in causes if sign * row.times.own > 0] for sign in (1, -1))
+    lead = {id(row) for way in ways for row in way[: leading([row.times.own for row in way])]}
+    return sorted(causes, key=lambda row: (id(row) not in lead, -abs(row.times.own)))
 
 
 def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
     """The line of causes that are not significant."""
-    times, by_size = together(row.times for row in causes), sorted(causes, key=lambda row: -abs(row.times.delta))
+    times, by_size = together(row.times for row in causes), sorted(causes, key=lambda row: -abs(row.times.own))
     if len(by_size) == 1:
-        return _line(f"{by_size[0].cause.label}{UNCLEAR}", by_size[0].cause.what, times, unit)
-    each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.times.delta)}" for row in by_size)
-    return _line(f"{len(causes)} rows{UNCLEAR}", ", ".join(each), times, unit)
+        cause = by_size[0].cause
+        return ExplanationLine(label=f"{cause.label}{UNCLEAR}", because=cause.what, times=times)
+    each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.times.own)}" for row in by_size)
+    return ExplanationLine(label=f"{len(causes)} rows{UNCLEAR}", because=", ".join(each), times=times)
 
 
 def _head(explanation: Explanation) -> str:
@@ -205,21 +216,13 @@ def _head(explanation: Explanation) -> str:
     return f"Why ({remarks})" if remarks else "Why"
 
 
-def _line(label: str, what: str, times: Times, unit: Unit) -> ExplanationLine:
-    """A line of these ``times``."""
-    every, path = (ARROW.join(map(unit.plain, both)) for both in (times.every, times.path))
-    return ExplanationLine(
-        label=label, because=what, every=every, times=path, step=unit.signed(times.delta), delta_us=times.delta
-    )
-
-
 def _longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
-    """`` (longer +1.2, shorter −0.9)``, which add up to ``rest``, if both are worth a line; else empty."""
+    """``longer +1.2, shorter −0.9``, which add up to ``rest``, if both are worth a line; else empty."""
     longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
     if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:
         return ""
     longer = unit.rounded(longer)
-    return f" (longer {unit.signed(longer)}, shorter {unit.signed(rest - longer)})"
+    return f"longer {unit.signed(longer)}, shorter {unit.signed(rest - longer)}"
 
 
 def _waterfall(lines: list[ExplanationLine]) -> tuple[ExplanationLine, ...]:
@@ -295,9 +298,9 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _of_cause(row: WhyRow, unit: Unit) -> ExplanationLine:
+def _of_cause(row: WhyRow) -> ExplanationLine:
     table, find = _place(row.cause)
-    return replace(_line(row.cause.label, because(row.cause), row.times, unit), table=table, find=find)
+    return ExplanationLine(label=row.cause.label, because=because(row.cause), times=row.times, table=table, find=find)
 
 
 def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:

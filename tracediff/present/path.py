@@ -19,21 +19,37 @@ NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more expose
 
 
 class Times(Struct, frozen=True):
-    """The time of both sides as it is read, in µs: on the critical path, and in all, which is no less."""
+    """The time of both sides as it is read, in µs.
+
+    Attributes:
+        path: on the critical path. every: in all, which is no less.
+        exposure: what of the change is not its own, but the same work that the step now waits for, too, or no longer.
+    """
 
     path: Pair[float]
     every: Pair[float]
+    exposure: float = 0.0
 
     @property
     def delta(self) -> float:
         """What the step takes longer."""
         return self.path.delta
 
+    @property
+    def own(self) -> float:
+        """What it takes longer itself, as far as the step waits for it."""
+        return self.delta - self.exposure
+
+    @property
+    def as_own(self) -> Times:
+        """The same with all of its change its own, for what is little of it."""
+        return Times(self.path, self.every)
+
     def without(self, others: Iterable[Times]) -> Times:
         """What is left without ``others``."""
         rest = together(others)
         path, every = (Pair(*map(sub, mine, its)) for mine, its in ((self.path, rest.path), (self.every, rest.every)))
-        return Times(path, Pair(*map(max, path, every)))
+        return times_of(path, every)
 
     def in_all(self, unit: Unit, least: float = 0.0) -> str:
         """``in all 11.4 → 2.7``, if that changes otherwise than on the path, by ``least`` µs; empty if it reads the
@@ -42,22 +58,19 @@ class Times(Struct, frozen=True):
         reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
         return "" if reads_same else f"in all {ARROW.join(map(unit.plain, self.every))}"
 
-    @property
-    def exposure(self) -> float:
-        """What of the change is not its own, but the same work that the step now waits for, too, or no longer."""
-        exposure = self.path.delta - self.every.delta
-        return exposure if self.every.delta * exposure > 0 else 0.0
 
-    @property
-    def own(self) -> float:
-        """What it takes longer itself, as far as the step waits for it."""
-        return self.path.delta - self.exposure
+def times_of(path: Pair[float], every: Iterable[float]) -> Times:
+    """Of work with these times: its own is what changes on the path as far as it does in all, and the rest exposure."""
+    in_all = Pair(*map(max, path, every))
+    own = min(path.delta, in_all.delta, key=abs) if path.delta * in_all.delta > 0 else 0.0
+    return Times(path, in_all, path.delta - own)
 
 
 def together(times: Iterable[Times]) -> Times:
     """The sum of ``times``."""
     both = [*times]
-    return Times(total(one.path for one in both), total(one.every for one in both))
+    exposure = sum(one.exposure for one in both)
+    return Times(total(one.path for one in both), total(one.every for one in both), exposure)
 
 
 class WhyRow(Struct, frozen=True):
@@ -78,7 +91,8 @@ class PathPart(Struct, frozen=True, kw_only=True):
     Attributes:
         label: the first one of its place in the tree.
         rows: the causes in it that are visible, in the order of `ReadPath.rows`. rest: what is in none of them.
-        exposure: what became of ``rest``, if that is mostly the same work; else empty. because: of what, and why.
+        exposure: what became of ``rest``, if more or less of the same work is on the path; else empty. because: of what
+            most of it is, and why.
     """
 
     label: str
@@ -109,8 +123,8 @@ class ReadPath(Struct, frozen=True):
 
     Attributes:
         unit: of all times. parts: by label; their times add up to the steps as ``unit`` shows them.
-        rows: the causes whose time on the path changes visibly, mostly for their work: those in the direction of the
-            step's change first, the largest first.
+        rows: the causes that change visibly themselves: those in the direction of the step's change first, the largest
+            first.
     """
 
     unit: Unit
@@ -140,6 +154,11 @@ class ReadPath(Struct, frozen=True):
         """What a part is called after ``critical path:``."""
         return {GPU: "GPU", HOST: "other host time" if OPERATORS in self.parts else HOST}.get(part.label, part.label)
 
+    def with_time(self, part: PathPart) -> str:
+        """The same with its time on the path, if that is another than in all: ``GPU 33.4 → 110.7``."""
+        on_path, in_all = (ARROW.join(map(self.unit.plain, us)) for us in (part.times.path, part.times.every))
+        return self.name_of(part) if on_path == in_all else f"{self.name_of(part)} {on_path}"
+
     @property
     def is_split(self) -> bool:
         """Whether each part needs a line of its own: several change, or the others' time would be missing."""
@@ -149,28 +168,33 @@ class ReadPath(Struct, frozen=True):
 def read_path(explanation: Explanation) -> ReadPath:
     """The critical path as it is read."""
     unit, every = unit_of(explanation), cause_rows(explanation)
-    visible = tuple(_in_order(every, explanation))
+    wholes = {
+        label: _times(unit, us, explanation.root.children[label].total / 1000)
+        for label, us in path_us(explanation, unit).items()
+    }
+    rows = _in_order(every, explanation)
+    rests = {label: whole.without(row.times for row in rows if row.part == label) for label, whole in wholes.items()}
+    exposed = (abs(times.exposure) for times in (*rests.values(), *(row.times for row in rows)))
+    if max(exposed, default=0.0) < thresholds.WORTH_A_LINE * explanation.scale_us:
+        rows = [WhyRow(row.cause, row.times.as_own) for row in rows]
+        rests = {label: rest.as_own for label, rest in rests.items()}
     parts = {}
-    for label, us in path_us(explanation, unit).items():
-        times = _times(unit, us, explanation.root.children[label].total / 1000)
-        rows = tuple(row for row in visible if row.part == label)
-        rest = times.without(row.times for row in rows)
-        exposure, because = _exposure(explanation, label, rows, rest, unit)
-        parts[label] = PathPart(label=label, times=times, rows=rows, rest=rest, exposure=exposure, because=because)
-    return ReadPath(unit, parts, visible)
+    for label, whole in wholes.items():
+        of_part, rest = tuple(row for row in rows if row.part == label), rests[label]
+        exposure, because = _exposure(explanation, of_part, rest, label)
+        times = Times(whole.path, whole.every, together((rest, *(row.times for row in of_part))).exposure)
+        parts[label] = PathPart(label=label, times=times, rows=of_part, rest=rest, exposure=exposure, because=because)
+    return ReadPath(unit, parts, (*rows,))
 
 
 def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
-    return Times(path, Pair(*map(max, path, map(unit.rounded, map(float, every)))))
+    return times_of(path, map(unit.rounded, map(float, every)))
 
 
-def _exposure(explanation: Explanation, label: str, rows: Sequence[WhyRow], rest: Times, unit: Unit) -> tuple[str, str]:
-    """(what became of ``rest``, of what it mostly is and why), where it is worth a line, and not mostly other work."""
-    change, listed = rest.delta, {id(row.cause) for row in rows}
-    hidden = (c.delta_us for c in explanation.causes if c.chain[0] == label and id(c) not in listed)
-    work_us = sum(explanation.rests_us[label]) + sum(hidden)
-    is_worth_a_line = abs(change) >= thresholds.WORTH_A_LINE * explanation.scale_us and is_visible(change, unit)
-    if not is_worth_a_line or abs(work_us) >= thresholds.MOSTLY * abs(change):
+def _exposure(explanation: Explanation, rows: Sequence[WhyRow], rest: Times, label: str) -> tuple[str, str]:
+    """(what became of ``rest`` of a part, of what it mostly is and why), if it is more or less exposed."""
+    change, unit = rest.exposure, unit_of(explanation)
+    if not is_visible(change, unit):
         return "", ""
     is_all = not unit.rounded(min(rest.path))  # of it
     largest = explanation.exposed[label]
@@ -216,21 +240,17 @@ def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
 
 
 def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
-    """Those of ``rows`` that change visibly, mostly for their work, or whose work is most of what the step changes by,
-    in its direction: those first, the largest first.
+    """Those of ``rows`` that change visibly themselves: in the direction of the step's change first, the largest
+    first.
     """
     unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
-    no_difference = thresholds.NO_DIFFERENCE * float(explanation.root.path.max()) / 1000
-    change_us = max(abs(explanation.change_us), no_difference / thresholds.MOSTLY)
 
     def is_of_work(row: WhyRow) -> bool:
-        us, work_us = row.times.delta, row.cause.delta_us
-        least = thresholds.MOSTLY * (min(abs(us), change_us) if sign * us > 0 else abs(us))
-        return is_visible(us, unit) and us * work_us > 0 and abs(work_us) >= least
+        return is_visible(row.times.own, unit) and row.times.own * row.cause.delta_us > 0
 
     def order(row: WhyRow) -> tuple[bool, bool, float]:
-        is_along = sign * row.times.delta > 0
-        return is_along and row.cause.label == START, not is_along, -abs(row.times.delta)  # START is not of the program
+        is_along = sign * row.times.own > 0
+        return is_along and row.cause.label == START, not is_along, -abs(row.times.own)  # START is not of the program
 
     return sorted(filter(is_of_work, rows), key=order)
 

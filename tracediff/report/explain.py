@@ -120,7 +120,7 @@ def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, mo
         whole = name_of_part, part.times, "", ()
         labels = part.exposed, f"{name_of_part}, {part.exposure}"
         for label, times, text, rows in (whole, *((label, part.rest, part.because, part.rows) for label in labels)):
-            if _is_called(label, name):
+            if _is_called(label, name) or (label == name_of_part and _is_called(path.with_time(part), name)):
                 head = f"{label}: {unit.change(*times.every)}, {effect} {unit.signed_text(times.delta)}"
                 return [head, *filter(None, [text]), *_parts(comparison, node, unit, most, rows)]
     return []

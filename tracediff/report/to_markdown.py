@@ -86,10 +86,11 @@ def _explanation(comparison: Comparison) -> list[str]:
         return []
     causes = explanation_table(comparison.explanation, bounds.CAUSE_ROWS)
     lines = [
-        [f"{level * INNER}{escaped(line.label)}", line.every, line.times, line.step, escaped(line.because)]
+        [f"{level * INNER}{escaped(line.label)}", *causes.figures(line), escaped(line.because)]
         for level, line in (*causes.rows, (0, causes.total))
     ]
-    _, *table = table_lines([""] * 5, "lrrrl", lines)
+    figures = len(causes.heads) - 1
+    _, *table = table_lines([""] * (figures + 2), f"l{'r' * figures}l", lines)
     return ["### Why", "", f"| {' | '.join(map(escaped, causes.heads))} | |", *table, ""]
 
 

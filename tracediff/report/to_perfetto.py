@@ -160,9 +160,10 @@ def _explanation(comparison: Comparison, pid: int, ids: Ids) -> Iterator[Event]:
     table = explanation_table(comparison.explanation)
     marks: list[tuple[str, dict[str, Any]]] = [(sentence(fact.text), {}) for fact in comparison.explanation.facts]
     for level, line in table.rows:
-        texts = {"why": bounded_text(line.because), table.heads[1]: line.every, table.heads[2]: line.times}
+        figures = table.figures(line)
+        texts = {"why": bounded_text(line.because), **dict(zip(table.heads[1:-1], figures, strict=False))}
         args = texts | {"delta_us": line.delta_us}
-        marks.append((f"{line.step} {table.unit}  {level * INNER}{line.label}", args))
+        marks.append((f"{figures[-1]} {table.unit.name}  {level * INNER}{line.label}", args))
     for number, (text, args) in enumerate(marks, 1):
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"why {number}")

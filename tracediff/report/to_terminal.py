@@ -309,7 +309,7 @@ def show_explanation(why: Explanation, names: Pair[str], console: Console) -> No
 def _columns_of_times(causes: ExplanationTable) -> list[tuple[str, ...]]:
     """The columns, each with its head, the texts of the lines, and that of the total."""
     lines = [*(line for _, line in causes.rows), causes.total]
-    columns = zip(*((line.every, line.times, line.step) for line in lines), strict=True)
+    columns = zip(*map(causes.figures, lines), strict=True)
     return [(head, *column) for head, column in zip(causes.heads[1:], columns, strict=True)]
 
 
