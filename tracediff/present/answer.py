@@ -128,13 +128,16 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
     along, against = (
         _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, path) for sign in (way, -way)
     )
-    exposure = exposed_parts(path)
-    exposed_along = _as_large(exposure, way, along)
-    exposed_against = _as_large(exposure, -way, against)
     first = _leading(along)
     unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
+    step_us = together(part.times for part in path.parts.values()).delta
+    rest_us = step_us - sum(part.delta_us for part in (*first, *_leading(against)))
+    exposed_along, exposed_against = (
+        [part for part in exposed_parts(path) if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
+        for sign, some in ((way, along), (-way, against))
+    )
     if not along and not exposed_along:
         return "", "", ""
     if is_open:
@@ -144,8 +147,7 @@ def _causes(comparison: Comparison, explanation: Explanation) -> tuple[str, str,
         lead = f"the mean is {'longer' if sign > 0 else 'shorter'} {BECAUSE}"
     if profiled := _profiled_steps(comparison):
         lead = f"in {profiled}: {lead}"
-    stated = *first, *_leading(against), *exposed_along, *exposed_against
-    rest_us = together(part.times for part in path.parts.values()).delta - sum(part.delta_us for part in stated)
+    rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
     rest_us = rest_us if is_visible(rest_us, unit) else 0.0
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
     offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
@@ -165,10 +167,13 @@ def _certainty(parts: Sequence[_Part], other_work: Sequence[_Part]) -> str:
     return "work that differs" if is_other[0] else "surely changed"
 
 
-def _as_large(exposure: Sequence[_Part], direction: int, along: Sequence[_Part]) -> list[_Part]:
-    """The ``exposure`` of this ``direction`` that is larger than what else is in it."""
-    largest = max((abs(part.delta_us) for part in along), default=0.0)
-    return [part for part in exposure if direction * part.delta_us > largest]
+def _is_named(exposure: _Part, parts: Sequence[_Part], rest_us: float, step_us: float) -> bool:
+    """Whether a sentence names an ``exposure``: if it is larger than all ``parts`` of its direction, or most of what
+    the named causes leave, where that is most of the step's change.
+    """
+    us, largest = exposure.delta_us, max((abs(part.delta_us) for part in parts), default=0.0)
+    is_rest = us * rest_us > 0 and abs(us) >= thresholds.MOSTLY * abs(rest_us)
+    return abs(us) > largest or (is_rest and abs(rest_us) >= thresholds.MOSTLY * abs(step_us))
 
 
 def _has_changed(comparison: Comparison) -> bool:
