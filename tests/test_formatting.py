@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from tracediff_dashboards.pages import changes
-from tracediff_dashboards.pages.markup import rendered
+from tracediff_dashboards.pages.components import rendered
 from tracediff_dashboards.state.view import OF_TABS, View
 
 from tracediff import charts

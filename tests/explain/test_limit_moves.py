@@ -10,7 +10,7 @@ from traces import FOLDER, needs_traces
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.leaves import QUEUE, SHARED_CALLS
-from tracediff.present.answer import exposed_parts
+from tracediff.present.causes import exposed_parts
 from tracediff.present.path import read_path
 from tracediff.present.sections import changed_work
 

@@ -37,7 +37,7 @@ from tracediff.explain.lines import waits_for_ranks
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW
 from tracediff.formatting import count as counted
-from tracediff.present.answer import by_chance
+from tracediff.present.causes import by_chance
 from tracediff.present.explanation_lines import is_unclear
 from tracediff.present.limits import CERTAIN
 from tracediff.present.path import read_path

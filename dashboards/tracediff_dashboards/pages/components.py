@@ -1,8 +1,12 @@
-"""Components that several pages use. Names from traces are children of components, which browsers show as text."""
+"""Components that several pages use, some from the report's templates, so that what both show is laid out once. Names
+from traces are children of components, which browsers show as text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from html.parser import HTMLParser
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
@@ -13,7 +17,7 @@ from tracediff.charts.theme import caption
 from tracediff.errors import TracediffError, printable
 from tracediff.present.setting import side_names
 from tracediff.report.page.figures import remove_title
-from tracediff.report.page.html import text
+from tracediff.report.page.html import render, text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -144,3 +148,44 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None 
     return html.Div(
         html.Table([*([html.Caption(title)] if title else []), header, body], className=kind), className="scroll"
     )
+
+
+class _Parser(HTMLParser):
+    """Makes components of elements; texts stay texts, whatever they contain.
+
+    Attributes:
+        children: of each element that is open, the outermost first.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.children: list[list[Any]] = [[]]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kind: Any = dcc.Link if tag == "a" else getattr(html, tag.capitalize())
+        children: list[Any] = []
+        self.children[-1].append(kind(children, **dict(starmap(_property, attrs))))
+        self.children.append(children)
+
+    def handle_endtag(self, _tag: str) -> None:
+        self.children.pop()
+
+    def handle_data(self, data: str) -> None:
+        if data.strip() or "\n" not in data:  # not what only indents elements
+            self.children[-1].append(data)
+
+
+def rendered(template: str, **context: Any) -> list[Any]:
+    """The elements of ``template`` with ``context`` filled in, as components; links are those of the dashboard."""
+    parser = _Parser()
+    parser.feed(render(template, **context))
+    parser.close()
+    return parser.children[0]
+
+
+def _property(attribute: str, value: str | None) -> tuple[str, Any]:
+    """The property of a component that has this attribute."""
+    if attribute == "style":
+        rules = (rule.split(":") for rule in (value or "").split(";"))
+        return attribute, {name.replace("margin-left", "marginLeft"): size for name, size in rules}
+    return "className" if attribute == "class" else attribute, True if value is None else value

@@ -21,7 +21,7 @@ from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.report.page.html import answer, explanation, origin
 from tracediff_dashboards.pages import components, rows
-from tracediff_dashboards.pages.markup import rendered
+from tracediff_dashboards.pages.components import rendered
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.loading import IDLE

@@ -1,0 +1,294 @@
+"""The causes of a comparison → a sentence whose times add up to the step's change, to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+
+from msgspec import Struct
+
+from tracediff import bounds, thresholds
+from tracediff.diff.comparison import Comparison
+from tracediff.diff.verdict import Verdict, opposed
+from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.facts import SAME_CALLS, UNIFORM
+from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
+from tracediff.explain.lines import UNKNOWN
+from tracediff.formatting import Unit, change, counts_of, percents
+from tracediff.present.explanation_lines import (
+    DECISIVE,
+    is_certain,
+    is_other_work,
+    is_pace,
+    is_unclear,
+    leading,
+    sentence,
+)
+from tracediff.present.path import MORE_OR_LESS, PathPart, ReadPath, is_visible, read_path, together
+from tracediff.present.plain_text import shortened_pairs
+from tracediff.present.setting import overlap, spans_us
+
+BECAUSE, OFFSET, LARGEST, ALL_ELSE = "{}because of", "offset {}by", "largest changes:", "all else"
+MAINLY, PARTLY = "mainly ", "partly "
+"""In these, where not all causes are named, by whether those named are most of all that has their direction."""
+
+
+def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, str, str]:
+    """(because, offset by, not explained)."""
+    path = read_path(explanation)
+    unit = path.unit
+    sign = 1 if explanation.change_us >= 0 else -1
+    sure = _has_changed(comparison) and by_chance(comparison) is None
+    every = _parts(explanation, path)
+    has_same_program = any(fact.code == SAME_CALLS for fact in explanation.facts)  # whatever has no counterpart
+    other_work = [part for part, cause in every if is_other_work(cause) and not has_same_program]
+    if not sure and not other_work and every and is_unclear(max(every, key=lambda both: abs(both[0].delta_us))[1]):
+        return "", "", ""  # all that is left is smaller than what is by chance
+    parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
+    way = sign
+    certain = [part for part, cause in every if part in other_work or is_certain(cause)]
+    is_open = not sure and bool(certain)
+    if is_open:  # unlike the direction of the step's change
+        parts = sorted(certain, key=lambda part: -abs(part.delta_us))
+        way = 1 if sum(part.delta_us for part in parts) > 0 else -1
+    along, against = (
+        _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, path) for sign in (way, -way)
+    )
+    first = _leading(along)
+    unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
+    wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
+    against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
+    step_us = together(part.times for part in path.parts.values()).delta
+    rest_us = step_us - sum(part.delta_us for part in (*first, *_leading(against)))
+    exposed_along, exposed_against = (
+        [part for part in exposed_parts(path) if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
+        for sign, some in ((way, along), (-way, against))
+    )
+    if not along and not exposed_along:
+        return "", "", ""
+    certainty = _certainty([*first, *exposed_along], other_work) if is_open else ""
+    lead = _lead(comparison, certainty, BECAUSE if sure else LARGEST)
+    rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
+    rest_us = rest_us if is_visible(rest_us, unit) else 0.0
+    because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
+    offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
+    return because, offset, f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}" if rest_us else ""
+
+
+def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
+    """What a sentence of causes begins with: ``lead``, or if only part of them is certain, what ``certainty`` that is;
+    of which steps, if those are not what the verdict is of.
+    """
+    is_of_mean = _is_of_mean(comparison.verdict)
+    if certainty:
+        lead = f"{certainty}, on the critical path{' of the mean step' if is_of_mean else ''}:"
+    elif is_of_mean:
+        lead = f"the mean is {'longer' if comparison.verdict.delta_us > 0 else 'shorter'} {BECAUSE}"
+    profiled = profiled_steps(comparison)
+    return f"in {profiled}: {lead}" if profiled else lead
+
+
+def _leading(parts: Sequence[_Part]) -> Sequence[_Part]:
+    """Those of one direction that a sentence names."""
+    return parts[: leading([part.delta_us for part in parts])]
+
+
+def _certainty(parts: Sequence[_Part], other_work: Sequence[_Part]) -> str:
+    """What is certain of ``parts``, if it is the same of all: that they are ``other_work``, or take another time."""
+    is_other = [any(one.chain[: len(part.chain)] == part.chain for one in other_work) for part in parts if part.chain]
+    if len(is_other) < len(parts) or len({*is_other}) != 1:
+        return "largest changes"
+    return "work that differs" if is_other[0] else "surely changed"
+
+
+def _is_named(exposure: _Part, parts: Sequence[_Part], rest_us: float, step_us: float) -> bool:
+    """Whether a sentence names an ``exposure``: if it is larger than all ``parts`` of its direction, or most of what
+    the named causes leave, where that is most of the step's change.
+    """
+    us, largest = exposure.delta_us, max((abs(part.delta_us) for part in parts), default=0.0)
+    is_rest = us * rest_us > 0 and abs(us) >= thresholds.MOSTLY * abs(rest_us)
+    return abs(us) > largest or (is_rest and abs(rest_us) >= thresholds.MOSTLY * abs(step_us))
+
+
+def _has_changed(comparison: Comparison) -> bool:
+    """Whether the step is longer or shorter by a test; without one, whether it changed and its steps leave no doubt: no
+    step of a side takes as long as one of the other, or of enough steps, the medians differ.
+    """
+    verdict = comparison.verdict
+    if verdict.ci95_us is not None or verdict.result in ("faster", "slower"):
+        return verdict.result in ("faster", "slower")
+    within, spans = verdict.within_runs_us, spans_us(comparison)
+    is_in_doubt = within[0] <= 0 <= within[1] if within else spans is not None and overlap(spans)
+    return not is_in_doubt and abs(verdict.delta_us) >= thresholds.NO_DIFFERENCE * verdict.control_us
+
+
+def _is_of_mean(verdict: Verdict) -> bool:
+    """Whether the mean, of which the causes are, changed in the other direction than the median."""
+    by_mean, by_median = verdict.ratio, verdict.ratio_of_medians
+    return by_mean is not None and by_median is not None and opposed(by_mean - 1, by_median - 1)
+
+
+class _Part(Struct, frozen=True):
+    """A part of the step's change.
+
+    Attributes:
+        label: what changed. delta_us: in µs. what: what happened.
+        chain: the labels of its place in the tree; empty of what is in none.
+        in_all: what it takes, on the path or not, where the change does not tell.
+    """
+
+    label: str
+    delta_us: float
+    what: str
+    chain: tuple[str, ...] = ()
+    in_all: str = ""
+
+
+def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
+    """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
+    labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
+    least = thresholds.WORTH_A_LINE * explanation.scale_us
+    parts = []
+    for label, row in zip(labels, path.rows, strict=True):
+        in_all = row.times.in_all(path.unit, 0.0 if row.times.exposure else least)
+        parts.append((_Part(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
+    parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
+    return parts
+
+
+def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
+    """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
+    changed alike, and they are most of its change.
+    """
+    unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
+    for label, whole in path.parts.items() if path.is_split or is_uniform else ():
+        inner = [part for part in parts if part.chain[:1] == (label,)]
+        moved, change = sum(part.delta_us for part in inner), whole.times.own
+        is_of_one = not is_uniform and any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
+        if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
+            continue
+        number = explanation.root.children[label].count
+        more = log(number[1] / number[0])
+        is_as_many = label == HOST or abs(more) <= thresholds.SAME_RATIO or more * moved < 0  # which says nothing
+        how_many = (
+            ""
+            if is_as_many
+            else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
+        )
+        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
+        what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
+        one = _Part("host time" if label == HOST else label, change, what, (label,), whole.times.in_all(unit))
+        parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
+    return parts
+
+
+def exposed_parts(path: ReadPath) -> list[_Part]:
+    """What is the same work, more or less of it exposed: in causes, and in no cause. Of both directions it is one, work
+    being exposed in place of other.
+    """
+    unit = path.unit
+    exposed = [_exposed(part, unit) for part in path.parts.values() if is_visible(part.times.exposure, unit)]
+    exposed.sort(key=lambda part: -part.delta_us)
+    if not exposed or exposed[0].delta_us * exposed[-1].delta_us > 0:
+        return exposed
+    more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
+    nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
+    change = sum(part.delta_us for part in exposed)
+    what = ", ".join(filter(None, (path.parts[part.chain[0]].because.replace("; ", ", ") for part in more)))
+    return [_Part(" exposed in place of ".join(nouns), change, what)] if is_visible(change, unit) else []
+
+
+def _exposed(part: PathPart, unit: Unit) -> _Part:
+    """What of a part of the path is only exposed."""
+    us, is_rest = part.times.exposure, bool(part.exposure) and part.times.exposure == part.rest.exposure
+    in_all = part.rest.in_all(unit) if is_rest else ""
+    label = part.exposed if is_rest else f"{part.work}, {MORE_OR_LESS[us > 0]}"
+    is_opposed = bool(in_all) and us * part.rest.every.delta < 0
+    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.because.replace("; ", ", "))))
+    return _Part(label, us, what, (part.label,))
+
+
+def _happened(cause: Cause) -> str:
+    what = "" if cause.what == UNKNOWN else cause.what
+    reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
+    # where nothing else says what happened
+    number = "" if what else reasons.get("other-kernels", reasons.get("count", ""))
+    if PYTHON in cause.trail or {OTHER_CALLS, CALLS} & {*cause.chain}:  # whose names do not tell what it is
+        number = reasons.get("largest", "")
+    reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
+    return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
+
+
+def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit, rest_us: float) -> str:
+    """After ``lead``, the leading causes, what happened to the first, and the exposure; the host's pace last, which no
+    change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without any.
+    """
+    parts = [*_leading(causes)]
+    stated, whole = (sum(abs(part.delta_us) for part in (*some, *exposure)) for some in (parts, causes))
+    if not stated:
+        return ""
+    all_but_little = 1 - thresholds.WORTH_A_LINE
+    is_all, is_most = (stated >= part * max(whole, stated + rest_us) for part in (all_but_little, thresholds.MOSTLY))
+    lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
+    for part in exposure:
+        parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    parts.sort(key=lambda part: is_pace(part.chain))
+    whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
+    texts = [
+        _with_time(part, unit, ", ".join(filter(None, (part.in_all, what))))
+        for part, what in zip(parts, whats, strict=True)
+    ]
+    return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
+
+
+def _with_time(part: _Part, unit: Unit, what: str) -> str:
+    """``label (+1.2 ms: what)``."""
+    return f"{part.label} ({': '.join(filter(None, (f'{unit.signed(part.delta_us)} {unit.name}', what)))})"
+
+
+def profiled_steps(comparison: Comparison) -> str:
+    """What the profiled steps take that the explanation is of, where the verdict is of those without the profiler."""
+    if comparison.believed_unprofiled is None or (comparison.explanation and not comparison.explanation.profiled):
+        return ""
+    medians = change(*comparison.verdict.medians)
+    return f"profiled steps (median {medians}; the profiler adds {added_share(comparison)})"
+
+
+def added_share(comparison: Comparison) -> str:
+    """``10 → 1.2 %``: what the profiler adds to the steps of both sides."""
+    both = zip(comparison.verdict.medians, comparison.tested.medians, strict=True)
+    return percents(*(profiled / us - 1 for profiled, us in both))
+
+
+def _is_tested(comparison: Comparison) -> bool:
+    """Whether both sides have runs enough for tests."""
+    return min(comparison.control.runs, comparison.test.runs) >= thresholds.TESTED_RUNS
+
+
+def by_chance(comparison: Comparison) -> str | None:
+    """That what changed most is how fast the host makes the same calls, which may differ by chance; None if it is
+    otherwise, or was tested.
+    """
+    gpu, verdict, explanation = comparison.gpu_time, comparison.verdict, comparison.explanation
+    if _is_tested(comparison) or (verdict.result in ("faster", "slower") and verdict.ci95_us is not None):
+        return None
+    is_small = abs(gpu.delta) <= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
+    same_gpu_work = is_small and bool(gpu.groups) and all(group.level == "exact" for group in gpu.groups)
+    first = next(iter(explanation.causes), None) if explanation is not None else None
+    if first is not None and min(first.control_us, first.test_us) < thresholds.MOSTLY * max(
+        first.control_us, first.test_us
+    ):
+        return None  # what doubles, or is added, is no variation
+    same_calls = first is not None and is_pace(first.chain) and _is_as_much(first)
+    if not same_gpu_work and not same_calls:
+        return None
+    few = min(comparison.control.runs, comparison.test.runs)
+    same_work = "the GPU does the same work in the same time; " if same_gpu_work and not same_calls else ""
+    runs = "one run" if few == 1 else f"{few} runs"
+    return f"{same_work}with {runs} per side, a change of the host may be variation from run to run"
+
+
+def _is_as_much(cause: Cause) -> bool:
+    """Whether it is as many calls on both sides, and mostly their speed that differs."""
+    amount = cause.amount
+    return cause.effect == "speed" and amount is not None and abs(log(amount.ratio)) <= thresholds.SAME_RATIO
