@@ -165,12 +165,31 @@ def test_what_is_exposed_in_place_of_what_is_one_part_of_the_change(tmp_path):
     assert len(exposed) <= 1
 
 
+@pytest.mark.parametrize(("gpu", "host"), [((10, 30), 36), ((10, 60), 36), ((60, 60), (10, 50)), ((30, 30), (36, 70))])
+def test_no_part_accounts_for_more_than_the_other_leaves_to_it(tmp_path, gpu, host):
+    """Kernels of 10 → 30 µs between calls of 36 change nothing, and of 60 only what is more than the calls."""
+    hosts = host if isinstance(host, tuple) else (host, host)
+    paths = [steps_of(tmp_path, f"side{k}", hosts[k], gpu[k]) for k in (0, 1)]
+    changes = []
+    for sides in (paths, paths[::-1]):
+        explanation = compared(*sides).explanation
+        path = read_path(explanation)
+        for part in path.parts.values():
+            own = [row.times.own for row in part.rows] + [part.rest.own]
+            for sign, slack in zip((-1, 1), explanation.slack_us[part.label], strict=True):
+                assert sum(us for us in own if sign * us > 0) * sign <= slack + path.unit.digit
+        changes.append({label: part.times.own for label, part in path.parts.items()})
+        step = explanation.change_us
+        assert sum(changes[-1].values()) == pytest.approx(step, abs=0.1 * abs(step) + 2 * LATENCY)
+    assert changes[0] == pytest.approx({label: -us for label, us in changes[1].items()}, abs=path.unit.digit)
+
+
 def test_calls_that_take_longer_are_a_line_though_more_of_them_is_also_waited_for(tmp_path):
-    """Calls of 28 µs behind kernels of 30 take 36 each, which is more than the step does; and all of them show then."""
+    """Calls of 28 µs behind kernels of 30 take 36 each, of which the step sees what is more than the kernels."""
     gpu_bound, host_bound = steps_of(tmp_path, "gpu", 28, 30), steps_of(tmp_path, "host", 36, 30)
     for sides in ((gpu_bound, host_bound), (host_bound, gpu_bound)):
-        path = read_path(compared(*sides).explanation)
-        (row,) = path.rows
+        explanation = compared(*sides).explanation
+        (row,) = read_path(explanation).rows
         assert row.cause.label == "aten::mm on the host"
         assert abs(row.cause.delta_us) < abs(row.times.delta) / 2  # the rest of which is exposure
-        assert row.times.own == pytest.approx(row.times.every.delta)
+        assert abs(row.times.own) == pytest.approx(abs(explanation.change_us) + 20)  # of the gaps between kernels

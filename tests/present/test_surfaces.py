@@ -124,12 +124,7 @@ def directions_agree_with_signs(comparison: Comparison) -> None:
 def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
-    has_exposure = len(explanation_table(comparison.explanation).heads) > 3  # else it is the change of its own
-    effects = [
-        (line, _own(line) if has_exposure else line["path_test_us"] - line["path_control_us"])
-        for line in lines
-        if line["delta_us"] * _own(line) > 0
-    ]
+    effects = [(line, line["itself_us"]) for line in lines if line["itself_us"]]
     path = read_path(comparison.explanation)
     wholes, exposure = (
         {part.label: us(part.times) for part in path.parts.values()}
@@ -167,12 +162,6 @@ def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
         assert all(any(us == pytest.approx(of_line, rel=0.06, abs=60) for of_line in of_lines) for us in named)
     for cause in comparison.explanation.causes:
         assert any(line["label"] == cause.label and line["delta_us"] == cause.delta_us for line in lines)
-
-
-def _own(row: dict[str, float]) -> float:
-    """What it takes longer itself, without what of it is only more exposed."""
-    path, every = row["path_test_us"] - row["path_control_us"], row["test_us"] - row["control_us"]
-    return min(path, every, key=abs) if path * every > 0 else 0.0
 
 
 def sentences_add_up(comparison: Comparison) -> None:

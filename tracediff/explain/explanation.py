@@ -44,10 +44,11 @@ from tracediff.explain.lines import (
 )
 from tracediff.explain.programs import Differing, differing_calls, launching_operators
 from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main_line, of_gap, of_single, reasons_of
-from tracediff.explain.tree import SINGLE, Node, build, name_singles
+from tracediff.explain.tree import SINGLE, Node, build, name_singles, slack
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
-from tracediff.pair import Pair
+from tracediff.pair import Pair, total
+from tracediff.profile.events.step_states import GPU_STATES
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import KERNEL, vendors_of
@@ -129,6 +130,7 @@ class Explanation:
         differing: the operators that are not called as often.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
+        slack_us: of GPU work and the host, what of the steps of both sides the other one leaves it.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
     """
 
@@ -146,6 +148,7 @@ class Explanation:
     ranks: int = 1
     of_rank: str = ""
     gpu_work: Significance = UNTESTED
+    slack_us: dict[str, Pair[float]] = field(default_factory=dict)
 
     @property
     def rest_us(self) -> float:
@@ -228,6 +231,7 @@ def explain(
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in sides),
         of_rank=_of_rank(sides),
+        slack_us=_slack_us(comparison, leaves) if leaves is profiled else {},
         gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
         differing=differing,
     )
@@ -241,6 +245,19 @@ def _without_profiler(comparison: Comparison, leaves: Leaves) -> Leaves | None:
     if unprofiled is None or unprofiled.medians.delta * comparison.step_time.period.delta >= 0:
         return None
     return leaves.without_profiler(unprofiled.medians.map(lambda us: 1000 * us))
+
+
+def _slack_us(comparison: Comparison, leaves: Leaves) -> dict[str, Pair[float]]:
+    """First label → µs per step that the other part of the path leaves it; empty where a side has no GPU, or several
+    ranks, which wait for each other. Communication takes as long as ranks wait in it, and counts for none.
+    """
+    sides, step = comparison.sides, comparison.step_time
+    if not all(side.has_gpu and len(side.ranks) < 2 for side in sides) or not all(step.period):
+        return {}
+    at_work = (state.time for state in step.states if state.name in (GPU_STATES[0], GPU_STATES[2]))
+    busy = total(at_work)
+    parts = np.array([busy[side] / step.period[side] for side in (0, 1)])
+    return {label: Pair(*(ns / 1000)) for label, ns in slack(leaves, parts * leaves.path.sum(axis=1)).items()}
 
 
 def _of_rank(sides: Pair[Side]) -> str:

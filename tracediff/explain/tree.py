@@ -16,6 +16,7 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import (
+    GPU,
     HOST,
     LONG,
     NOT_RECORDED,
@@ -35,6 +36,26 @@ from tracediff.profile.kernels.display_names import display_name
 
 LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
+
+
+HOST_WORK = "op", "python", "annotated", "loading", "compiling"
+"""Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
+
+
+def slack(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
+    """First label → float64[2] ns per step of control and test that the other part of the path leaves it: no work of
+    it can make a step longer or shorter by more, since the rest of the step takes as long beside it.
+
+    Args:
+        busy: float64[2] ns per step in which a GPU works, for whatever the host does.
+    """
+    steps, is_host = leaves.path.sum(axis=1), leaves.below(HOST)
+    host = leaves.total[:, is_host & np.isin(leaves.kinds, HOST_WORK)].sum(axis=1)
+    calls = is_host & (leaves.kinds == "call")
+    count, total = leaves.count[:, calls], leaves.total[:, calls]
+    each = np.divide(total, count, out=np.zeros_like(total), where=count > 0).min(axis=0)  # longer ones may have waited
+    host += count @ each
+    return {GPU: np.where(host > steps, np.inf, steps - host), HOST: np.maximum(steps - busy, 0.0)}  # of many threads
 
 
 EFFECTS = "presence", "amount", "speed", "time", "exposure"

@@ -59,9 +59,11 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
     step_us = together(part.times for part in path.parts.values()).delta
+    least = thresholds.WORTH_A_LINE * explanation.scale_us
+    exposed = [part for part in exposed_parts(path) if abs(part.delta_us) >= least]
     rest_us = step_us - sum(part.delta_us for part in (*first, *_leading(against)))
     exposed_along, exposed_against = (
-        [part for part in exposed_parts(path) if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
+        [part for part in exposed if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
         for sign, some in ((way, along), (-way, against))
     )
     if not along and not exposed_along:
@@ -150,7 +152,11 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     least = thresholds.WORTH_A_LINE * explanation.scale_us
     parts = []
     for label, row in zip(labels, path.rows, strict=True):
+        if not is_visible(row.times.own, path.unit):
+            continue
         in_all = row.times.in_all(path.unit, 0.0 if row.times.exposure else least)
+        beside = path.parts[row.part].beside(row.times.own)
+        in_all = ", ".join(filter(None, (in_all, beside)))
         parts.append((_Part(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
     parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
     return parts
@@ -177,7 +183,8 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
-        one = _Part("host time" if label == HOST else label, change, what, (label,), whole.times.in_all(unit))
+        in_all = ", ".join(filter(None, (whole.times.in_all(unit), whole.beside(change))))
+        one = _Part("host time" if label == HOST else label, change, what, (label,), in_all)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 

@@ -166,7 +166,7 @@ def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> Ex
     with_time = f"{PATH}{path.with_time(part)}"
     if len(inner) > 1:
         lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return ExplanationLine(label=with_time, times=part.times, inner=lines)
+        return ExplanationLine(label=with_time, because=part.beside(part.times.own), times=part.times, inner=lines)
     (first,) = inner or [ExplanationLine(label=REST, times=part.times)]
     is_all_of_it = first.label.removesuffix(" time") in (part.label, CODE) or first.label.endswith(REST)
     only = f"{PATH}{path.name_of(part)} ({first.label.removesuffix(ON_THE_HOST)})"

@@ -40,6 +40,10 @@ class Times(Struct, frozen=True):
         """What it takes longer itself, as far as the step waits for it."""
         return self.delta - self.exposure
 
+    def within(self, reach: Pair[float], unit: Unit) -> Times:
+        """The same, of its own change only the part that can reach the step, of what is less and of what is more."""
+        return Times(self.path, self.every, self.delta - unit.rounded(self.own * reach[self.own > 0]))
+
     @property
     def as_own(self) -> Times:
         """The same with all of its change its own, for what is little of it."""
@@ -91,6 +95,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
     Attributes:
         label: the first one of its place in the tree.
         rows: the causes in it that are visible, in the order of `ReadPath.rows`. rest: what is in none of them.
+        reach: how much of what is less, and of what is more, the other part of the path leaves to it, 0 to 1.
         exposure: what became of ``rest``, if more or less of the same work is on the path; else empty. because: of what
             most of it is, and why.
     """
@@ -99,8 +104,14 @@ class PathPart(Struct, frozen=True, kw_only=True):
     times: Times
     rows: tuple[WhyRow, ...]
     rest: Times
+    reach: Pair[float] = Pair(1.0, 1.0)
     exposure: str = ""
     because: str = ""
+
+    def beside(self, us: float) -> str:
+        """How much of a change of ``us`` runs beside the other part of the path; empty if nothing of it has to."""
+        reach, other = self.reach[us > 0], f"{HOST} work" if self.label == GPU else GPU
+        return f"{'mostly' if reach < thresholds.MOSTLY else 'partly'} beside {other}" if reach < 1 else ""
 
     @property
     def noun(self) -> str:
@@ -172,19 +183,43 @@ def read_path(explanation: Explanation) -> ReadPath:
         label: _times(unit, us, explanation.root.children[label].total / 1000)
         for label, us in path_us(explanation, unit).items()
     }
-    rows = _in_order(every, explanation)
+    rows = _of_work(every, explanation)
     rests = {label: whole.without(row.times for row in rows if row.part == label) for label, whole in wholes.items()}
+    reaches = {
+        label: _reach(explanation, label, [rests[label], *(r.times for r in rows if r.part == label)])
+        for label in wholes
+    }
+    rows = [WhyRow(row.cause, row.times.within(reaches[row.part], unit)) for row in rows]
+    rests = {label: rest.within(reaches[label], unit) for label, rest in rests.items()}
     exposed = (abs(times.exposure) for times in (*rests.values(), *(row.times for row in rows)))
     if max(exposed, default=0.0) < thresholds.WORTH_A_LINE * explanation.scale_us:
         rows = [WhyRow(row.cause, row.times.as_own) for row in rows]
         rests = {label: rest.as_own for label, rest in rests.items()}
+    rows = _in_order(rows, explanation)
     parts = {}
     for label, whole in wholes.items():
         of_part, rest = tuple(row for row in rows if row.part == label), rests[label]
         exposure, because = _exposure(explanation, of_part, rest, label)
         times = Times(whole.path, whole.every, together((rest, *(row.times for row in of_part))).exposure)
-        parts[label] = PathPart(label=label, times=times, rows=of_part, rest=rest, exposure=exposure, because=because)
+        parts[label] = PathPart(
+            label=label,
+            times=times,
+            rows=of_part,
+            rest=rest,
+            reach=reaches[label],
+            exposure=exposure,
+            because=because,
+        )
     return ReadPath(unit, parts, (*rows,))
+
+
+def _reach(explanation: Explanation, label: str, every: Iterable[Times]) -> Pair[float]:
+    """How much of what is less, and of what is more, in a part of the path can reach the step, 0 to 1."""
+    own, slack = [times.own for times in every], explanation.slack_us.get(label)
+    sums = [sum(us for us in own if sign * us > 0) for sign in (-1, 1)]
+    if slack is None:
+        return Pair(1.0, 1.0)
+    return Pair(*(min(1.0, most / abs(us)) if us else 1.0 for us, most in zip(sums, slack, strict=True)))
 
 
 def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
@@ -239,20 +274,21 @@ def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
     return closing(unit, us, whole) if sum(rounded) > whole + unit.digit / 2 else rounded
 
 
-def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
-    """Those of ``rows`` that change visibly themselves: in the direction of the step's change first, the largest
-    first.
-    """
-    unit, sign = _unit_of_step(explanation), 1 if explanation.change_us >= 0 else -1
+def _of_work(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
+    """Those of ``rows`` that change visibly themselves."""
+    unit = _unit_of_step(explanation)
+    return [row for row in rows if is_visible(row.times.own, unit) and row.times.own * row.cause.delta_us > 0]
 
-    def is_of_work(row: WhyRow) -> bool:
-        return is_visible(row.times.own, unit) and row.times.own * row.cause.delta_us > 0
+
+def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
+    """In the direction of the step's change first, the largest first."""
+    sign = 1 if explanation.change_us >= 0 else -1
 
     def order(row: WhyRow) -> tuple[bool, bool, float]:
         is_along = sign * row.times.own > 0
         return is_along and row.cause.label == START, not is_along, -abs(row.times.own)  # START is not of the program
 
-    return sorted(filter(is_of_work, rows), key=order)
+    return sorted(rows, key=order)
 
 
 def unit_of(explanation: Explanation) -> Unit:
