@@ -37,7 +37,7 @@ HEADING = re.compile(r"^## (\S+) \((.*)\)$", re.MULTILINE)
 
 def main() -> None:
     """Build and check, and end with one line for the first fault."""
-    version = re.search(r'VERSION = "(.+)"', (ROOT / "tracediff" / "version.py").read_text())[1]
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "tracediff" / "__init__.py").read_text())[1]
     check_version(version)
     check_plotly()
     build()

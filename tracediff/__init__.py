@@ -18,8 +18,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tracediff.version import VERSION
-
 if TYPE_CHECKING:
     import tracediff.collect as collect
     from tracediff.aggregate.traceset import TraceSet as TraceSet
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from tracediff.errors import NotATrace as NotATrace
     from tracediff.errors import TracediffError as TracediffError
 
-__version__ = VERSION
+__version__ = "0.1.0"
 _HOMES = {
     "Check": "tracediff.api.results",
     "Diff": "tracediff.api.diff",

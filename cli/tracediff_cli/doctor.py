@@ -11,8 +11,8 @@ from importlib.util import find_spec
 import click
 from msgspec import Struct
 
+from tracediff import __version__
 from tracediff.ingest.json.native import OFF, SWITCH, is_used
-from tracediff.version import VERSION
 from tracediff_cli.options.groups import grouped_command
 
 
@@ -69,7 +69,7 @@ def installed_parts() -> list[InstalledPart]:
     """Every part, in the order in which they are shown. Imports torch if it is installed."""
     browser = "install Chromium or Chrome (Debian: apt-get install chromium), or set BROWSER_PATH"
     return [
-        InstalledPart("tracediff", f"{VERSION}, Python {sys.version.split()[0]}", "all commands"),
+        InstalledPart("tracediff", f"{__version__}, Python {sys.version.split()[0]}", "all commands"),
         _native(),
         *(_extra(name, *extra) for name, extra in EXTRAS.items()),
         InstalledPart("browser", _program("BROWSER_PATH", BROWSERS), "charts as PNG, SVG or PDF", browser),

@@ -8,7 +8,7 @@ import pytest
 from tracediff_cli import doctor
 from tracediff_cli.doctor import EXTRAS, installed_parts
 
-from tracediff.version import VERSION
+from tracediff import __version__
 
 
 def run(*arguments):
@@ -16,7 +16,7 @@ def run(*arguments):
 
 
 def test_the_package_is_the_command_line():
-    assert run("--version").stdout.startswith(f"tracediff, version {VERSION}")
+    assert run("--version").stdout.startswith(f"tracediff, version {__version__}")
     assert run("compare", "nothing", "nothing").returncode == 2
 
 
@@ -27,7 +27,7 @@ def test_every_part_is_shown_with_what_it_is_for():
     lines = result.stdout.splitlines()
     assert len(lines) == len(installed_parts())
     assert all(line.startswith(("ok ", "missing ")) for line in lines)
-    assert f"{VERSION}, Python" in lines[0]
+    assert f"{__version__}, Python" in lines[0]
 
 
 def test_what_is_missing_has_a_remedy(monkeypatch):

@@ -115,9 +115,13 @@ class Side(Struct, frozen=True, kw_only=True):
 
     @property
     def late_rank(self) -> LateRank | None:
-        """The rank that the others wait for, if they keep pace with it and do much less themselves."""
+        """The rank that the others wait for, if they keep pace with it and do much less themselves. The first steps of
+        files begin where the recording does, and tell no pace.
+        """
         periods = {rank: sum(states.values()) for rank, states in self.rank_states.items()}
-        if len(periods) < 2 or not keep_pace(periods.values(), [self.communication_us.get(r, 0.0) for r in periods]):
+        communication = [self.communication_us.get(rank, 0.0) for rank in periods]
+        are_first = all(communication) and not any(step.position for steps in self.steps.values() for step in steps)
+        if len(periods) < 2 or not (are_first or keep_pace(periods.values(), communication)):
             return None
         own = {rank: own_time(states) for rank, states in self.rank_states.items()}
         rank = max(own, key=lambda rank: own[rank])

@@ -26,6 +26,8 @@ from tracediff.explain.leaves import (
     NOT_RECORDED,
     OPERATORS,
     OTHER_CALLS,
+    QUEUE,
+    SHARED_CALLS,
     STRETCHES,
     UNPAIRED,
     UNPLACED,
@@ -39,6 +41,7 @@ from tracediff.explain.lines import (
     Line,
     label_of,
     lines_of,
+    one_part,
     waits_for_ranks,
     what_happened,
 )
@@ -47,8 +50,8 @@ from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main
 from tracediff.explain.tree import SINGLE, Node, build, name_singles, slack
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
-from tracediff.pair import Pair, total
-from tracediff.profile.events.step_states import GPU_STATES
+from tracediff.pair import Pair
+from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import KERNEL, vendors_of
@@ -130,7 +133,8 @@ class Explanation:
         differing: the operators that are not called as often.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
-        slack_us: of GPU work and the host, what of the steps of both sides the other one leaves it.
+        slack_us: of GPU work and the host, what of the steps of both sides the other one leaves it; of what is launched
+            and not started, how much less, and more, the GPU is idle.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
     """
 
@@ -254,10 +258,12 @@ def _slack_us(comparison: Comparison, leaves: Leaves) -> dict[str, Pair[float]]:
     sides, step = comparison.sides, comparison.step_time
     if not all(side.has_gpu and len(side.ranks) < 2 for side in sides) or not all(step.period):
         return {}
-    at_work = (state.time for state in step.states if state.name in (GPU_STATES[0], GPU_STATES[2]))
-    busy = total(at_work)
-    parts = np.array([busy[side] / step.period[side] for side in (0, 1)])
-    return {label: Pair(*(ns / 1000)) for label, ns in slack(leaves, parts * leaves.path.sum(axis=1)).items()}
+    parts = {state.name: np.array(state.time) / np.array(step.period) for state in step.states}
+    computing, communicating, copying = (parts.get(name, np.zeros(2)) for name in BUSY_STATES)
+    steps = leaves.path.sum(axis=1)
+    longer = float(((1 - computing - communicating - copying) * steps) @ (-1, 1))  # that the GPU is idle
+    every = {**slack(leaves, (computing + copying) * steps), QUEUE: np.array([max(-longer, 0.0), max(longer, 0.0)])}
+    return {label: Pair(*(ns / 1000)) for label, ns in every.items()}
 
 
 def _of_rank(sides: Pair[Side]) -> str:
@@ -336,6 +342,8 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
         is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
         label_of_side = comparison.sides[single.side].label
         reasons.append(of_single(single, node, label_of_side, periods, comparison.each, unit, is_code=is_code))
+    elif SHARED_CALLS in line.chain and (text := one_part(node, leaves)):
+        reasons.append(CauseReason("largest", text))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
         node, line.trail, sources.differing, unit
     ):

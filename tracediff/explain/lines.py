@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import log
 
+import numpy as np
 from msgspec import Struct
 
 from tracediff import thresholds
@@ -31,10 +32,12 @@ from tracediff.explain.leaves import (
     START,
     UNPAIRED,
     WAITING,
+    Leaves,
 )
 from tracediff.explain.tree import REPLACED, ROOT, SINGLE, Node
 from tracediff.formatting import ARROW, counts_of, multiple, percent, plural, times
 from tracediff.profile.kernels.families import COMMUNICATION, OTHER
+from tracediff.profile.placement.scopes import BACKWARD_OP
 from tracediff.runtimes import is_communication, is_host_collective
 
 
@@ -380,6 +383,25 @@ def _of_calls(calls: Floats, longer: float, *, is_same: bool) -> str:
     return f"{number}{_but(test - control, longer)}"
 
 
+def one_part(node: Node, leaves: Leaves) -> str:
+    """Of equal calls on the host, ``mostly cudaLaunchKernel, 1.68 × as long``: the calls of the driver, or those of the
+    backward pass, if they are most of the change and all else takes as long; else empty.
+    """
+    mine = np.array(node.leaves, np.int64)
+    chains, total = [leaves.chains[leaf] for leaf in mine.tolist()], leaves.total[:, mine]
+    driver = [
+        str(c[-1]).split(" in ")[0] if leaves.kinds[k] == "call" else "" for k, c in zip(mine, chains, strict=True)
+    ]
+    phases = ["in the backward pass" if BACKWARD_OP.search(str(c[2])) else "" for c in chains]
+    for names in map(np.array, (driver, phases)):
+        for name in filter(None, dict.fromkeys(names.tolist())):
+            (control, test), others = total[:, names == name].sum(axis=1), total[:, names != name].sum(axis=1)
+            is_most = (test - control) * node.change >= thresholds.MOSTLY * (total.sum(axis=1) @ (-1, 1)) ** 2
+            if is_most and control and others.all() and abs(log(others[1] / others[0])) <= thresholds.SAME_RATIO:
+                return f"{MOSTLY_IN}{name}{_pace(test / control, f', {times(test / control)} × as long')}"
+    return ""
+
+
 def _but(more: float, longer: float) -> str:
     """What ``more`` or fewer of it do not say, which take ``longer`` times as long."""
     return f", but {'longer' if longer > 1 else 'shorter'} ones" if more * (longer - 1) < 0 else ""
@@ -390,6 +412,6 @@ def _pace(longer: float, slower: str) -> str:
     return slower if longer > 1 else f", {times(1 / longer)} × as fast"
 
 
-UNKNOWN = "amount of work unknown"
+UNKNOWN, MOSTLY_IN = "amount of work unknown", "mostly "
 CONV = "conv"
 """The family of convolutions."""

@@ -13,7 +13,7 @@ from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
-from tracediff.explain.lines import UNKNOWN
+from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
 from tracediff.present.explanation_lines import (
     DECISIVE,
@@ -24,7 +24,7 @@ from tracediff.present.explanation_lines import (
     leading,
     sentence,
 )
-from tracediff.present.path import MORE_OR_LESS, PathPart, ReadPath, is_visible, read_path, together
+from tracediff.present.path import IN_ALL, MORE_OR_LESS, PathPart, ReadPath, Times, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.setting import overlap, spans_us
 
@@ -136,14 +136,14 @@ class _Part(Struct, frozen=True):
     Attributes:
         label: what changed. delta_us: in µs. what: what happened.
         chain: the labels of its place in the tree; empty of what is in none.
-        in_all: what it takes, on the path or not, where the change does not tell.
+        in_all: (of what change in all ``delta_us`` is, what it takes in all), where that does not tell.
     """
 
     label: str
     delta_us: float
     what: str
     chain: tuple[str, ...] = ()
-    in_all: str = ""
+    in_all: tuple[str, str] = ("", "")
 
 
 def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
@@ -154,12 +154,19 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
     for label, row in zip(labels, path.rows, strict=True):
         if not is_visible(row.times.own, path.unit):
             continue
-        in_all = row.times.in_all(path.unit, 0.0 if row.times.exposure else least)
-        beside = path.parts[row.part].beside(row.times.own)
-        in_all = ", ".join(filter(None, (in_all, beside)))
+        in_all = _in_all(row.times, path.parts[row.part], path.unit, 0.0 if row.times.exposure else least)
         parts.append((_Part(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
     parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
     return parts
+
+
+def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tuple[str, str]:
+    """See `_Part`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
+    text, aside = times.in_all(unit, least), part.beside(times.own)
+    if not text or abs(times.every.delta) < abs(times.own) + unit.digit:
+        return "", ", ".join(filter(None, (text, aside)))
+    sides = text.removeprefix(IN_ALL)
+    return f" of {unit.signed(times.every.delta)} in all", ", ".join(filter(None, (sides, aside)))
 
 
 def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
@@ -183,7 +190,7 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
         )
         largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
-        in_all = ", ".join(filter(None, (whole.times.in_all(unit), whole.beside(change))))
+        in_all = _in_all(whole.times, whole, unit)
         one = _Part("host time" if label == HOST else label, change, what, (label,), in_all)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
@@ -220,8 +227,9 @@ def _happened(cause: Cause) -> str:
     reasons = {reason.code: reason.text.split("; ")[0] for reason in cause.reasons}
     # where nothing else says what happened
     number = "" if what else reasons.get("other-kernels", reasons.get("count", ""))
-    if PYTHON in cause.trail or {OTHER_CALLS, CALLS} & {*cause.chain}:  # whose names do not tell what it is
-        number = reasons.get("largest", "")
+    largest = reasons.get("largest", "")
+    if PYTHON in cause.trail or {OTHER_CALLS, CALLS} & {*cause.chain} or largest.startswith(MOSTLY_IN):
+        number = largest  # the name does not tell what it is
     reason = next((text for code, text in reasons.items() if code in DECISIVE), number)
     return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
 
@@ -242,15 +250,16 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     parts.sort(key=lambda part: is_pace(part.chain))
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
     texts = [
-        _with_time(part, unit, ", ".join(filter(None, (part.in_all, what))))
+        _with_time(part, unit, ", ".join(filter(None, (part.in_all[1], what))))
         for part, what in zip(parts, whats, strict=True)
     ]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
 def _with_time(part: _Part, unit: Unit, what: str) -> str:
-    """``label (+1.2 ms: what)``."""
-    return f"{part.label} ({': '.join(filter(None, (f'{unit.signed(part.delta_us)} {unit.name}', what)))})"
+    """``label (+1.2 ms: what)``, or of how much in all."""
+    change = f"{unit.signed(part.delta_us)} {unit.name}{part.in_all[0]}"
+    return f"{part.label} ({': '.join(filter(None, (change, what)))})"
 
 
 def profiled_steps(comparison: Comparison) -> str:

@@ -10,12 +10,16 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import NEW_WAIT
-from tracediff.explain.leaves import GPU, HOST, OPERATORS, START
+from tracediff.explain.leaves import GPU, HOST, OPERATORS, QUEUE, START
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import Pair, total
 
 NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more exposed")
 """What became of work that did not change: behind other work, or on the critical path."""
+
+
+IN_ALL = "in all "
+"""Before what work takes, on the critical path or not."""
 
 
 class Times(Struct, frozen=True):
@@ -60,7 +64,7 @@ class Times(Struct, frozen=True):
         same.
         """
         reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
-        return "" if reads_same else f"in all {ARROW.join(map(unit.plain, self.every))}"
+        return "" if reads_same else f"{IN_ALL}{ARROW.join(map(unit.plain, self.every))}"
 
 
 def times_of(path: Pair[float], every: Iterable[float]) -> Times:
@@ -185,6 +189,8 @@ def read_path(explanation: Explanation) -> ReadPath:
     }
     rows = _of_work(every, explanation)
     rests = {label: whole.without(row.times for row in rows if row.part == label) for label, whole in wholes.items()}
+    waiting = _reach(explanation, QUEUE, (row.times for row in rows if QUEUE in row.cause.chain))
+    rows = [WhyRow(row.cause, row.times.within(waiting, unit)) if QUEUE in row.cause.chain else row for row in rows]
     reaches = {
         label: _reach(explanation, label, [rests[label], *(r.times for r in rows if r.part == label)])
         for label in wholes

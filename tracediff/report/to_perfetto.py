@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from tracediff import bounds
+from tracediff import __version__, bounds
 from tracediff.aggregate.averages import TypicalStep
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import tuples
@@ -39,7 +39,6 @@ from tracediff.report.perfetto_step import (
     thread_events,
     us,
 )
-from tracediff.version import VERSION
 from tracediff.write import write_bytes, write_text
 
 STATE_ROW = 0
@@ -111,7 +110,7 @@ def _side_summary(name: str, step: TypicalStep, events: StepEvents) -> str:
 
 def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
     """The file's metadata on its origin: an allow-list."""
-    out: dict[str, Any] = {"tracediff": VERSION}
+    out: dict[str, Any] = {"tracediff": __version__}
     for name, side, step, events in zip(SIDES, comparison.sides, typical, sides, strict=True):
         out[name] = {
             "label": bounded_text(side.label),
@@ -191,7 +190,7 @@ def timeline_trace(comparison: Comparison) -> str | None:
     events = list(overview(comparison, typical, ids))
     for name, side, step in zip(SIDES, sides, typical, strict=True):
         events += _marks(step, f"{name}: {side.label}", ids)
-    return document({"tracediff": VERSION, "short events": "merged"}, map(encoded, events))
+    return document({"tracediff": __version__, "short events": "merged"}, map(encoded, events))
 
 
 def _marks(step: TypicalStep, title: str, ids: Ids) -> Iterator[Event]:

@@ -26,9 +26,9 @@ from mcp.types import (
 from mcp.types import Tool as ToolEntry
 from pydantic import ValidationError
 
+from tracediff import __version__
 from tracediff.errors import TracediffError, check_choice
 from tracediff.set_folder import SetFolder
-from tracediff.version import VERSION
 from tracediff_cli.mcp_server.answers import Answers, CommandError, Question, pages
 from tracediff_cli.mcp_server.tools import Tool, object_schema
 
@@ -97,7 +97,7 @@ def make_server(folder: SetFolder, timeout_s: float, tools: Sequence[Tool]) -> S
     answering = ToolServer(folder, timeout_s, tools)
     return Server(
         "tracediff",
-        version=VERSION,
+        version=__version__,
         instructions=INSTRUCTIONS,
         on_list_tools=answering.list_tools,
         on_call_tool=answering.call_tool,

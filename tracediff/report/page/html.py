@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from tracediff import bounds
+from tracediff import __version__, bounds
 from tracediff.charts.theme import palette
 from tracediff.errors import printable
 from tracediff.explain.leaves import HOST
@@ -30,7 +30,6 @@ from tracediff.present.terms import meaning
 from tracediff.report.page.figures import PageCharts, page_charts
 from tracediff.report.page.script_data import Drawing, comparison_flame, encoded, tables
 from tracediff.report.to_perfetto import timeline_trace
-from tracediff.version import VERSION
 
 if TYPE_CHECKING:
     from tracediff.aggregate.summary import Side
@@ -127,7 +126,7 @@ def page(
     return render(
         template,
         title=title,
-        version=VERSION,
+        version=__version__,
         hashes=[sha256(plotly), sha256(script)],
         style=Markup(resource("page.css").replace("/*palettes*/", palettes()) + resource("flame.css")),
         data=packed(encoded({"charts": charts.data, "flame": flame.data, **(data or {})})),
@@ -142,7 +141,7 @@ def page(
 
 def versions() -> list[tuple[str, str]]:
     """Versions and date of the page: (name, value)."""
-    tools = f"tracediff {VERSION}, Python {platform.python_version()}, plotly {version('plotly')}"
+    tools = f"tracediff {__version__}, Python {platform.python_version()}, plotly {version('plotly')}"
     return [("created with", tools), ("created on", date.today().isoformat())]
 
 

@@ -1,3 +1,0 @@
-"""The version, said once."""
-
-VERSION = "0.1.0"
