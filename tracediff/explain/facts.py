@@ -135,17 +135,16 @@ def new_wait(leaves: Leaves, sides: Sides, exposure: float) -> list[Fact]:
     """new-wait: the change is mostly work that the step now waits for, and only the longer side waits for the GPU in
     some operator, or call outside of any, of each step, so that its host does not run ahead.
     """
-    change, longer = float(leaves.path[1].sum() - leaves.path[0].sum()), int(exposure > 0)
-    if exposure * change <= 0 or abs(exposure) < thresholds.MOSTLY * abs(change):
+    by_leaf = leaves.path[1] - leaves.path[0]
+    change, longer = float(by_leaf.sum()), int(exposure > 0)
+    waits = np.flatnonzero(
+        (leaves.kinds == "sync") & ~leaves.count[1 - longer].astype(bool) & (leaves.count[longer] >= 1)
+    )
+    waited = exposure + float(by_leaf[waits].sum())
+    if exposure * change <= 0 or abs(waited) < thresholds.MOSTLY * abs(change) or not len(waits):
         return []
-    calls = [
-        (float(leaves.count[longer, i]), leaves.ops[longer][i] or leaves.names[longer][i])
-        for i, kind in enumerate(leaves.kinds)
-        if kind == "sync" and not leaves.count[1 - longer, i] and leaves.count[longer, i] >= 1
-    ]
-    if not calls:
-        return []
-    number, op = max(calls)
+    texts = leaves.ops[longer], leaves.names[longer]
+    number, op = max((float(leaves.count[longer, i]), texts[0][i] or texts[1][i]) for i in waits.tolist())
     text = f"only {sides[longer].label} waits for the GPU in {op} ({plural(number, 'time')})"
     return [Fact(NEW_WAIT, text)]
 
