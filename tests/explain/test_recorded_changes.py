@@ -558,3 +558,19 @@ def test_rows_that_are_not_significant_are_one_row_of_a_screen(tmp_path):
     not_significant = [cause for cause in explanation.causes if is_unclear(cause)]
     assert some.lines[1].delta_us == pytest.approx(sum(cause.delta_us for cause in not_significant), abs=50)
     assert sum(line.delta_us for line in some.lines) == pytest.approx(some.total.delta_us)
+
+
+def test_what_is_larger_than_what_is_certain_is_said_not_to_be_significant(tmp_path):
+    """One operator is new, for 0.3 ms, another takes 2 ms longer on average, now less and now more."""
+
+    def side(added, noise):
+        def events(run):
+            others = [op("aten::_softmax", 0, noise[run]), *([op("aten::tanh", noise[run], added)] if added else [])]
+            return [step(1, 0, added + noise[run]), *others]
+
+        return events
+
+    sides = {"a": side(0, (3_000, 5_000, 4_000)), "b": side(300, (9_000, 3_500, 6_000))}
+    answer = answer_of(compared(tmp_path, sides, runs=3))
+    assert answer.because.startswith("Work that differs, on the critical path: aten::tanh (pointwise) (+300 µs")
+    assert answer.not_explained.endswith(" aten::_softmax (softmax), not significant")

@@ -17,6 +17,7 @@ from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
 from tracediff.present.explanation_lines import (
     DECISIVE,
+    UNCLEAR,
     is_certain,
     is_other_work,
     is_pace,
@@ -72,9 +73,21 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     lead = _lead(comparison, certainty, BECAUSE if sure else LARGEST)
     rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
     rest_us = rest_us if is_visible(rest_us, unit) else 0.0
+    unsure = [part for part, cause in every if is_unclear(cause) and part not in parts]
+    rest = _rest(rest_us, unsure, (*along, *against, *exposed_along, *exposed_against), unit)
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
     offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
-    return because, offset, f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}" if rest_us else ""
+    return because, offset, rest
+
+
+def _rest(rest_us: float, unsure: Sequence[_Part], others: Sequence[_Part], unit: Unit) -> str:
+    """What the sentence does not name, with what is not significant but larger than all ``others`` of its direction."""
+    if not rest_us:
+        return ""
+    largest = max((abs(part.delta_us) for part in others if part.delta_us * rest_us > 0), default=0.0)
+    larger = [part for part in unsure if part.delta_us * rest_us > 0 and abs(part.delta_us) > largest]
+    most = f", of which {unit.signed(larger[0].delta_us)} {larger[0].label}{UNCLEAR}" if larger else ""
+    return f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}{most}"
 
 
 def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
