@@ -214,7 +214,7 @@ def explain(
     lines = lines_of(root)
     gpu_work = [root.children[GPU]] if GPU in root.children else []
     differing = differing_calls(comparison.trees)
-    facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor, exposure=sum(lines.exposure.values()))
+    facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor)
     sources = LineSources(comparison, leaves, differing)
     rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)

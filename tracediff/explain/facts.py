@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from math import log
 
@@ -11,13 +11,20 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
+from tracediff.arrays import Floats
 from tracediff.diff.groups import Group
 from tracediff.diff.verdict import contradicting, opposed
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_decimals_of, with_more
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
-from tracediff.runtimes import is_allocation, is_communication, is_graph_launch, is_release
+from tracediff.runtimes import (
+    is_allocation,
+    is_communication,
+    is_graph_launch,
+    is_host_collective,
+    is_release,
+)
 
 WORK_DIFFERS, OTHER_PROGRAM, REWRITTEN = "work-differs", "other-program", "rewritten"
 AS_OFTEN, UNKNOWN_WORK, OTHER_COUNTS = "as-often", "unknown-work", "other-counts"
@@ -131,22 +138,27 @@ def is_hidden(changed: float, waited: float, whole: float) -> bool:
     return abs(changed) >= least * whole and abs(waited) < least * abs(changed)
 
 
-def new_wait(leaves: Leaves, sides: Sides, exposure: float) -> list[Fact]:
-    """new-wait: the change is mostly work that the step now waits for, and only the longer side waits for the GPU in
-    some operator, or call outside of any, of each step, so that its host does not run ahead.
+def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
+    """new-wait: only one side waits for the GPU in some operator, or call outside of any, of each step, so that its
+    host does not run ahead.
     """
-    by_leaf = leaves.path[1] - leaves.path[0]
-    change, longer = float(by_leaf.sum()), int(exposure > 0)
-    waits = np.flatnonzero(
-        (leaves.kinds == "sync") & ~leaves.count[1 - longer].astype(bool) & (leaves.count[longer] >= 1)
-    )
-    waited = exposure + float(by_leaf[waits].sum())
-    if exposure * change <= 0 or abs(waited) < thresholds.MOSTLY * abs(change) or not len(waits):
-        return []
-    texts = leaves.ops[longer], leaves.names[longer]
-    number, op = max((float(leaves.count[longer, i]), texts[0][i] or texts[1][i]) for i in waits.tolist())
-    text = f"only {sides[longer].label} waits for the GPU in {op} ({plural(number, 'time')})"
-    return [Fact(NEW_WAIT, text)]
+    number: dict[str, Floats] = defaultdict(lambda: np.zeros(2))
+    calls = [{*filter(None, names)} for names in leaves.names[:, leaves.kinds == "call"]]
+    if len(calls[0] & calls[1]) < thresholds.MOSTLY * max(map(len, calls)):
+        return []  # as one side does not record what the other does
+    for i in np.flatnonzero(leaves.kinds == "sync").tolist():
+        (name, *_), (op, *_) = (sorted(filter(None, texts[:, i])) or [""] for texts in (leaves.names, leaves.ops))
+        if not is_host_collective(name):
+            number[op or str(leaves.chains[i][-1])] += leaves.count[:, i]
+    facts = []
+    for side, label in enumerate(s.label for s in sides):
+        new = [(n[side], where) for where, n in number.items() if n[side] >= 1 and not n[1 - side]]
+        if new:
+            times, where = max(new)
+            places = ("", where) if side else (where, "")
+            text = f"only {label} waits for the GPU in {where} ({plural(float(times), 'time')})"
+            facts.append(Fact(NEW_WAIT, text, *places))
+    return facts
 
 
 def replacing(leaves: Leaves, sides: Sides) -> list[Fact]:

@@ -83,12 +83,8 @@ from tracediff.formatting import change, count, counts, multiple, percent, plura
 from tracediff.pair import NONE, Pair, total
 
 
-def facts_of(
-    leaves: Leaves, comparison: Comparison, differing: Differing, *, same_vendor: bool, exposure: float
-) -> tuple[Fact, ...]:
-    """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``; ``exposure`` is what
-    of the change is the same work, now on the path or off it, in ns per step.
-    """
+def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, same_vendor: bool) -> tuple[Fact, ...]:
+    """The facts, the weightiest first. The names of the matched work compare if ``same_vendor``."""
     trees, sides, groups = comparison.trees, comparison.sides, comparison.work.groups
     program = _program(leaves, comparison, differing)
     is_other = any(fact.code == OTHER_PROGRAM for fact in program)  # whose groups are not the same work
@@ -126,7 +122,7 @@ def facts_of(
         *other_ranks(leaves, sides),
         *late_rank(sides),
         *of_compilers,
-        *new_wait(leaves, sides, exposure),
+        *new_wait(leaves, sides),
     )
 
 
@@ -346,7 +342,8 @@ def _host_speed(leaves: Leaves) -> list[Fact]:
     """
     is_same, is_other = leaves.below(HOST, SHARED_CALLS), leaves.below(HOST, OTHER_CALLS)
     took = leaves.total[:, is_same].sum(axis=1) / 1000
-    changed, step_us = abs(took[1] - took[0]), leaves.path.sum(axis=1) / 1000
+    waited, step_us = (leaves.path[:, some].sum(axis=1) / 1000 for some in (is_same, slice(None)))
+    changed = min(abs(took[1] - took[0]), abs(waited[1] - waited[0]))
     least = max(thresholds.MOSTLY * abs(step_us[1] - step_us[0]), thresholds.WORTH_A_LINE * max(step_us))
     if not took.all() or changed < least:
         return []

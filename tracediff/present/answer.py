@@ -26,7 +26,7 @@ from tracediff.present.explanation_lines import (
     sentence,
 )
 from tracediff.present.limits import CERTAIN, limits_sentence
-from tracediff.present.path import read_path, unit_of
+from tracediff.present.path import unit_of
 from tracediff.present.sections import cautions
 from tracediff.present.setting import facts, other_software, spread
 
@@ -87,7 +87,7 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
         offset_by=offset,
         not_explained=rest,
         code=sentence(changed_code_sentence(comparison)) if comparison.changed_code is not None else "",
-        unlike=_unlike(comparison),
+        unlike=_unlike(comparison, f"{because}; {offset}"),
         notes=tuple(map(sentence, asides(comparison, because))),
         limits=limits_sentence(comparison),
         interval=interval(comparison),
@@ -95,26 +95,26 @@ def answer_of(comparison: Comparison, remedy: str = " (--force compares anyway)"
     )
 
 
-def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation) -> bool:
-    """Whether the verdict says all that is called on one side only, or more often, a line what is waited for, or
+def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -> bool:
+    """Whether the verdict says all that is called on one side only, or more often, ``why`` what is waited for, or
     another fact of which modules, or of what calls in them, there are more.
     """
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
-        return bool(read_path(explanation).exposed)
+        return fact.text in why
     if fact.code == REPEATED:
         return ", " not in fact.text and fact.setting in verdict.difference
     names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]
     return fact.code == ONE_SIDED_CALLS and all(name in verdict.difference for name in names)
 
 
-def _unlike(comparison: Comparison) -> tuple[str, ...]:
+def _unlike(comparison: Comparison, why: str) -> tuple[str, ...]:
     """Facts of the explanation, a line each, then the cautions that no fact states, a line for each kind."""
     explanation = comparison.explanation
     stated = []
     if explanation is not None:
-        facts = [fact for fact in explanation.facts if not _is_said(fact, comparison.verdict, explanation)]
+        facts = [fact for fact in explanation.facts if not _is_said(fact, comparison.verdict, explanation, why)]
         stated = [sentence(fact.text) for fact in facts]
     values = [(fact.control, fact.test) for fact in explanation.facts] if explanation is not None else []
     reasons = [r for r in cautions(comparison) if r.code not in OF_FACTS or (r.control, r.test) not in values]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import log
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import SAME_CALLS, UNIFORM
+from tracediff.explain.facts import NEW_WAIT, SAME_CALLS, UNIFORM, Fact
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
@@ -61,7 +62,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
     step_us = together(part.times for part in path.parts.values()).delta
     least = thresholds.WORTH_A_LINE * explanation.scale_us
-    exposed = [part for part in exposed_parts(path) if abs(part.delta_us) >= least]
+    exposed = [part for part in exposed_parts(path, explanation.facts) if abs(part.delta_us) >= least]
     rest_us = step_us - sum(part.delta_us for part in (*first, *_leading(against)))
     exposed_along, exposed_against = (
         [part for part in exposed if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
@@ -73,20 +74,26 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     lead = _lead(comparison, certainty, BECAUSE if sure else LARGEST)
     rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
     rest_us = rest_us if is_visible(rest_us, unit) else 0.0
-    unsure = [part for part, cause in every if is_unclear(cause) and part not in parts]
-    rest = _rest(rest_us, unsure, (*along, *against, *exposed_along, *exposed_against), unit)
+    others = [(part, UNCLEAR if is_unclear(cause) else "") for part, cause in every if part not in parts]
+    rest = _rest(rest_us, others, (*along, *against, *exposed_along, *exposed_against), unit)
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
     offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
     return because, offset, rest
 
 
-def _rest(rest_us: float, unsure: Sequence[_Part], others: Sequence[_Part], unit: Unit) -> str:
-    """What the sentence does not name, with what is not significant but larger than all ``others`` of its direction."""
+def _rest(rest_us: float, others: Sequence[tuple[_Part, str]], named: Sequence[_Part], unit: Unit) -> str:
+    """What the sentence does not name, with the largest of the ``others``, and a remark on it, if it is larger than all
+    that is ``named`` in its direction.
+    """
     if not rest_us:
         return ""
-    largest = max((abs(part.delta_us) for part in others if part.delta_us * rest_us > 0), default=0.0)
-    larger = [part for part in unsure if part.delta_us * rest_us > 0 and abs(part.delta_us) > largest]
-    most = f", of which {unit.signed(larger[0].delta_us)} {larger[0].label}{UNCLEAR}" if larger else ""
+    largest = max((abs(part.delta_us) for part in named if part.delta_us * rest_us > 0), default=0.0)
+    larger = [
+        f", of which {unit.signed(part.delta_us)} {part.label}{remark}"
+        for part, remark in others
+        if part.delta_us * rest_us > 0 and abs(part.delta_us) > largest
+    ]
+    most = larger[0] if larger else ""
     return f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}{most}"
 
 
@@ -191,7 +198,8 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
         inner = [part for part in parts if part.chain[:1] == (label,)]
         moved, change = sum(part.delta_us for part in inner), whole.times.own
         is_of_one = not is_uniform and any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
-        if is_of_one or change * moved <= 0 or abs(change) < thresholds.MOSTLY * abs(moved):
+        is_opposed = change * moved <= 0 or change * whole.times.every.delta < 0
+        if is_of_one or is_opposed or abs(change) < thresholds.MOSTLY * abs(moved):
             continue
         number = explanation.root.children[label].count
         more = log(number[1] / number[0])
@@ -209,20 +217,24 @@ def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -
     return parts
 
 
-def exposed_parts(path: ReadPath) -> list[_Part]:
-    """What is the same work, more or less of it exposed: in causes, and in no cause. Of both directions it is one, work
-    being exposed in place of other.
+def exposed_parts(path: ReadPath, facts: Iterable[Fact] = ()) -> list[_Part]:
+    """What is the same work, more or less of it exposed: in causes, and in no cause; and of ``facts`` who alone waits.
+    Of both directions it is one, work being exposed in place of other.
     """
     unit = path.unit
     exposed = [_exposed(part, unit) for part in path.parts.values() if is_visible(part.times.exposure, unit)]
     exposed.sort(key=lambda part: -part.delta_us)
-    if not exposed or exposed[0].delta_us * exposed[-1].delta_us > 0:
-        return exposed
-    more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
-    nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
-    change = sum(part.delta_us for part in exposed)
-    what = ", ".join(filter(None, (path.parts[part.chain[0]].because.replace("; ", ", ") for part in more)))
-    return [_Part(" exposed in place of ".join(nouns), change, what)] if is_visible(change, unit) else []
+    waits = {bool(fact.test): fact.text for fact in facts if fact.code == NEW_WAIT}
+    if exposed and exposed[0].delta_us * exposed[-1].delta_us < 0:
+        more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
+        nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
+        what = ", ".join(filter(None, (path.parts[part.chain[0]].because for part in more)))
+        exposed = [_Part(" exposed in place of ".join(nouns), sum(part.delta_us for part in exposed), what)]
+    return [
+        replace(part, what=", ".join(filter(None, (waits.get(part.delta_us > 0), part.what))))
+        for part in exposed
+        if is_visible(part.delta_us, unit)
+    ]
 
 
 def _exposed(part: PathPart, unit: Unit) -> _Part:
@@ -231,7 +243,7 @@ def _exposed(part: PathPart, unit: Unit) -> _Part:
     in_all = part.rest.in_all(unit) if is_rest else ""
     label = part.exposed if is_rest else f"{part.work}, {MORE_OR_LESS[us > 0]}"
     is_opposed = bool(in_all) and us * part.rest.every.delta < 0
-    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.because.replace("; ", ", "))))
+    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.because)))
     return _Part(label, us, what, (part.label,))
 
 

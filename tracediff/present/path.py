@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import sub
+from operator import mul, sub
 
 from msgspec import Struct
 
@@ -197,6 +197,9 @@ def read_path(explanation: Explanation) -> ReadPath:
     }
     rows = [WhyRow(row.cause, row.times.within(reaches[row.part], unit)) for row in rows]
     rests = {label: rest.within(reaches[label], unit) for label, rest in rests.items()}
+    left = _left(explanation, [*rests.values(), *(row.times for row in rows)])
+    rows = [WhyRow(row.cause, row.times.within(left, unit)) for row in rows]
+    rests = {label: rest.within(left, unit) for label, rest in rests.items()}
     exposed = (abs(times.exposure) for times in (*rests.values(), *(row.times for row in rows)))
     if max(exposed, default=0.0) < thresholds.WORTH_A_LINE * explanation.scale_us:
         rows = [WhyRow(row.cause, row.times.as_own) for row in rows]
@@ -212,7 +215,7 @@ def read_path(explanation: Explanation) -> ReadPath:
             times=times,
             rows=of_part,
             rest=rest,
-            reach=reaches[label],
+            reach=Pair(*map(mul, reaches[label], left)),
             exposure=exposure,
             because=because,
         )
@@ -228,6 +231,19 @@ def _reach(explanation: Explanation, label: str, every: Iterable[Times]) -> Pair
     return Pair(*(min(1.0, most / abs(us)) if us else 1.0 for us, most in zip(sums, slack, strict=True)))
 
 
+def _left(explanation: Explanation, every: Sequence[Times]) -> Pair[float]:
+    """How much is left of what is less, and of what is more, once what is exposed in its place is taken off, 0 to 1;
+    all of it if the exposure is of a wait for the GPU that one side alone makes.
+    """
+    exposure = sum(times.exposure for times in every)
+    waits = [(fact.control, fact.test) for fact in explanation.facts if fact.code == NEW_WAIT]
+    own = abs(sum(times.own for times in every if times.own * exposure < 0))
+    if not own or any(places[exposure > 0] for places in waits):
+        return Pair(1.0, 1.0)
+    left = max(0.0, 1 - abs(exposure) / own)
+    return Pair(left, 1.0) if exposure > 0 else Pair(1.0, left)
+
+
 def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
     return times_of(path, map(unit.rounded, map(float, every)))
 
@@ -240,14 +256,7 @@ def _exposure(explanation: Explanation, rows: Sequence[WhyRow], rest: Times, lab
     is_all = not unit.rounded(min(rest.path))  # of it
     largest = explanation.exposed[label]
     mostly = f"mostly {largest}" if largest and largest not in {row.cause.label for row in rows} else ""
-    is_along = change * sum(explanation.exposure_us.values()) > 0
-    because = "; ".join(filter(None, (mostly, new_wait(explanation) if is_along else "")))
-    return (NOW if is_all else MORE_OR_LESS)[change > 0], because
-
-
-def new_wait(explanation: Explanation) -> str:
-    """In which operator only the side that takes longer waits for the GPU; empty if in none."""
-    return next((fact.text for fact in explanation.facts if fact.code == NEW_WAIT), "")
+    return (NOW if is_all else MORE_OR_LESS)[change > 0], mostly
 
 
 def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
