@@ -81,13 +81,13 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     return because, offset, rest
 
 
-def _rest(rest_us: float, others: Sequence[tuple[_Part, str]], named: Sequence[_Part], unit: Unit) -> str:
+def _rest(rest_us: float, others: Sequence[tuple[_Part, str]], causes: Sequence[_Part], unit: Unit) -> str:
     """What the sentence does not name, with the largest of the ``others``, and a remark on it, if it is larger than all
-    that is ``named`` in its direction.
+    ``causes`` of its direction.
     """
     if not rest_us:
         return ""
-    largest = max((abs(part.delta_us) for part in named if part.delta_us * rest_us > 0), default=0.0)
+    largest = max((abs(part.delta_us) for part in causes if part.delta_us * rest_us > 0), default=0.0)
     larger = [
         f", of which {unit.signed(part.delta_us)} {part.label}{remark}"
         for part, remark in others
