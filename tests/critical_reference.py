@@ -95,9 +95,10 @@ class Walk:
         if own:
             last = max(own, key=lambda g: (min(g["end"], c["end"]), self.gpu.index(g)))
             return [(min(last["end"], c["end"]), last, c)]
-        if launched or not self.synchronises(c):
-            return []
         before = [g for g in self.gpu if g["launch"] is None or g["launch"]["ts"] < c["ts"]]
+        empties = c["name"] == "cudaFree" and all(g["end"] <= c["end"] for g in before)
+        if launched or not (self.synchronises(c) or empties):
+            return []
         found = [g for g in before if g["dur"] and c["ts"] < g["end"] <= c["end"]]
         return [(found[-1]["end"], found[-1], c)] if found else []
 

@@ -8,7 +8,7 @@ from build_trace import BACKWARD, MAIN, annotation, call, kernel, memcpy, memset
 from hypothesis import strategies as st
 
 OPS = ("aten::mm", "aten::add", "aten::copy_", "aten::relu")
-CALLS = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaMemcpy")
+CALLS = ("cudaLaunchKernel", "cudaMemcpyAsync", "cudaStreamSynchronize", "cudaMemcpy", "cudaFree")
 KERNELS = ("gemm_a", "gemm_b", "ncclAllReduce", "triton_poi_fused_add_0", "triton_poi_fused_add_1")
 
 

@@ -355,9 +355,9 @@ _COMPILED = late(r"(?:graph_\d+_)?(?:triton_|cpp_fused)")
 
 is_synchronising = _is_matched("synchronising", "waiting_copies")
 """Whether the host always waits for the device in a call of this name."""
-may_wait = _is_matched("synchronising", "copy_calls")
-"""Whether the host may wait for the device in a call of this name. Includes copies: copies of pageable memory
-wait.
+may_wait = _is_matched("synchronising", "copy_calls", "releases")
+"""Whether the host may wait for the device in a call of this name. Includes copies, as those of pageable memory wait,
+and what gives memory back, which nothing may use any more.
 """
 is_launch = _is_matched("launches", "graph_launches")
 """Whether a call of this name launches kernels or a graph."""

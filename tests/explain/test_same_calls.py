@@ -205,5 +205,6 @@ def test_calls_of_the_driver_that_one_side_makes_in_the_same_operators_are_a_lin
     for frees in ((0, 5), (5, 0)):
         explanation = compared(tmp_path / str(frees), {"before": side(frees[0]), "after": side(frees[1])}).explanation
         (cause,) = explanation.causes
-        assert (cause.label, abs(cause.delta_us)) == ("cudaFree in aten::mm", 2500)
+        assert cause.label == "cudaFree in aten::mm"
+        assert abs(cause.delta_us) == pytest.approx(2500, abs=10)  # but for the kernels that it waits for
         assert "same-calls" in {fact.code for fact in explanation.facts}

@@ -273,7 +273,17 @@ def _uniform(leaves: Leaves, comparison: Comparison) -> list[Fact]:
     on_gpu = any(leaves.chains[leaf][0] == GPU for leaf in np.flatnonzero(is_work).tolist())
     work, what = ("GPU work", "the GPU (its clocks)") if on_gpu else ("work", "the machine (clocks, threads, load)")
     text = f"the same {work} takes {times(factor)} × the time, all of it alike: {what} rather than the program"
-    return [Fact(UNIFORM, text, ratio=factor, setting=f"with all {work} {_pace(factor)}")] if factor != 1 else []
+    before, after = leaves.path.sum(axis=1).tolist()
+    change, is_same = after - before, abs(after - before) < thresholds.NO_DIFFERENCE * before
+    is_waited_for = change * log(factor) > 0 and abs(_waited(leaves)) >= thresholds.MOSTLY * abs(change)
+    setting = f"with all {work} {_pace(factor)}" if is_same or is_waited_for else ""
+    return [Fact(UNIFORM, text, ratio=factor, setting=setting)] if factor != 1 else []
+
+
+def _waited(leaves: Leaves) -> float:
+    """ns per step that the step waits longer for work, on a GPU or of operators without one."""
+    control, test = leaves.path[:, ~leaves.below(HOST)].sum(axis=1).tolist()
+    return float(test - control)
 
 
 def _common_factor(leaves: Leaves, as_much: np.ndarray, of_all: np.ndarray) -> float:
@@ -315,7 +325,8 @@ def _one_module(leaves: Leaves, comparison: Comparison) -> list[Fact]:
             name, alike = (path.rpartition("/")[2] for path in (module, kind))
             text = f"mostly in one of {len(modules)} {alike}: {name} {one}, the others {rest}"
             has_changed = step_change >= thresholds.NO_DIFFERENCE * max(comparison.step_time.period)
-            return [Fact(ONE_MODULE, text, setting=f"mostly in {name}" if has_changed else "")]
+            is_waited_for = abs(_waited(leaves)) / 1000 >= thresholds.MOSTLY * abs(comparison.us(took.delta))
+            return [Fact(ONE_MODULE, text, setting=f"mostly in {name}" if has_changed and is_waited_for else "")]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import log
@@ -159,6 +160,11 @@ HEADS, EXPOSURE = ("in all ({})", "effect"), ("itself", "exposed")
 """Of the columns of times, and those between them where work is more or less exposed."""
 PATH = "critical path: "
 """Before a part of it that has lines."""
+
+
+def without_time(label: str) -> str:
+    """The label of a part of the path without its time on it; any other as it is."""
+    return re.sub(r" [\d.,]+ → [\d.,]+$", "", label) if label.startswith(PATH) else label
 
 
 def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:

@@ -115,7 +115,8 @@ class PathPart(Struct, frozen=True, kw_only=True):
     def beside(self, us: float) -> str:
         """How much of a change of ``us`` runs beside the other part of the path; empty if nothing of it has to."""
         reach, other = self.reach[us > 0], f"{HOST} work" if self.label == GPU else GPU
-        return f"{'mostly' if reach < thresholds.MOSTLY else 'partly'} beside {other}" if reach < 1 else ""
+        part = "mostly" if reach < thresholds.MOSTLY else "partly"
+        return f"{part} beside {other}" if reach < 1 - thresholds.WORTH_A_LINE else ""
 
     @property
     def noun(self) -> str:

@@ -35,6 +35,7 @@ from tracediff.profile.analyses.critical_path_gpu import (
     DeviceEvents,
     copying_operators,
     device_of,
+    emptying_calls,
     recorded_syncs,
     waiting_calls,
 )
@@ -369,10 +370,10 @@ def _awaited_copies(context: Context, device: DeviceEvents) -> Iterator[Wait]:
 
 
 def _awaited_others(context: Context, device: DeviceEvents) -> Iterator[Wait]:
-    """Of synchronising calls that launch nothing: the event that ended last within them."""
+    """Of calls that wait and launch nothing: the event that ended last within them."""
     ops = context.lanes.ops
     syncs = {sync.call: sync for sync in recorded_syncs(context.trace, CALL_WAITS, device.streams)}
-    calls = waiting_calls(context)
+    calls = np.append(waiting_calls(context), emptying_calls(context, device))
     launches = marked(device.launch, len(ops.rows) + 1)
     for call in calls[~launches[calls]].tolist():
         sync = syncs.get(int(ops.rows[call]))

@@ -40,6 +40,7 @@ from tracediff.runtimes import (
     SYNC_CATEGORIES,
     copies_tensor,
     is_awaited_copy,
+    is_release,
     is_stream_wait,
     reads_number,
 )
@@ -251,6 +252,18 @@ def waiting_calls(context: Context) -> Int64:
     trace, ops = context.trace, context.lanes.ops
     long = _long_operators(trace, ops)
     return long[trace.name_matches(reads_number, ops.rows[long])]
+
+
+def emptying_calls(context: Context, device: DeviceEvents) -> Int64:
+    """Positions in the ops lane of the calls that give memory back and return when all that was launched before them
+    has ended: they wait for that, though not by their name.
+    """
+    trace, ops = context.trace, context.lanes.ops
+    calls = np.flatnonzero((trace.category[ops.rows] != cat.CPU_OP) & trace.name_matches(is_release, ops.rows))
+    by_launch = np.argsort(device.launched, kind="stable")
+    ended = np.append(ALWAYS, np.maximum.accumulate(device.end[by_launch]))
+    before = np.searchsorted(device.launched[by_launch], ops.start[calls])
+    return calls[ended[before] <= ops.end[calls]]
 
 
 def copying_operators(context: Context, device: DeviceEvents) -> list[tuple[int, int]]:
