@@ -267,13 +267,15 @@ def _calls_of(leaves: Leaves, has_role: Callable[[str], bool]) -> tuple[list[flo
     return calls, names_of_calls
 
 
-def _memory_returned(leaves: Leaves, sides: Sides) -> list[Fact]:
-    """memory-returned: memory is given back to the driver in each step, so that it is got again."""
+def _memory_returned(leaves: Leaves, sides: Sides, allocations: Sequence[float]) -> list[Fact]:
+    """memory-returned: most memory is given back to the driver in each step, so that it is got again."""
     frees, _ = _calls_of(leaves, is_release)
-    if max(frees) < 1 or min(frees) >= 1:
+    by_side = zip(sides, frees, allocations, strict=True)
+    labels = [side.label for side, freed, got in by_side if freed >= max(1, thresholds.MOSTLY * got)]
+    if not labels:
         return []
-    label = sides[frees.index(max(frees))].label
-    text = f"{label} returns memory to the driver in each step, and gets it again, as torch.cuda.empty_cache() makes it"
+    who = labels[0] if len(labels) == 1 else "each side"
+    text = f"{who} returns memory to the driver in each step, and gets it again, as torch.cuda.empty_cache() makes it"
     return [Fact("memory-returned", text)]
 
 
@@ -282,7 +284,7 @@ def first_calls(leaves: Leaves, sides: Sides) -> list[Fact]:
     calls, names = _calls_of(leaves, is_allocation)
     if max(calls) < 1:
         return []
-    if returned := _memory_returned(leaves, sides):
+    if returned := _memory_returned(leaves, sides, calls):
         return returned
     call_names = " and ".join(sorted(names))
     allocating = [side.label for side, number in zip(sides, calls, strict=True) if number]

@@ -16,7 +16,7 @@ from tracediff.diff.groups import Group, Member
 from tracediff.diff.views import kernels_of, operators
 from tracediff.errors import LIST_NAMES, TracediffError, did_you_mean, log_line, printable, quoted
 from tracediff.explain.explanation import Explanation
-from tracediff.explain.leaves import NOT_RECORDED, ON_THE_HOST, largest_kernels
+from tracediff.explain.leaves import HOST, NOT_RECORDED, ON_THE_HOST, largest_kernels
 from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
 from tracediff.formatting import Unit, change, count, counts, plural, time
@@ -98,13 +98,15 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
     if explanation is None:
         return []
     name, effect = name.removeprefix(PATH).removesuffix(UNCLEAR), f"effect on the {explanation.period}"
-    unit = unit_of(explanation)
+    unit, own = unit_of(explanation), {id(row.cause): row.times for row in read_path(explanation).rows}
     for cause, times in ((row.cause, row.times) for row in cause_rows(explanation)):
         if _is_called(cause.label, name) or _is_called(cause.label.removesuffix(ON_THE_HOST), name):
             head = f"{cause.label}: {unit.change(cause.control_us, cause.test_us)}, {effect}"
             texts = [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""]
             parts = _parts(comparison, cause.node, unit, most)
-            return [f"{head} {unit.signed_text(times.delta)}", *filter(None, texts), *parts]
+            itself = own.get(id(cause), times)
+            of_it = f", itself {unit.signed_text(itself.own)}" if itself.exposure else ""
+            return [f"{head} {unit.signed_text(times.delta)}{of_it}", *filter(None, texts), *parts]
     return _of_the_path(comparison, explanation, name.split(" (")[0], most)  # in which its only line is
 
 
@@ -117,12 +119,19 @@ def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, mo
         return [f"{name}: {unit.change(*step.path)}", *texts]
     for part in path.parts.values():
         node, name_of_part = explanation.root.children[part.label], path.name_of(part)
-        whole = name_of_part, part.times, "", ()
+        names = name_of_part, path.with_time(part), part.label, part.work, f"{part.label} time"
+        whole = name_of_part if any(_is_called(each, name) for each in names) else "", part.times, "", ()
         labels = part.exposed, f"{name_of_part}, {part.exposure}"
         for label, times, text, rows in (whole, *((label, part.rest, part.because, part.rows) for label in labels)):
-            if _is_called(label, name) or (label == name_of_part and _is_called(path.with_time(part), name)):
+            if label and (label == whole[0] or _is_called(label, name)):
                 head = f"{label}: {unit.change(*times.every)}, {effect} {unit.signed_text(times.delta)}"
                 return [head, *filter(None, [text]), *_parts(comparison, node, unit, most, rows)]
+    host = explanation.root.children.get(HOST)
+    for node in host.children.values() if host is not None else ():  # what is mostly exposed
+        if _is_called(node.label, name.removesuffix(ON_THE_HOST)):
+            control, test = (node.total / 1000).tolist()
+            head = f"{node.label}: {unit.change(control, test)}, {effect} {unit.signed_text(node.change / 1000)}"
+            return [head, *_parts(comparison, node, unit, most)]
     return []
 
 
