@@ -271,7 +271,7 @@ def _memory_returned(leaves: Leaves, sides: Sides, allocations: Sequence[float])
     """memory-returned: most memory is given back to the driver in each step, so that it is got again."""
     frees, _ = _calls_of(leaves, is_release)
     by_side = zip(sides, frees, allocations, strict=True)
-    labels = [side.label for side, freed, got in by_side if freed >= max(1, thresholds.MOSTLY * got)]
+    labels = [side.label for side, freed, allocated in by_side if freed >= max(1, thresholds.MOSTLY * allocated)]
     if not labels:
         return []
     who = labels[0] if len(labels) == 1 else "each side"
