@@ -228,8 +228,8 @@ def test_who_waits_for_the_gpu_in_each_step_is_said(tmp_path):
     facts = {fact.code: fact.text for fact in comparison.explanation.facts}
     assert facts[NEW_WAIT] == "only after waits for the GPU in aten::_local_scalar_dense (1 time)"
     answer = answer_of(comparison)
-    assert facts[NEW_WAIT] in answer.why
-    assert not any("waits for the GPU" in text for text in answer.unlike)  # the line says it
+    assert "waiting for the GPU (+60.0 µs: only after does in aten::_local_scalar_dense (1 time))" in answer.why
+    assert not any("waits for the GPU" in text for text in answer.unlike)  # the sentence says it
     turned = compared(tmp_path / "turned", {"before": reading(waits=True), "after": reading(waits=False)})
     assert "only before waits" in {fact.code: fact.text for fact in turned.explanation.facts}[NEW_WAIT]
 
@@ -351,7 +351,7 @@ def test_what_the_host_no_longer_hides_leads_the_answer(tmp_path):
     added = launch(9, "reduce_argmax", 10, 284, "aten::argmax", at=182)
     comparison = compared(tmp_path, {"before": reading(waits=False), "after": [*reading(waits=True), *added]})
     parts = answer_of(comparison).because.split(" and ")
-    assert "host work, more exposed (+" in parts[0]
+    assert "waiting for the GPU (+" in parts[0]
     assert "aten::argmax (" in parts[1]
 
 

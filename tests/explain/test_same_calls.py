@@ -208,3 +208,34 @@ def test_calls_of_the_driver_that_one_side_makes_in_the_same_operators_are_a_lin
         assert cause.label == "cudaFree in aten::mm"
         assert abs(cause.delta_us) == pytest.approx(2500, abs=10)  # but for the kernels that it waits for
         assert "same-calls" in {fact.code for fact in explanation.facts}
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [("launch", "mostly cudaLaunchKernel, 4 × as long"), ("backward", "mostly in the backward pass, 2 × as long")],
+)
+def test_what_alone_of_the_same_calls_takes_longer_is_named(tmp_path, where, name):
+    """Twenty products of the forward and of the backward pass, of which the launches, or all of the backward pass, take
+    longer; all else takes as long.
+    """
+
+    def side(is_slow):
+        events, now = [], 0
+        for number in range(1, 41):
+            in_backward = number > 20
+            launched = 8 if is_slow and where == "launch" else 2
+            took = 20 + launched + 22 * (is_slow and where == "backward" and in_backward)
+            root = f"Op{number % 5}Backward0" if in_backward else "aten::linear"
+            scale = 2 if is_slow and where == "backward" and in_backward else 1
+            events += [op(root, now, took), op("aten::mm", now + 2 * scale, took - 4 * scale)]
+            events += [
+                call("cudaLaunchKernel", now + 6 * scale, launched * scale, number),
+                kernel("gemm", now + took, 1, number),
+            ]
+            now += took
+        return [step(1, 0, now), *events]
+
+    explanation = compared(tmp_path, {"before": side(False), "after": side(True)}).explanation
+    cause = explanation.causes[0]
+    assert cause.label == "the same operator calls on the host"
+    assert [reason.text for reason in cause.reasons if reason.code == "largest"] == [name]

@@ -251,6 +251,13 @@ def _without_profiler(comparison: Comparison, leaves: Leaves) -> Leaves | None:
     return leaves.without_profiler(unprofiled.medians.map(lambda us: 1000 * us))
 
 
+def _late(node: Node, comparison: Comparison) -> str:
+    """Whom the side waits for that takes longer in ``node``, which is communication."""
+    side = comparison.sides[int(node.change > 0)]
+    late = side.late_rank
+    return "other ranks" if late is None or late.rank == side.slowest_rank else f"rank {late.rank}"
+
+
 def _slack_us(comparison: Comparison, leaves: Leaves) -> dict[str, Pair[float]]:
     """First label → µs per step that the other part of the path leaves it; empty where a side has no GPU, or several
     ranks, which wait for each other. Communication takes as long as ranks wait in it, and counts for none.
@@ -335,7 +342,9 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
     if any(reason.code == "phase" for reason in reasons):
         what = ""  # the reason says more
     if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
-        what = "; ".join(filter(None, ("" if what == UNKNOWN else what, "includes waiting for other ranks")))
+        what = "; ".join(
+            filter(None, ("" if what == UNKNOWN else what, f"includes waiting for {_late(node, comparison)}"))
+        )
     unit = leaves.step_unit
     if single and node.note == SINGLE:
         periods = sum(leaves.steps[single.side])

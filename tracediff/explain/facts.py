@@ -37,6 +37,8 @@ GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-ker
 OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
 OTHER_SIZES, FIRST_DIMENSION = "other-sizes", "first-dimension"
 """The codes that others ask for."""
+WAITS, DOES = " waits for the GPU", " does"
+"""After a side that alone waits for the GPU; and what that is instead where it is said that it is waiting."""
 UNSTEADY = "not in steady state"
 """What the verdict says of steps that change as more of them are recorded."""
 
@@ -156,7 +158,7 @@ def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
         if new:
             times, where = max(new)
             places = ("", where) if side else (where, "")
-            text = f"only {label} waits for the GPU in {where} ({plural(float(times), 'time')})"
+            text = f"only {label}{WAITS} in {where} ({plural(float(times), 'time')})"
             facts.append(Fact(NEW_WAIT, text, *places))
     return facts
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from math import log
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import NEW_WAIT, SAME_CALLS, UNIFORM, Fact
+from tracediff.explain.facts import DOES, NEW_WAIT, SAME_CALLS, UNIFORM, WAITS, Fact
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
@@ -24,6 +23,7 @@ from tracediff.present.explanation_lines import (
     is_pace,
     is_unclear,
     leading,
+    longer_and_shorter,
     sentence,
 )
 from tracediff.present.path import IN_ALL, MORE_OR_LESS, PathPart, ReadPath, Times, is_visible, read_path, together
@@ -74,27 +74,35 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     lead = _lead(comparison, certainty, BECAUSE if sure else LARGEST)
     rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
     rest_us = rest_us if is_visible(rest_us, unit) else 0.0
-    others = [(part, UNCLEAR if is_unclear(cause) else "") for part, cause in every if part not in parts]
-    rest = _rest(rest_us, others, (*along, *against, *exposed_along, *exposed_against), unit)
+    rest = _rest(rest_us, every, [*first, *_leading(against)], [*exposed_along, *exposed_against], explanation, unit)
     because = sentence(_list(lead, along, exposed_along, unit, max(way * rest_us, 0.0)))
     offset = _list(OFFSET, against, exposed_against, unit, max(-way * rest_us, 0.0))
     return because, offset, rest
 
 
-def _rest(rest_us: float, others: Sequence[tuple[_Part, str]], causes: Sequence[_Part], unit: Unit) -> str:
-    """What the sentence does not name, with the largest of the ``others``, and a remark on it, if it is larger than all
-    ``causes`` of its direction.
+def _rest(
+    rest_us: float,
+    every: Sequence[tuple[_Part, Cause]],
+    causes: Sequence[_Part],
+    exposed: Sequence[_Part],
+    explanation: Explanation,
+    unit: Unit,
+) -> str:
+    """What the sentence of ``causes`` and ``exposed`` does not name: with the largest of it, if that is larger than all
+    these in its direction, or else how much of it is longer, and shorter.
     """
     if not rest_us:
         return ""
-    largest = max((abs(part.delta_us) for part in causes if part.delta_us * rest_us > 0), default=0.0)
-    larger = [
-        f", of which {unit.signed(part.delta_us)} {part.label}{remark}"
-        for part, remark in others
-        if part.delta_us * rest_us > 0 and abs(part.delta_us) > largest
-    ]
-    most = larger[0] if larger else ""
-    return f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}{most}"
+    all_else, wholes = f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}", {p.chain for p in causes if len(p.chain) == 1}
+    unnamed = [(part, cause) for part, cause in every if part not in causes and part.chain[:1] not in wholes]
+    least = max((abs(part.delta_us) for part in (*causes, *exposed) if part.delta_us * rest_us > 0), default=0.0)
+    for part, cause in unnamed:
+        if part.delta_us * rest_us > 0 and abs(part.delta_us) > least:
+            remark = UNCLEAR if is_unclear(cause) else ""
+            return f"{all_else}, of which {unit.signed(part.delta_us)} {part.label}{remark}"
+    moved = [part.delta_us for part, _ in unnamed]
+    ways = longer_and_shorter([*moved, rest_us - sum(moved)], rest_us, explanation.scale_us, unit)
+    return f"{all_else} ({ways})" if ways else all_else
 
 
 def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
@@ -224,17 +232,18 @@ def exposed_parts(path: ReadPath, facts: Iterable[Fact] = ()) -> list[_Part]:
     unit = path.unit
     exposed = [_exposed(part, unit) for part in path.parts.values() if is_visible(part.times.exposure, unit)]
     exposed.sort(key=lambda part: -part.delta_us)
-    waits = {bool(fact.test): fact.text for fact in facts if fact.code == NEW_WAIT}
-    if exposed and exposed[0].delta_us * exposed[-1].delta_us < 0:
-        more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
+    change = sum(part.delta_us for part in exposed)
+    waits = [
+        fact.text.replace(WAITS, DOES) for fact in facts if fact.code == NEW_WAIT and bool(fact.test) == (change > 0)
+    ]
+    more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
+    if waits:
+        exposed = [_Part("waiting for the GPU", change, waits[0])]
+    elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
         what = ", ".join(filter(None, (path.parts[part.chain[0]].because for part in more)))
-        exposed = [_Part(" exposed in place of ".join(nouns), sum(part.delta_us for part in exposed), what)]
-    return [
-        replace(part, what=", ".join(filter(None, (waits.get(part.delta_us > 0), part.what))))
-        for part in exposed
-        if is_visible(part.delta_us, unit)
-    ]
+        exposed = [_Part(" exposed in place of ".join(nouns), change, what)]
+    return [part for part in exposed if is_visible(part.delta_us, unit)]
 
 
 def _exposed(part: PathPart, unit: Unit) -> _Part:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import log
@@ -32,6 +31,7 @@ from tracediff.explain.lines import UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
+from tracediff.patterns import late
 from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
@@ -51,6 +51,7 @@ DECISIVE = (
 """Reasons that say what makes as much work take another time, or where it is added: before how much it is."""
 OF_OTHER_WORK = ("dtype", "layout")
 """Reasons that say that other work is done."""
+TIME_AT_END = late(r" [\d.,]+ → [\d.,]+$")
 INNER = "· "
 """Before the label of a line that is a part of the one above, where nothing else shows that."""
 IN_WORK, ON_HOST = "groups", "ops"
@@ -164,7 +165,7 @@ PATH = "critical path: "
 
 def without_time(label: str) -> str:
     """The label of a part of the path without its time on it; any other as it is."""
-    return re.sub(r" [\d.,]+ → [\d.,]+$", "", label) if label.startswith(PATH) else label
+    return TIME_AT_END.sub("", label) if label.startswith(PATH) else label
 
 
 def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:
@@ -192,7 +193,7 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     rest = together((part.rest, *(row.times for row in small)))
     name = f"{plural(len(small), 'other')} and {REST}" if small else REST
     moved = [*explanation.rests_us[part.label], *(row.times.own for row in small)]
-    ways = _longer_and_shorter(moved, rest.own, scale_us, unit)
+    ways = longer_and_shorter(moved, rest.own, scale_us, unit)
     is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
     because = "; ".join(filter(None, (ways, part.because)))
     return [*lines, *([ExplanationLine(label=name, because=because, times=rest)] if is_time else [])]
@@ -222,7 +223,7 @@ def _head(explanation: Explanation) -> str:
     return f"Why ({remarks})" if remarks else "Why"
 
 
-def _longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
+def longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
     """``longer +1.2, shorter −0.9``, which add up to ``rest``, if both are worth a line; else empty."""
     longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
     if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:

@@ -222,6 +222,21 @@ def test_work_launched_by_an_earlier_step_counts_where_it_runs(tmp_path):
     assert second == {("call", "cudaDeviceSynchronize"): 9, ("python", "ProfilerStep#"): 5}
 
 
+@pytest.mark.parametrize(("end", "waits"), [(60, True), (90, False)])
+def test_what_gives_memory_back_waits_for_all_that_was_launched_before(tmp_path, end, waits):
+    """Unless other work that was launched before it goes on."""
+    events = [
+        step(1, 0, 100),
+        *launch("a", 0, 10, 1, 12, 48),
+        *launch("b", 12, 2, 2, 15, end - 15, stream=9),
+        call("cudaFree", 20, 55),
+        op("aten::print", 80, 20),
+    ]
+    path = path_of(tmp_path, events)
+    assert any(kind == "gpu_compute" for kind, _ in path) == waits
+    assert path["call", "cudaFree"] == (75 - 60 if waits else 55)
+
+
 def test_without_a_gpu_it_is_the_innermost_operator_and_autograds_thread_while_the_step_waits_for_it(tmp_path):
     events = [
         step(1, 0, 100),
