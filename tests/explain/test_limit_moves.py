@@ -193,3 +193,33 @@ def test_calls_that_take_longer_are_a_line_though_more_of_them_is_also_waited_fo
         assert row.cause.label == "aten::mm on the host"
         assert abs(row.cause.delta_us) < abs(row.times.delta) / 2  # the rest of which is exposure
         assert abs(row.times.own) == pytest.approx(abs(explanation.change_us))
+
+
+def streams_of(folder, name, *, overlap, optimizer):
+    """Sets of steps whose GPU runs two products, at the same time if they ``overlap``, and then an optimizer, for
+    ``optimizer``; the host launches each at once.
+    """
+    out, begin = [], 0
+    for s in range(4):
+        for i, operator in enumerate(("aten::mm", "aten::bmm", "aten::_fused_adamw_")):
+            number, now = 3 * s + i + 1, begin + 10 * i
+            out += [op(operator, now, 8), call("cudaLaunchKernel", now + 2, 2, number)]
+            start = begin + 40 + (0, 0 if overlap else 200, 200 if overlap else 400)[i]
+            took = optimizer if i == 2 else 200
+            stream = 8 if i == 1 and overlap else 7
+            out.append(kernel(operator[6:], start, took, number, stream=stream, grid=[8, 1, 1], block=[128, 1, 1]))
+        period = 40 + (200 if overlap else 400) + optimizer
+        out += [op("aten::item", begin + 30, period - 30), call("cudaStreamSynchronize", begin + 31, period - 32)]
+        out.append(step(s + 1, begin, period))
+        begin += period
+    path = folder / name
+    write(path / "trace.json", document(out))
+    return str(path)
+
+
+def test_what_streams_gain_is_not_taken_off_another_kernel(tmp_path):
+    """A product runs beside the other one, which saves 200 µs, and the optimizer takes 300 longer: both are said."""
+    before = streams_of(tmp_path, "before", overlap=False, optimizer=100)
+    path = read_path(compared(before, streams_of(tmp_path, "after", overlap=True, optimizer=400)).explanation)
+    assert path.parts["GPU work"].times.own == pytest.approx(300, abs=5)
+    assert path.parts["GPU work"].times.exposure == pytest.approx(-200, abs=5)

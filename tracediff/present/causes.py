@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import log
 
 from msgspec import Struct
@@ -53,10 +53,10 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     if is_open:  # unlike the direction of the step's change
         parts = sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
-    along, against = (
-        _with_wholes([part for part in parts if sign * part.delta_us > 0], explanation, path) for sign in (way, -way)
-    )
+    along, against = ([part for part in parts if sign * part.delta_us > 0] for sign in (way, -way))
+    along = _with_wholes(along, explanation, path)
     first = _leading(along)
+    against = _with_wholes(against, explanation, path, {part.chain[0] for part in first})  # which would hold these, too
     unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
@@ -197,13 +197,15 @@ def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tup
     return f" of {unit.signed(times.every.delta)} in all", ", ".join(filter(None, (sides, aside)))
 
 
-def _with_wholes(parts: list[_Part], explanation: Explanation, path: ReadPath) -> list[_Part]:
+def _with_wholes(
+    parts: list[_Part], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
+) -> list[_Part]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
-    changed alike, and they are most of its change.
+    changed alike, and they are most of its change; ``but`` of some.
     """
     unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
     for label, whole in path.parts.items() if path.is_split or is_uniform else ():
-        inner = [part for part in parts if part.chain[:1] == (label,)]
+        inner = [part for part in parts if part.chain[:1] == (label,) and label not in but]
         moved, change = sum(part.delta_us for part in inner), whole.times.own
         is_of_one = not is_uniform and any(abs(part.delta_us) >= thresholds.MOSTLY * abs(moved) for part in inner)
         is_opposed = change * moved <= 0 or change * whole.times.every.delta < 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import mul, sub
 
 from msgspec import Struct
@@ -192,16 +192,11 @@ def read_path(explanation: Explanation) -> ReadPath:
     rests = {label: whole.without(row.times for row in rows if row.part == label) for label, whole in wholes.items()}
     waiting = _reach(explanation, QUEUE, (row.times for row in rows if QUEUE in row.cause.chain))
     rows = [WhyRow(row.cause, row.times.within(waiting, unit)) if QUEUE in row.cause.chain else row for row in rows]
-    reaches = {
-        label: _reach(explanation, label, [rests[label], *(r.times for r in rows if r.part == label)])
-        for label in wholes
-    }
-    rows = [WhyRow(row.cause, row.times.within(reaches[row.part], unit)) for row in rows]
-    rests = {label: rest.within(reaches[label], unit) for label, rest in rests.items()}
-    left = _left(explanation, [*rests.values(), *(row.times for row in rows)])
-    rows = [WhyRow(row.cause, row.times.within(left, unit)) for row in rows]
-    rests = {label: rest.within(left, unit) for label, rest in rests.items()}
-    exposed = (abs(times.exposure) for times in (*rests.values(), *(row.times for row in rows)))
+    reach = {label: _reach(explanation, label, times) for label, times in _by_part(rows, rests).items()}
+    rows, rests = _within(rows, rests, reach, unit)
+    left = _left(explanation, _by_part(rows, rests))
+    rows, rests = _within(rows, rests, left, unit)
+    exposed = (abs(times.exposure) for part in _by_part(rows, rests).values() for times in part)
     if max(exposed, default=0.0) < thresholds.WORTH_A_LINE * explanation.scale_us:
         rows = [WhyRow(row.cause, row.times.as_own) for row in rows]
         rests = {label: rest.as_own for label, rest in rests.items()}
@@ -216,11 +211,26 @@ def read_path(explanation: Explanation) -> ReadPath:
             times=times,
             rows=of_part,
             rest=rest,
-            reach=Pair(*map(mul, reaches[label], left)),
+            reach=Pair(*map(mul, reach[label], left[label])),
             exposure=exposure,
             because=because,
         )
     return ReadPath(unit, parts, (*rows,))
+
+
+def _by_part(rows: Sequence[WhyRow], rests: Mapping[str, Times]) -> dict[str, list[Times]]:
+    """The times of each part of the path: of its rows and of the rest."""
+    return {label: [rest, *(row.times for row in rows if row.part == label)] for label, rest in rests.items()}
+
+
+def _within(
+    rows: Sequence[WhyRow], rests: Mapping[str, Times], reach: Mapping[str, Pair[float]], unit: Unit
+) -> tuple[list[WhyRow], dict[str, Times]]:
+    """Both, of each part as far as ``reach`` says."""
+    return (
+        [WhyRow(row.cause, row.times.within(reach[row.part], unit)) for row in rows],
+        {label: rest.within(reach[label], unit) for label, rest in rests.items()},
+    )
 
 
 def _reach(explanation: Explanation, label: str, every: Iterable[Times]) -> Pair[float]:
@@ -232,17 +242,21 @@ def _reach(explanation: Explanation, label: str, every: Iterable[Times]) -> Pair
     return Pair(*(min(1.0, most / abs(us)) if us else 1.0 for us, most in zip(sums, slack, strict=True)))
 
 
-def _left(explanation: Explanation, every: Sequence[Times]) -> Pair[float]:
-    """How much is left of what is less, and of what is more, once what is exposed in its place is taken off, 0 to 1;
-    all of it if the exposure is of a wait for the GPU that one side alone makes.
+def _left(explanation: Explanation, every: Mapping[str, Sequence[Times]]) -> dict[str, Pair[float]]:
+    """How much is left of what is less, and of what is more, in each part of the path, once what is exposed in another
+    part in place of it is taken off, 0 to 1; all of it if one side alone waits for the GPU, which exposes by itself.
     """
-    exposure = sum(times.exposure for times in every)
+    of_part = {label: sum(times.exposure for times in part) for label, part in every.items()}
+    exposure = sum(of_part.values())
     waits = [(fact.control, fact.test) for fact in explanation.facts if fact.code == NEW_WAIT]
-    own = abs(sum(times.own for times in every if times.own * exposure < 0))
+    exposing = max(of_part, key=lambda label: of_part[label] * exposure, default="")
+    others = [times.own for label, part in every.items() if label != exposing for times in part]
+    own = abs(sum(us for us in others if us * exposure < 0))
     if not own or any(places[exposure > 0] for places in waits):
-        return Pair(1.0, 1.0)
+        return dict.fromkeys(every, Pair(1.0, 1.0))
     left = max(0.0, 1 - abs(exposure) / own)
-    return Pair(left, 1.0) if exposure > 0 else Pair(1.0, left)
+    less_and_more = Pair(left, 1.0) if exposure > 0 else Pair(1.0, left)
+    return {label: Pair(1.0, 1.0) if label == exposing else less_and_more for label in every}
 
 
 def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
@@ -276,7 +290,7 @@ def cause_rows(explanation: Explanation) -> list[WhyRow]:
     for part, whole in path_us(explanation, unit).items():
         causes = [cause for cause in explanation.causes if cause.chain[0] == part]
         control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
-        sides = _within(unit, control, whole.control), _within(unit, test, whole.test)
+        sides = _rounded(unit, control, whole.control), _rounded(unit, test, whole.test)
         out += [
             WhyRow(cause, _times(unit, Pair(*us), (cause.control_us, cause.test_us)))
             for cause, *us in zip(causes, *sides, strict=True)
@@ -284,7 +298,7 @@ def cause_rows(explanation: Explanation) -> list[WhyRow]:
     return out
 
 
-def _within(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
+def _rounded(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
     """``us`` rounded, so that they add up to ``whole`` at most."""
     rounded = [*map(unit.rounded, us)]
     return closing(unit, us, whole) if sum(rounded) > whole + unit.digit / 2 else rounded
