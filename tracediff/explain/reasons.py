@@ -114,23 +114,23 @@ def largest_parts(node: Node, trail: tuple[str, ...], differing: Container[str],
         return CauseReason("largest", node.label) if trail[-1] == OTHER_CALLS else None
     if len(node.children) < 2 or node.label == SHARED_CALLS:
         return None
-    sign = 1 if node.change >= 0 else -1
-    parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.change > 0]
-    parts.sort(key=lambda child: (-sign * child.change, child.label))
+    sign = 1 if node.work >= 0 else -1
+    parts = [child for step, child in node.children.items() if isinstance(step, str) and sign * child.work > 0]
+    parts.sort(key=lambda child: (-sign * child.work, child.label))
     is_of_calls = node.label == OTHER_CALLS
     labels = {
         part.label: _called(part, differing) if is_of_calls else part.label.removesuffix(f" in {node.label}")
         for part in parts
     }
-    parts = [part for part in parts if unit.rounded(part.change / 1000)]
+    parts = [part for part in parts if unit.rounded(part.work / 1000)]
     can_name = [c for c in parts if c.label not in (NOT_RECORDED, node.label) and len(labels[c.label]) <= bounds.LABEL]
     largest = can_name[: bounds.PARTS_NAMED]
-    first, moved = (abs(sum(part.change for part in some)) for some in (largest, parts))
+    first, moved = (abs(sum(part.work for part in some)) for some in (largest, parts))
     is_most = first >= thresholds.MOSTLY * moved
     if not largest or not (is_most or is_of_calls):
         return None
-    unit = with_digits(unit, [child.change / 1000 for child in largest])
-    texts = (f"{labels[child.label]} {unit.signed(child.change / 1000)}" for child in largest)
+    unit = with_digits(unit, [child.work / 1000 for child in largest])
+    texts = (f"{labels[child.label]} {unit.signed(child.work / 1000)}" for child in largest)
     return CauseReason("largest", f"largest: {', '.join(texts)}")
 
 

@@ -248,15 +248,16 @@ def _left(explanation: Explanation, every: Mapping[str, Sequence[Times]]) -> dic
     """
     of_part = {label: sum(times.exposure for times in part) for label, part in every.items()}
     exposure = sum(of_part.values())
+    along = sum(us for us in of_part.values() if us * exposure > 0)
     waits = [(fact.control, fact.test) for fact in explanation.facts if fact.code == NEW_WAIT]
-    exposing = max(of_part, key=lambda label: of_part[label] * exposure, default="")
-    others = [times.own for label, part in every.items() if label != exposing for times in part]
-    own = abs(sum(us for us in others if us * exposure < 0))
-    if not own or any(places[exposure > 0] for places in waits):
-        return dict.fromkeys(every, Pair(1.0, 1.0))
-    left = max(0.0, 1 - abs(exposure) / own)
-    less_and_more = Pair(left, 1.0) if exposure > 0 else Pair(1.0, left)
-    return {label: Pair(1.0, 1.0) if label == exposing else less_and_more for label in every}
+    is_of_wait, out = any(places[exposure > 0] for places in waits), {}
+    for label, part in every.items():
+        its_own = of_part[label] * exposure / along if of_part[label] * exposure > 0 else 0.0  # of what does not cancel
+        elsewhere = exposure - its_own
+        own = abs(sum(times.own for times in part if times.own * exposure < 0))
+        left = max(0.0, 1 - abs(elsewhere) / own) if own and not is_of_wait else 1.0
+        out[label] = Pair(left, 1.0) if exposure > 0 else Pair(1.0, left)
+    return out
 
 
 def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
