@@ -116,7 +116,7 @@ class Side(Struct, frozen=True, kw_only=True):
     @property
     def late_rank(self) -> LateRank | None:
         """The rank that the others wait for, if they keep pace with it and do much less themselves. The first steps of
-        files begin where the recording does, and tell no pace.
+        files begin where the recording does, and tell no pace: there it is the one that waits least as well.
         """
         periods = {rank: sum(states.values()) for rank, states in self.rank_states.items()}
         communication = [self.communication_us.get(rank, 0.0) for rank in periods]
@@ -125,6 +125,8 @@ class Side(Struct, frozen=True, kw_only=True):
             return None
         own = {rank: own_time(states) for rank, states in self.rank_states.items()}
         rank = max(own, key=lambda rank: own[rank])
+        if are_first and self.communication_us[rank] > min(communication):
+            return None
         usual = MEDIAN if len(own) > 2 else f"rank {min(own, key=lambda rank: own[rank])}"
         late = LateRank(rank, own[rank], usual, median_low(own.values()))
         return late if late.own_us - late.usual_us >= thresholds.STRAGGLING * max(periods.values()) else None
