@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import log
 
 import numpy as np
@@ -37,8 +37,8 @@ GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-ker
 OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
 OTHER_SIZES, FIRST_DIMENSION = "other-sizes", "first-dimension"
 """The codes that others ask for."""
-WAITS, DOES = " waits for the GPU", " does"
-"""After a side that alone waits for the GPU; and what that is instead where it is said that it is waiting."""
+WAITS = " waits for the GPU"
+"""After a side that alone does."""
 UNSTEADY = "not in steady state"
 """What the verdict says of steps that change as more of them are recorded."""
 
@@ -161,6 +161,19 @@ def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
             text = f"only {label}{WAITS} in {where} ({plural(float(times), 'time')})"
             facts.append(Fact(NEW_WAIT, text, *places))
     return facts
+
+
+def wait_of(facts: Iterable[Fact], exposure: float) -> str:
+    """``only a does in aten::item (2 times)``: who alone waits for the GPU, if that is what exposes work in this
+    direction; else empty.
+    """
+    waits = (fact for fact in facts if fact.code == NEW_WAIT and bool(fact.test) == (exposure > 0))
+    return next((as_wait(fact) for fact in waits), "")
+
+
+def as_wait(fact: Fact) -> str:
+    """A ``new-wait`` after the words that it is waiting for the GPU."""
+    return fact.text.replace(WAITS, " does")
 
 
 def replacing(leaves: Leaves, sides: Sides) -> list[Fact]:

@@ -36,10 +36,12 @@ from tracediff.profile.kernels.display_names import display_name
 
 LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
-
-
 HOST_WORK = "op", "python", "annotated", "loading", "compiling"
 """Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
+EFFECTS = "presence", "amount", "speed", "time", "exposure"
+"""What a change in the step is made of: work of one side only; more or less work; time per unit of work; longer or
+shorter where the amount is not known; the same work, now on the path or off it.
+"""
 
 
 def slack(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
@@ -56,12 +58,6 @@ def slack(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
     each = np.divide(total, count, out=np.zeros_like(total), where=count > 0).min(axis=0)  # longer ones may have waited
     host += count @ each
     return {GPU: np.where(host > steps, np.inf, steps - host), HOST: np.maximum(steps - busy, 0.0)}  # of many threads
-
-
-EFFECTS = "presence", "amount", "speed", "time", "exposure"
-"""What a change in the step is made of: work of one side only; more or less work; time per unit of work; longer or
-shorter where the amount is not known; the same work, now on the path or off it.
-"""
 
 
 def split(

@@ -317,9 +317,8 @@ def _one_module(leaves: Leaves, comparison: Comparison) -> list[Fact]:
         module, took = max(modules.items(), key=lambda both: abs(both[1].delta))
         others = total(ns for name, ns in modules.items() if name != module)
         least = max(thresholds.MAIN_PART * moved, thresholds.MOSTLY * step_change)
-        is_one_of_many = (
-            0 < min(took) < thresholds.MOSTLY * min(total((took, others)))
-        )  # added or removed is other work
+        # what is added or removed is other work
+        is_one_of_many = 0 < min(took) < thresholds.MOSTLY * min(total((took, others)))
         if len(modules) >= thresholds.EXCEPTION_OF and abs(took.delta) >= max(least, 1) and is_one_of_many:
             one, rest = (change(*both.map(comparison.us)) for both in (took, others))
             name, alike = (path.rpartition("/")[2] for path in (module, kind))

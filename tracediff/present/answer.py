@@ -14,19 +14,16 @@ from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import (
     AS_OFTEN,
     CHANGED_MODULES,
-    DOES,
     NEW_WAIT,
     ONE_SIDED_CALLS,
     OTHER_PROGRAM,
     REPEATED,
-    WAITS,
     Fact,
+    as_wait,
 )
 from tracediff.formatting import change, percent, plural, time_unit, with_digits
 from tracediff.present.causes import LARGEST, added_share, by_chance, causes_of, profiled_steps
-from tracediff.present.explanation_lines import (
-    sentence,
-)
+from tracediff.present.explanation_lines import sentence
 from tracediff.present.limits import CERTAIN, limits_sentence
 from tracediff.present.path import unit_of
 from tracediff.present.sections import cautions
@@ -104,7 +101,7 @@ def _is_said(fact: Fact, verdict: Verdict, explanation: Explanation, why: str) -
     if fact.code in (AS_OFTEN, CHANGED_MODULES):
         return any(other.code == REPEATED for other in explanation.facts)
     if fact.code == NEW_WAIT:
-        return fact.text.replace(WAITS, DOES) in why
+        return as_wait(fact) in why
     if fact.code == REPEATED:
         return ", " not in fact.text and fact.setting in verdict.difference
     names = [class_in(name) for names in (fact.control, fact.test) for name in names.split(", ")]

@@ -11,7 +11,7 @@ from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import DOES, NEW_WAIT, SAME_CALLS, UNIFORM, WAITS, Fact
+from tracediff.explain.facts import SAME_CALLS, UNIFORM, Fact, wait_of
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
@@ -235,12 +235,9 @@ def exposed_parts(path: ReadPath, facts: Iterable[Fact] = ()) -> list[_Part]:
     exposed = [_exposed(part, unit) for part in path.parts.values() if is_visible(part.times.exposure, unit)]
     exposed.sort(key=lambda part: -part.delta_us)
     change = sum(part.delta_us for part in exposed)
-    waits = [
-        fact.text.replace(WAITS, DOES) for fact in facts if fact.code == NEW_WAIT and bool(fact.test) == (change > 0)
-    ]
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
-    if waits:
-        exposed = [_Part("waiting for the GPU", change, waits[0])]
+    if wait := wait_of(facts, change):
+        exposed = [_Part("waiting for the GPU", change, wait)]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
         what = ", ".join(filter(None, (path.parts[part.chain[0]].because for part in more)))

@@ -114,7 +114,7 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
         of the step's change.
         """
         unit, times = self.unit, line.times
-        both = (times.own, times.exposure) if len(self.heads) > len(HEADS) + 1 else ()
+        both = (times.own, times.exposure) if EXPOSURE[0] in self.heads else ()
         parts = (unit.signed(us) if is_visible(us, unit) else "" for us in both)
         return ARROW.join(map(unit.plain, times.every)), *parts, unit.signed(times.delta)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import NEW_WAIT
+from tracediff.explain.facts import wait_of
 from tracediff.explain.leaves import GPU, HOST, OPERATORS, QUEUE, START
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import Pair, total
@@ -249,8 +249,7 @@ def _left(explanation: Explanation, every: Mapping[str, Sequence[Times]]) -> dic
     of_part = {label: sum(times.exposure for times in part) for label, part in every.items()}
     exposure = sum(of_part.values())
     along = sum(us for us in of_part.values() if us * exposure > 0)
-    waits = [(fact.control, fact.test) for fact in explanation.facts if fact.code == NEW_WAIT]
-    is_of_wait, out = any(places[exposure > 0] for places in waits), {}
+    is_of_wait, out = bool(wait_of(explanation.facts, exposure)), {}
     for label, part in every.items():
         its_own = of_part[label] * exposure / along if of_part[label] * exposure > 0 else 0.0  # of what does not cancel
         elsewhere = exposure - its_own

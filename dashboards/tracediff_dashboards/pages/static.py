@@ -21,7 +21,6 @@ from tracediff.present.setting import side_names
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.report.page.html import answer, explanation, origin
 from tracediff_dashboards.pages import components, rows
-from tracediff_dashboards.pages.components import rendered
 from tracediff_dashboards.pages.rows import table_rows
 from tracediff_dashboards.reading.comparisons import PageContext
 from tracediff_dashboards.reading.loading import IDLE
@@ -42,9 +41,9 @@ def overview(context: PageContext) -> list[Any]:
         answers(context),
         html.H2("Why", className="unseen"),
         *_explanation(context),
-        *rendered("facts.html.jinja", answer=answer_of(context.whole)),
+        *components.rendered("facts.html.jinja", answer=answer_of(context.whole)),
         html.H2("Where the step went"),
-        *rendered(
+        *components.rendered(
             "step_table.html.jinja",
             step=sections.step_sums(comparison),
             unexplained_ns=sections.unexplained_ns(comparison),
@@ -58,13 +57,13 @@ def overview(context: PageContext) -> list[Any]:
 
 def _answer(context: PageContext) -> list[Any]:
     whole = answer(context.whole) | {"answer": answer_of(context.whole, remedy="")}
-    return rendered("answer.html.jinja", **whole, heading="h1")
+    return components.rendered("answer.html.jinja", **whole, heading="h1")
 
 
 def _explanation(context: PageContext) -> list[Any]:
     """A table that adds up to the step's change."""
     why = explanation(context.whole)
-    return rendered("explanation.html.jinja", why=why, link=partial(_work_link, context)) if why else []
+    return components.rendered("explanation.html.jinja", why=why, link=partial(_work_link, context)) if why else []
 
 
 def _work_link(context: PageContext, table: str, words: tuple[str, ...]) -> dict[str, str]:
@@ -91,7 +90,7 @@ def _changes(context: PageContext) -> list[Any]:
         return [components.missing(nothing), every]
     names = side_names(context.whole)
     return [
-        *rendered(
+        *components.rendered(
             "changes_table.html.jinja",
             changes=work,
             names=names,
@@ -168,7 +167,7 @@ def memory(context: PageContext) -> list[Any]:
 def health(context: PageContext) -> list[Any]:
     """The components: preflight, health notes, and the sets."""
     whole = context.whole
-    return rendered(
+    return components.rendered(
         "health.html.jinja",
         reasons=whole.comparability.reasons,
         health_lines=sections.health_lines(whole),
