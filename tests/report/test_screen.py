@@ -1,12 +1,18 @@
 """The usual screen of `tracediff compare`, on real pairs."""
 
 import re
+from io import StringIO
 
 import pytest
 import traces
 from build_trace import document, op, step, write
 from click.testing import CliRunner
+from pair_stories import compared
+from rich.console import Console
 from tracediff_cli.group import cli
+
+from tracediff.report.table_terminal import screen_text
+from tracediff.report.to_terminal import USUAL, _shorter, render
 
 PAIRS = [
     ("resnet50_workers0", "resnet50_workers4"),
@@ -38,6 +44,16 @@ def test_one_screen_with_the_explanation_on_top(control, test):
     assert heads[0].startswith(answers)
     rows = lines[lines.index(heads[-2]) + 1 : -3]
     assert len({row.split("  ")[1] for row in rows}) == len(rows)  # no two rows look alike
+
+
+@traces.needs_traces
+@pytest.mark.parametrize("width", [50, 80, 160])
+def test_each_shorter_screen_is_no_longer(width):
+    comparison = compared(*(traces.FOLDER / name for name in ("hta_control", "hta_test")))
+    console = Console(width=width, file=StringIO())
+    texts = [screen_text(console, render(comparison, shorter)) for shorter in (USUAL, *_shorter(USUAL))]
+    lines = [text.count("\n") for text in texts]
+    assert lines == sorted(lines, reverse=True)  # the largest that fits is looked for by halves
 
 
 @traces.needs_traces

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from textwrap import wrap
 
 from msgspec import Struct
@@ -122,13 +123,18 @@ def show(
     usual = screen == USUAL and not comparison.was_refused
     following = next_command(comparison, command) if usual and command else None
     last = f"Next: {following}\n" if following else ""  # one line, to copy: only the terminal breaks it
-    text = screen_text(console, render(comparison, screen))
-    shorter = list(_shorter(screen)) if usual else []
-    while shorter and (excess := 1 + text.count("\n") - (SHORT if screen.rows > LEAST_ROWS else SCREEN)) > 0:
-        needed = max(min(excess, screen.rows - LEAST_ROWS), 1)  # a row of changed work is one line
-        screen, shorter = shorter[needed - 1], shorter[needed:]
-        text = screen_text(console, render(comparison, screen))
-    console.file.write(text + last)
+
+    @cache
+    def text_of(screen: Screen) -> str:
+        return screen_text(console, render(comparison, screen))
+
+    def fits(screen: Screen) -> bool:
+        return 1 + text_of(screen).count("\n") <= (SHORT if screen.rows > LEAST_ROWS else SCREEN)
+
+    if usual and not fits(screen):
+        *shorter, least = _shorter(screen)
+        screen = next(iter(shorter[bisect_left(shorter, True, key=fits) :]), least)  # each is no longer than the last
+    console.file.write(text_of(screen) + last)
     console.file.flush()
 
 
