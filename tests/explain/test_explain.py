@@ -14,9 +14,10 @@ from properties import examples
 from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import Rests
+from tracediff.explain.exposure import account
 from tracediff.explain.leaves import GPU, OPERATORS
 from tracediff.explain.lines import Line, label_of, lines_of
-from tracediff.explain.tree import Node, exposed_part, logarithmic_mean, split
+from tracediff.explain.tree import Node, logarithmic_mean, split
 
 
 def explained(folder, control, test, runs=1):
@@ -380,7 +381,7 @@ def test_which_side_alone_replays_graphs_is_said(tmp_path):
 
 
 def test_a_line_has_the_direction_of_its_own_time():
-    """Its exposed part got shorter, its hidden part longer by more: each is a line, and what moved is exposure."""
+    """Its exposed part got shorter, its hidden part longer by more: each is a line, of what the step waits for."""
 
     def node(label, depth, total, path, children=()):
         out = Node(label, depth, {child.label: child for child in children})
@@ -388,17 +389,17 @@ def test_a_line_has_the_direction_of_its_own_time():
         out.parts = np.array([0.0, 0.0, total[1] - total[0], 0.0])
         return out
 
-    parts = [node("exposed", 3, (90e3, 60e3), (90e3, 60e3)), node("hidden", 3, (10e3, 60e3), (10e3, 11e3))]
-    family = node("gemm", 2, (100e3, 120e3), (100e3, 71e3), parts)
-    gpu = node("GPU work", 1, (100e3, 120e3), (100e3, 71e3), [family])
-    lines = lines_of(node("step", 0, (100e3, 71e3), (100e3, 71e3), [gpu]))
+    parts = [node("exposed", 3, (90e3, 60e3), (90e3, 60e3)), node("hidden", 3, (10e3, 60e3), (10e3, 13e3))]
+    family = node("gemm", 2, (100e3, 120e3), (100e3, 73e3), parts)
+    gpu = node("GPU work", 1, (100e3, 120e3), (100e3, 73e3), [family])
+    root = node("step", 0, (100e3, 73e3), (100e3, 73e3), [gpu])
+    lines = lines_of(root)
     assert [line.node.label for line in lines.shown] == ["exposed", "hidden"]
     for line in lines.shown:
         assert line.node.work * (line.node.total[1] - line.node.total[0]) > 0
-    moved = (
-        sum(line.node.work for line in lines.shown) + sum(lines.exposure.values()) + sum(map(sum, lines.rest.values()))
-    )
-    assert moved == pytest.approx(-29e3)
+    whole = account(lines, root, {}, [])
+    assert [(line.node.label, ns) for line, ns in whole.lines] == [("exposed", -30e3), ("hidden", 3e3)]
+    assert (whole.exposure, whole.rests) == ({"GPU work": 0}, {"GPU work": (0, 0)})
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -445,9 +446,6 @@ def test_effects_add_up_and_change_sign_with_the_sides(path, beyond, ratio, unit
     if np.isnan(reached):
         assert forward.sum() == pytest.approx(total[1, 0] - total[0, 0], abs=1e-6 * scale)
     assert forward == pytest.approx(-backward, abs=1e-5 * scale)
-    part = exposed_part(on_path, total)
-    assert 0 <= part <= 1
-    assert part == exposed_part(on_path[::-1], total[::-1])
 
 
 def test_the_logarithmic_mean_lies_between():

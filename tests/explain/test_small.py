@@ -8,6 +8,7 @@ from tracediff import bounds
 from tracediff.engine import load_sets
 from tracediff.explain import tree
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.exposure import account
 from tracediff.explain.leaves import Leaves
 from tracediff.explain.lines import lines_of
 from tracediff.explain.tree import build
@@ -48,7 +49,8 @@ def many_leaves(number, slower):
 
 def spelled(root):
     lines = lines_of(root)
-    return [(line.trail, line.node.label, pytest.approx(line.node.work)) for line in lines.shown], lines.rest
+    whole = account(lines, root, {}, [])
+    return [(line.trail, line.node.label, pytest.approx(ns)) for line, ns in whole.lines], whole.rests
 
 
 @pytest.mark.parametrize("slower", [1.0, 1.5])

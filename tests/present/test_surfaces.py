@@ -125,7 +125,7 @@ def directions_agree_with_signs(comparison: Comparison) -> None:
 def sentences_state_numbers_of_the_document(comparison: Comparison) -> None:
     document = json.loads(to_json(comparison))
     answer, lines = document["answer"], document["explanation"]["lines"]
-    effects = [(line, line["itself_us"]) for line in lines if line["itself_us"]]
+    effects = [(line, line["delta_us"]) for line in lines if line["delta_us"]]
     path = read_path(comparison.explanation)
     wholes, exposure = (
         {part.label: us(part.times) for part in path.parts.values()}

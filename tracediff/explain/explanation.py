@@ -15,11 +15,13 @@ from tracediff import thresholds
 from tracediff.aggregate.call_tree import CallTree, Occurrence
 from tracediff.aggregate.leaves import SetLeaves
 from tracediff.aggregate.summary import Side
+from tracediff.arrays import Floats
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
+from tracediff.explain.exposure import account, slack_of
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import (
     GPU,
@@ -47,7 +49,7 @@ from tracediff.explain.lines import (
 )
 from tracediff.explain.programs import Differing, differing_calls, launching_operators
 from tracediff.explain.reasons import CauseReason, NodeWork, largest_parts, main_line, of_gap, of_single, reasons_of
-from tracediff.explain.tree import SINGLE, Node, build, name_singles, slack
+from tracediff.explain.tree import SINGLE, Node, build, name_singles
 from tracediff.explain.work_facts import facts_of
 from tracediff.formatting import ARROW, Unit
 from tracediff.pair import Pair
@@ -65,7 +67,8 @@ class Cause(Struct, frozen=True, kw_only=True):
         what: what happened, in words.
         amount: None where the trace does not record it. reasons: why its work changed, as far as recorded.
         significance: from the runs. first: (side, where) of its longest instance, of a single event.
-        node: its place in the tree.
+        node: its place in the tree. delta_us: what of the step's change it accounts for itself, as far as the step can
+            wait for it, see `exposure`.
     """
 
     label: str
@@ -76,6 +79,7 @@ class Cause(Struct, frozen=True, kw_only=True):
     significance: Significance
     first: tuple[int, Occurrence] | None
     node: Node
+    delta_us: float
 
     @property
     def control_us(self) -> float:
@@ -88,11 +92,6 @@ class Cause(Struct, frozen=True, kw_only=True):
         return float(self.node.total[1]) / 1000
 
     @property
-    def delta_us(self) -> float:
-        """What of the step's change it accounts for."""
-        return self.node.work / 1000
-
-    @property
     def path_control_us(self) -> float:
         """Control's time on the critical path."""
         return float(self.node.path[0]) / 1000
@@ -101,6 +100,11 @@ class Cause(Struct, frozen=True, kw_only=True):
     def path_test_us(self) -> float:
         """The same of test."""
         return float(self.node.path[1]) / 1000
+
+    @property
+    def exposure_us(self) -> float:
+        """What of its change on the critical path is not its own."""
+        return self.path_test_us - self.path_control_us - self.delta_us
 
     @property
     def effect(self) -> str:
@@ -133,8 +137,7 @@ class Explanation:
         differing: the operators that are not called as often.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
-        slack_us: of GPU work and the host, what of the steps of both sides the other one leaves it; of what is launched
-            and not started, how much less, and more, the GPU is idle.
+        reach: first label → how much of what is less, and of what is more, can reach the step, 0 to 1.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
     """
 
@@ -152,7 +155,7 @@ class Explanation:
     ranks: int = 1
     of_rank: str = ""
     gpu_work: Significance = UNTESTED
-    slack_us: dict[str, Pair[float]] = field(default_factory=dict)
+    reach: dict[str, Pair[float]] = field(default_factory=dict)
 
     @property
     def rest_us(self) -> float:
@@ -217,17 +220,19 @@ def explain(
     facts = facts_of(profiled, comparison, differing, same_vendor=same_vendor)
     sources = LineSources(comparison, leaves, differing)
     rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
+    slack = _slack(comparison, leaves) if leaves is profiled else {}
+    whole = account(lines, root, slack, facts)
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
-    tested = _significance([line.node for line in lines.shown], leaves, noise_floor)
+    tested = _significance([line.node for line, _ in whole.lines], leaves, noise_floor)
     return Explanation(
         facts=facts,
         causes=tuple(
-            _cause(line, sources, significance, rests, is_stated=is_stated and not line.trail)
-            for line, significance in zip(lines.shown, tested, strict=True)
+            _cause(line, ns / 1000, sources, significance, rests, is_stated=is_stated and not line.trail)
+            for (line, ns), significance in zip(whole.lines, tested, strict=True)
         ),
-        exposure_us={label: ns / 1000 for label, ns in lines.exposure.items()},
-        exposed=lines.exposed,
-        rests_us={label: (longer / 1000, shorter / 1000) for label, (longer, shorter) in lines.rest.items()},
+        exposure_us={label: ns / 1000 for label, ns in whole.exposure.items()},
+        exposed=whole.exposed,
+        rests_us={label: (longer / 1000, shorter / 1000) for label, (longer, shorter) in whole.rests.items()},
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,
@@ -235,7 +240,7 @@ def explain(
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in sides),
         of_rank=_of_rank(sides),
-        slack_us=_slack_us(comparison, leaves) if leaves is profiled else {},
+        reach={label: Pair(*part.tolist()) for label, part in whole.reach.items()},
         gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
         differing=differing,
     )
@@ -258,8 +263,8 @@ def _late(node: Node, comparison: Comparison) -> str:
     return "other ranks" if late is None or late.rank == side.slowest_rank else f"rank {late.rank}"
 
 
-def _slack_us(comparison: Comparison, leaves: Leaves) -> dict[str, Pair[float]]:
-    """First label → µs per step that the other part of the path leaves it; empty where a side has no GPU, or several
+def _slack(comparison: Comparison, leaves: Leaves) -> dict[str, Floats]:
+    """First label → ns per step that the other part of the path leaves it; empty where a side has no GPU, or several
     ranks, which wait for each other. Communication takes as long as ranks wait in it, and counts for none.
     """
     sides, step = comparison.sides, comparison.step_time
@@ -269,8 +274,7 @@ def _slack_us(comparison: Comparison, leaves: Leaves) -> dict[str, Pair[float]]:
     computing, communicating, copying = (parts.get(name, np.zeros(2)) for name in BUSY_STATES)
     steps = leaves.path.sum(axis=1)
     longer = float(((1 - computing - communicating - copying) * steps) @ (-1, 1))  # that the GPU is idle
-    every = {**slack(leaves, (computing + copying) * steps), QUEUE: np.array([max(-longer, 0.0), max(longer, 0.0)])}
-    return {label: Pair(*(ns / 1000)) for label, ns in every.items()}
+    return slack_of(leaves, (computing + copying) * steps) | {QUEUE: np.array([max(-longer, 0.0), max(longer, 0.0)])}
 
 
 def _of_rank(sides: Pair[Side]) -> str:
@@ -320,7 +324,9 @@ def _kinds(groups: Iterable[Group]) -> dict[str, set[str]]:
     return out
 
 
-def _cause(line: Line, sources: LineSources, significance: Significance, rests: Rests, *, is_stated: bool) -> Cause:
+def _cause(
+    line: Line, delta_us: float, sources: LineSources, significance: Significance, rests: Rests, *, is_stated: bool
+) -> Cause:
     """The line with its words; ``is_stated``: whether a fact says how much more work it is."""
     comparison, leaves = sources.comparison, sources.leaves
     node = line.node
@@ -370,6 +376,7 @@ def _cause(line: Line, sources: LineSources, significance: Significance, rests: 
         significance=significance,
         first=(single.side, single.longest.first) if single else None,
         node=node,
+        delta_us=delta_us,
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import compress
 from math import log
+from operator import not_, truth
 
 import numpy as np
 from msgspec import Struct
@@ -29,7 +31,6 @@ from tracediff.explain.leaves import (
     SHAPES,
     SHARED_CALLS,
     SINGLES,
-    START,
     UNPAIRED,
     WAITING,
     Leaves,
@@ -80,53 +81,24 @@ class Line(Struct, frozen=True):
 
 
 class Lines(Struct, frozen=True):
-    """What accounts for the step's change, in ns per step: the lines' work, the exposure and the rest.
+    """What a tree is cut into: all of the step, each part once.
 
     Attributes:
-        shown: the lines, in the direction of the change first. scale: what their size is judged against.
-        exposure, exposed, rest: by first label the same work, now on or off the path; what is most of that, may be
-            empty; and what is longer, and what is shorter, in none of the lines.
+        shown: what is large enough, and one thing. others: the rest. scale: what their size is judged against, ns.
     """
 
     shown: tuple[Line, ...]
+    others: tuple[Line, ...]
     scale: float
-    exposure: dict[str, float]
-    exposed: dict[str, str]
-    rest: dict[str, tuple[float, float]]
 
 
 def lines_of(root: Node) -> Lines:
     """The lines of a tree."""
-    sign = 1 if root.change >= 0 else -1
-
-    def order(line: Line) -> tuple[bool, bool, float, str]:
-        is_along = sign * line.node.work > 0
-        label = line.node.label
-        return not is_along, is_along and label == START, -abs(line.node.work), label  # START is not of the program
-
     scale = round(scale_of(root), 3)  # of ns
     cut = _cut(root, scale, ()) if root.children else []
-    lines = sorted((line for line in cut if _is_a_line(line, scale)), key=order)
-    listed = {line.chain for line in lines}
-    exposure, rest = {}, {}
-    for part in root.children.values():
-        mine = [line for line in cut if line.chain[0] == part.label]
-        others = [line.node.work for line in mine if line.chain not in listed]
-        exposure[part.label] = part.change - sum(line.node.work for line in mine)
-        rest[part.label] = sum(work for work in others if work > 0), sum(work for work in others if work <= 0)
-    exposed = {part.label: _exposed(part, exposure[part.label]) for part in root.children.values()}
-    return Lines((*lines,), scale, exposure, exposed, rest)
-
-
-def _exposed(whole: Node, exposure: float) -> str:
-    """What most of the ``exposure`` of a part of the step is of, in words; empty where nothing is most of it."""
-    others = QUEUE, SINGLES  # which are no work, or of no kind
-    parts = [Line((whole.label,), part) for part in whole.children.values() if part.label not in others]
-    largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
-    moved = sum(abs(line.node.exposure) for line in parts)
-    if largest is None or largest.node.exposure * exposure <= 0:
-        return ""
-    return label_of(largest) if abs(largest.node.exposure) >= thresholds.MOSTLY * moved else ""
+    is_a_line = [_is_a_line(line, scale) for line in cut]
+    lines, others = (tuple(compress(cut, map(which, is_a_line))) for which in (truth, not_))
+    return Lines(lines, others, scale)
 
 
 def scale_of(root: Node) -> float:

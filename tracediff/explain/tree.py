@@ -16,7 +16,6 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.leaves import Longest, SetLeaves
 from tracediff.arrays import Floats, combined
 from tracediff.explain.leaves import (
-    GPU,
     HOST,
     LONG,
     NOT_RECORDED,
@@ -36,28 +35,10 @@ from tracediff.profile.kernels.display_names import display_name
 
 LAUNCHED = ("threads", "GEMM tiles")
 """Units that do not determine how long a thread runs (K of a product, keys of attention)."""
-HOST_WORK = "op", "python", "annotated", "loading", "compiling"
-"""Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
 EFFECTS = "presence", "amount", "speed", "time", "exposure"
 """What a change in the step is made of: work of one side only; more or less work; time per unit of work; longer or
 shorter where the amount is not known; the same work, now on the path or off it.
 """
-
-
-def slack(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
-    """First label → float64[2] ns per step of control and test that the other part of the path leaves it: no work of
-    it can make a step longer or shorter by more, since the rest of the step takes as long beside it.
-
-    Args:
-        busy: float64[2] ns per step in which a GPU works, for whatever the host does.
-    """
-    steps, is_host = leaves.path.sum(axis=1), leaves.below(HOST)
-    host = leaves.total[:, is_host & np.isin(leaves.kinds, HOST_WORK)].sum(axis=1)
-    calls = is_host & (leaves.kinds == "call")
-    count, total = leaves.count[:, calls], leaves.total[:, calls]
-    each = np.divide(total, count, out=np.zeros_like(total), where=count > 0).min(axis=0)  # longer ones may have waited
-    host += count @ each
-    return {GPU: np.where(host > steps, np.inf, steps - host), HOST: np.maximum(steps - busy, 0.0)}  # of many threads
 
 
 def split(
@@ -87,13 +68,9 @@ def split(
     return np.stack([presence, amount, np.where(vague, 0.0, rest), np.where(vague, rest, 0.0)], axis=1)
 
 
-def exposed_part(path: Floats, total: Floats) -> Floats:
-    """float64[…]: the part of the time ``total`` that is on the ``path``, float64[2, …] each, of the side that has more
-    of it, whose work is what was added or removed.
-    """
-    parts = np.divide(path, total, out=np.zeros_like(path), where=total > 0)
-    of_longer: Floats = np.where(total[1] > total[0], parts[1], parts[0])
-    return np.where(total[0] == total[1], parts.mean(axis=0), of_longer)
+def common(a: float, b: float) -> float:
+    """What two changes share: the smaller one, if they have one direction, or else nothing."""
+    return min(a, b, key=abs) if a * b > 0 else 0.0
 
 
 def logarithmic_mean(a: Floats, b: Floats) -> Floats:
@@ -177,10 +154,10 @@ class Node(Struct, eq=False):
 
     @property
     def work(self) -> float:
-        """The part of the change that is other work, or as much work in another time: the change of its time, as far as
-        that is on the path of the side that has more of it.
+        """The part of the change that is other work, or as much work in another time: what its time on the path changes
+        as far as it does in all.
         """
-        return float(exposed_part(self.path, self.total)) * float(self.parts.sum())
+        return common(self.change, float(self.parts.sum()))
 
     @property
     def exposure(self) -> float:
@@ -190,7 +167,8 @@ class Node(Struct, eq=False):
     @property
     def effects(self) -> dict[str, float]:
         """Effect → ns per step; together the change on the path."""
-        sizes = float(exposed_part(self.path, self.total)) * self.parts
+        whole = float(self.parts.sum())
+        sizes = self.parts * (self.work / whole if whole else 0.0)
         return dict(zip(EFFECTS, (*sizes.tolist(), self.exposure), strict=True))
 
     @property

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import mul, sub
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from operator import sub
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import wait_of
-from tracediff.explain.leaves import GPU, HOST, OPERATORS, QUEUE, START
+from tracediff.explain.leaves import GPU, HOST, OPERATORS
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import Pair, total
 
@@ -44,20 +45,11 @@ class Times(Struct, frozen=True):
         """What it takes longer itself, as far as the step waits for it."""
         return self.delta - self.exposure
 
-    def within(self, reach: Pair[float], unit: Unit) -> Times:
-        """The same, of its own change only the part that can reach the step, of what is less and of what is more."""
-        return Times(self.path, self.every, self.delta - unit.rounded(self.own * reach[self.own > 0]))
-
-    @property
-    def as_own(self) -> Times:
-        """The same with all of its change its own, for what is little of it."""
-        return Times(self.path, self.every)
-
     def without(self, others: Iterable[Times]) -> Times:
         """What is left without ``others``."""
         rest = together(others)
         path, every = (Pair(*map(sub, mine, its)) for mine, its in ((self.path, rest.path), (self.every, rest.every)))
-        return times_of(path, every)
+        return Times(path, Pair(*map(max, path, every)), self.exposure - rest.exposure)
 
     def in_all(self, unit: Unit, least: float = 0.0) -> str:
         """``in all 11.4 → 2.7``, if that changes otherwise than on the path, by ``least`` µs; empty if it reads the
@@ -65,13 +57,6 @@ class Times(Struct, frozen=True):
         """
         reads_same = self.every == self.path or abs(self.every.delta - self.path.delta) < least
         return "" if reads_same else f"{IN_ALL}{ARROW.join(map(unit.plain, self.every))}"
-
-
-def times_of(path: Pair[float], every: Iterable[float]) -> Times:
-    """Of work with these times: its own is what changes on the path as far as it does in all, and the rest exposure."""
-    in_all = Pair(*map(max, path, every))
-    own = min(path.delta, in_all.delta, key=abs) if path.delta * in_all.delta > 0 else 0.0
-    return Times(path, in_all, path.delta - own)
 
 
 def together(times: Iterable[Times]) -> Times:
@@ -183,84 +168,55 @@ class ReadPath(Struct, frozen=True):
 
 def read_path(explanation: Explanation) -> ReadPath:
     """The critical path as it is read."""
-    unit, every = unit_of(explanation), cause_rows(explanation)
-    wholes = {
-        label: _times(unit, us, explanation.root.children[label].total / 1000)
-        for label, us in path_us(explanation, unit).items()
-    }
-    rows = _of_work(every, explanation)
-    rests = {label: whole.without(row.times for row in rows if row.part == label) for label, whole in wholes.items()}
-    waiting = _reach(explanation, QUEUE, (row.times for row in rows if QUEUE in row.cause.chain))
-    rows = [WhyRow(row.cause, row.times.within(waiting, unit)) if QUEUE in row.cause.chain else row for row in rows]
-    reach = {label: _reach(explanation, label, times) for label, times in _by_part(rows, rests).items()}
-    rows, rests = _within(rows, rests, reach, unit)
-    left = _left(explanation, _by_part(rows, rests))
-    rows, rests = _within(rows, rests, left, unit)
-    exposed = (abs(times.exposure) for part in _by_part(rows, rests).values() for times in part)
-    if max(exposed, default=0.0) < thresholds.WORTH_A_LINE * explanation.scale_us:
-        rows = [WhyRow(row.cause, row.times.as_own) for row in rows]
-        rests = {label: rest.as_own for label, rest in rests.items()}
-    rows = _in_order(rows, explanation)
-    parts = {}
-    for label, whole in wholes.items():
-        of_part, rest = tuple(row for row in rows if row.part == label), rests[label]
-        exposure, because = _exposure(explanation, of_part, rest, label)
-        times = Times(whole.path, whole.every, together((rest, *(row.times for row in of_part))).exposure)
+    unit, in_unit, parts = unit_of(explanation), _unit_of_step(explanation), {}
+    rows = [row for row in cause_rows(explanation) if is_visible(row.times.own, in_unit)]
+    paths = path_us(explanation, unit)
+    rests = [_rest(explanation, label, path, rows) for label, path in paths.items()]
+    step_us = sum(path.delta for path in paths.values()) - unit.rounded(sum(explanation.exposure_us.values()))
+    every = _as_read(unit, step_us, [*((row.times, row.cause.delta_us, row.cause.exposure_us) for row in rows), *rests])
+    rows = [WhyRow(row.cause, times) for row, times in zip(rows, every, strict=False)]
+    for label, rest in zip(paths, every[len(rows) :], strict=True):
+        mine = tuple(row for row in rows if row.part == label)
+        exposure, because = _exposure(explanation, mine, rest, label)
+        whole = _in_unit(unit, paths[label], explanation.root.children[label].total / 1000)
         parts[label] = PathPart(
             label=label,
-            times=times,
-            rows=of_part,
+            times=replace(whole, exposure=together((rest, *(row.times for row in mine))).exposure),
+            rows=mine,
             rest=rest,
-            reach=Pair(*map(mul, reach[label], left[label])),
+            reach=explanation.reach[label],
             exposure=exposure,
             because=because,
         )
     return ReadPath(unit, parts, (*rows,))
 
 
-def _by_part(rows: Sequence[WhyRow], rests: Mapping[str, Times]) -> dict[str, list[Times]]:
-    """The times of each part of the path: of its rows and of the rest."""
-    return {label: [rest, *(row.times for row in rows if row.part == label)] for label, rest in rests.items()}
+Exact = tuple[Times, float, float]
+"""Times without exposure, and what of their change is exactly their own, and exposure, in µs."""
 
 
-def _within(
-    rows: Sequence[WhyRow], rests: Mapping[str, Times], reach: Mapping[str, Pair[float]], unit: Unit
-) -> tuple[list[WhyRow], dict[str, Times]]:
-    """Both, of each part as far as ``reach`` says."""
-    return (
-        [WhyRow(row.cause, row.times.within(reach[row.part], unit)) for row in rows],
-        {label: rest.within(reach[label], unit) for label, rest in rests.items()},
-    )
+def _rest(explanation: Explanation, label: str, path: Pair[float], rows: Sequence[WhyRow]) -> Exact:
+    """What is in no row of a part of the path."""
+    unit, node, exposure = unit_of(explanation), explanation.root.children[label], explanation.exposure_us[label]
+    mine = [row for row in rows if row.part == label]
+    own = node.change / 1000 - exposure - sum(row.cause.delta_us for row in mine)
+    rest = _in_unit(unit, path, node.total / 1000).without(row.times for row in mine)
+    return rest, own, exposure - sum(row.cause.exposure_us for row in mine)
 
 
-def _reach(explanation: Explanation, label: str, every: Iterable[Times]) -> Pair[float]:
-    """How much of what is less, and of what is more, in a part of the path can reach the step, 0 to 1."""
-    own, slack = [times.own for times in every], explanation.slack_us.get(label)
-    sums = [sum(us for us in own if sign * us > 0) for sign in (-1, 1)]
-    if slack is None:
-        return Pair(1.0, 1.0)
-    return Pair(*(min(1.0, most / abs(us)) if us else 1.0 for us, most in zip(sums, slack, strict=True)))
+def _in_unit(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
+    return Times(path, Pair(*map(max, path, map(unit.rounded, map(float, every)))))
 
 
-def _left(explanation: Explanation, every: Mapping[str, Sequence[Times]]) -> dict[str, Pair[float]]:
-    """How much is left of what is less, and of what is more, in each part of the path, once what is exposed in another
-    part in place of it is taken off, 0 to 1; all of it if one side alone waits for the GPU, which exposes by itself.
-    """
-    of_part = {label: sum(times.exposure for times in part) for label, part in every.items()}
-    exposure = sum(of_part.values())
-    along = sum(us for us in of_part.values() if us * exposure > 0)
-    is_of_wait, out = bool(wait_of(explanation.facts, exposure)), {}
-    for label, part in every.items():
-        its_own = of_part[label] * exposure / along if of_part[label] * exposure > 0 else 0.0  # of what does not cancel
-        elsewhere = exposure - its_own
-        own = abs(sum(times.own for times in part if times.own * exposure < 0))
-        left = max(0.0, 1 - abs(elsewhere) / own) if own and not is_of_wait else 1.0
-        out[label] = Pair(left, 1.0) if exposure > 0 else Pair(1.0, left)
-    return out
-
-
-def _times(unit: Unit, path: Pair[float], every: Iterable[float]) -> Times:
-    return times_of(path, map(unit.rounded, map(float, every)))
+def _as_read(unit: Unit, step_us: float, exact: Sequence[Exact]) -> list[Times]:
+    """The times with exposure, where that has digits; what is their own is together ``step_us``."""
+    is_exposed = [is_visible(exposure, unit) for *_, exposure in exact]
+    without = sum(times.delta for (times, *_), is_one in zip(exact, is_exposed, strict=True) if not is_one)
+    own_us = iter(closing(unit, [own for _, own, _ in compress(exact, is_exposed)], step_us - without))
+    return [
+        Times(times.path, times.every, times.delta - next(own_us) if is_one else 0.0)
+        for (times, *_), is_one in zip(exact, is_exposed, strict=True)
+    ]
 
 
 def _exposure(explanation: Explanation, rows: Sequence[WhyRow], rest: Times, label: str) -> tuple[str, str]:
@@ -285,40 +241,23 @@ def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
 
 
 def cause_rows(explanation: Explanation) -> list[WhyRow]:
-    """All causes as they are read: those of a part of the path are together no more than it is."""
-    unit, out = unit_of(explanation), []
+    """All causes as they are read, in their order: those of a part of the path are together no more than it is."""
+    unit, out = unit_of(explanation), {}
     for part, whole in path_us(explanation, unit).items():
         causes = [cause for cause in explanation.causes if cause.chain[0] == part]
         control, test = [cause.path_control_us for cause in causes], [cause.path_test_us for cause in causes]
         sides = _rounded(unit, control, whole.control), _rounded(unit, test, whole.test)
-        out += [
-            WhyRow(cause, _times(unit, Pair(*us), (cause.control_us, cause.test_us)))
-            for cause, *us in zip(causes, *sides, strict=True)
-        ]
-    return out
+        for cause, *us in zip(causes, *sides, strict=True):
+            times = _in_unit(unit, Pair(*us), (cause.control_us, cause.test_us))
+            exposure = times.delta - unit.rounded(cause.delta_us) if is_visible(cause.exposure_us, unit) else 0.0
+            out[id(cause)] = WhyRow(cause, Times(times.path, times.every, exposure))
+    return [out[id(cause)] for cause in explanation.causes]
 
 
 def _rounded(unit: Unit, us: Sequence[float], whole: float) -> list[float]:
     """``us`` rounded, so that they add up to ``whole`` at most."""
     rounded = [*map(unit.rounded, us)]
     return closing(unit, us, whole) if sum(rounded) > whole + unit.digit / 2 else rounded
-
-
-def _of_work(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
-    """Those of ``rows`` that change visibly themselves."""
-    unit = _unit_of_step(explanation)
-    return [row for row in rows if is_visible(row.times.own, unit) and row.times.own * row.cause.delta_us > 0]
-
-
-def _in_order(rows: Sequence[WhyRow], explanation: Explanation) -> list[WhyRow]:
-    """In the direction of the step's change first, the largest first."""
-    sign = 1 if explanation.change_us >= 0 else -1
-
-    def order(row: WhyRow) -> tuple[bool, bool, float]:
-        is_along = sign * row.times.own > 0
-        return is_along and row.cause.label == START, not is_along, -abs(row.times.own)  # START is not of the program
-
-    return sorted(rows, key=order)
 
 
 def unit_of(explanation: Explanation) -> Unit:

@@ -237,9 +237,7 @@ class CauseRow(TimedPart):
     trail: list[str]
     """the labels around it in the tree, from the outermost on"""
     delta_us: float
-    """what of the step's change its work accounts for, without exposure, µs per step"""
-    itself_us: float
-    """what it takes longer itself, as far as the step can wait for it, as the screen has it; 0 where it has no row"""
+    """what of the step's change it accounts for itself, as far as the step can wait for it, µs per step"""
     effect: Annotated[str, one_of("presence", "amount", "speed", "time")]
     """the effect that is most of it (docs/explanation.md)"""
     what: str

@@ -20,7 +20,6 @@ from tracediff.pair import SIDES, Amounts, Pair
 from tracediff.present.answer import answer_of
 from tracediff.present.columns import FAMILIES, GROUPS, OPS, STATES
 from tracediff.present.limits import limits_of
-from tracediff.present.path import read_path
 from tracediff.present.setting import spans_us
 from tracediff.present.tables import row_object, sides_of
 from tracediff.report import json_types
@@ -150,7 +149,6 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
     root = explanation.root
     scale = scale_of(root)
     causes = {id(cause.node): cause for cause in explanation.causes}
-    own = {id(row.cause): row.times.own for row in read_path(explanation).rows}
     return json_types.DiffExplanation(
         facts=[filled(json_types.FactRow, fact) for fact in explanation.facts],
         lines=[
@@ -158,7 +156,6 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
                 json_types.CauseRow,
                 cause,
                 trail=list(cause.trail),
-                itself_us=own.get(id(cause), 0.0),
                 **_known(cause, sides),
             )
             for cause in explanation.causes

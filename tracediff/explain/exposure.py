@@ -1,0 +1,160 @@
+"""What of the step's change each line accounts for itself, and what is exposure: the same work, of which the step waits
+for more, or less. Exact, and of opposite sign for swapped sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracediff import thresholds
+from tracediff.arrays import Floats
+from tracediff.explain.facts import Fact, wait_of
+from tracediff.explain.leaves import GPU, HOST, QUEUE, SINGLES, START, Leaves
+from tracediff.explain.lines import Line, Lines, label_of
+from tracediff.explain.tree import Node, common
+
+HOST_WORK = "op", "python", "annotated", "loading", "compiling"
+"""Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
+
+
+class Account(Struct, frozen=True):
+    """What the step's change is made of, in ns per step.
+
+    Attributes:
+        lines: each with what it accounts for itself, those in the direction of the change first, the largest first.
+        rests: first label → what is longer, and what is shorter, in no line.
+        exposure: first label → the same work, now on the critical path or off it. exposed: what is most of that, in
+            words; may be empty. Lines, rests and exposure add up to the change.
+        reach: first label → how much of what is less, and of what is more, can reach the step, float64[2], 0 to 1.
+    """
+
+    lines: tuple[tuple[Line, float], ...]
+    rests: dict[str, tuple[float, float]]
+    exposure: dict[str, float]
+    exposed: dict[str, str]
+    reach: dict[str, Floats]
+
+
+def slack_of(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
+    """First label → float64[2] ns per step of control and test that the other part of the path leaves it: no work of
+    it can make a step longer or shorter by more, since the rest of the step takes as long beside it.
+
+    Args:
+        busy: float64[2] ns per step in which a GPU works, for whatever the host does.
+    """
+    steps, is_host = leaves.path.sum(axis=1), leaves.below(HOST)
+    host = leaves.total[:, is_host & np.isin(leaves.kinds, HOST_WORK)].sum(axis=1)
+    calls = is_host & (leaves.kinds == "call")
+    count, total = leaves.count[:, calls], leaves.total[:, calls]
+    each = np.divide(total, count, out=np.zeros_like(total), where=count > 0).min(axis=0)  # longer ones may have waited
+    host += count @ each
+    return {GPU: np.where(host > steps, np.inf, steps - host), HOST: np.maximum(steps - busy, 0.0)}  # of many threads
+
+
+def account(lines: Lines, root: Node, slack: Mapping[str, Floats], facts: Sequence[Fact]) -> Account:
+    """What ``lines`` account for. ``slack``: see `slack_of`; of QUEUE how much less, and more, the GPU is idle."""
+    parts, number = [str(label) for label in root.children], len(lines.shown)
+    rests = [_rest(lines.others, part) for part in parts]
+    part_of = np.array([*(line.chain[0] for line in lines.shown), *parts], object)
+    waiting = np.array([*(QUEUE in line.chain for line in lines.shown), *(False for _ in rests)], bool)
+    moved = np.array([*(line.node.change for line in lines.shown), *(rest.change for rest in rests)])
+    of_rests = [common(rest.change, float(rest.total @ (-1, 1))) for rest in rests]
+    work = np.array([*(line.node.work for line in lines.shown), *of_rests])
+    own, reach = _within_reach(work, moved, part_of, waiting, slack, facts)
+    if np.abs(moved - own).max(initial=0.0) < thresholds.WORTH_A_LINE * lines.scale:
+        own = moved
+    exposure = {part: float((moved - own)[part_of == part].sum()) for part in parts}
+    longer = dict.fromkeys(parts, 0.0)
+    for line in lines.others:
+        longer[line.chain[0]] += max(line.node.work, 0.0)
+    return Account(
+        lines=_in_order(lines.shown, own[:number].tolist(), root.change),
+        rests={part: (longer[part], ns - longer[part]) for part, ns in zip(parts, own[number:].tolist(), strict=True)},
+        exposure=exposure,
+        exposed={part: _exposed(root.children[part], exposure[part]) for part in parts},
+        reach=reach,
+    )
+
+
+def _rest(others: Sequence[Line], part: str) -> Node:
+    """What is in no line of a part of the path, as one."""
+    rest = Node(part, 1)
+    for line in others:
+        if line.chain[0] == part:
+            rest.take(line.node)
+    return rest
+
+
+def _within_reach(
+    own: Floats,
+    moved: Floats,
+    part_of: NDArray[np.object_],
+    waiting: NDArray[np.bool_],
+    slack: Mapping[str, Floats],
+    facts: Sequence[Fact],
+) -> tuple[Floats, dict[str, Floats]]:
+    """(``own`` as far as it can reach the step, see `Account.reach`): ``own`` of what ``moved``, each in a part of the
+    path; ``waiting``: what is launched and not started.
+    """
+    if QUEUE in slack:
+        own = _scaled(own, _room(own[waiting], slack[QUEUE]), waiting)
+    reach = {part: _room(own[part_of == part], slack[part]) for part in np.unique(part_of) if part in slack}
+    for part, factor in reach.items():
+        own = _scaled(own, factor, part_of == part)
+    left = _left(own, moved, part_of, facts)
+    for part, factor in left.items():
+        own = _scaled(own, factor, part_of == part)
+    return own, {part: factor * reach.get(part, 1.0) for part, factor in left.items()}
+
+
+def _room(own: Floats, most: Floats) -> Floats:
+    """How much of what is less, and of what is more, of ``own`` there is room for in ``most``: float64[2], 0 to 1."""
+    sums = np.array([-own[own < 0].sum(), own[own > 0].sum()])
+    return np.asarray(np.minimum(np.divide(most, sums, out=np.ones(2), where=sums > 0), 1.0))
+
+
+def _scaled(own: Floats, part: Floats, which: NDArray[np.bool_]) -> Floats:
+    """``own`` with only ``part`` of what is less, and of what is more, of ``which``."""
+    return np.where(which, own * np.where(own > 0, part[1], part[0]), own)
+
+
+def _left(own: Floats, moved: Floats, part_of: NDArray[np.object_], facts: Sequence[Fact]) -> dict[str, Floats]:
+    """How much is left of what is less, and of what is more, in each part, once what is exposed in another part in
+    place of it is taken off; all of it if one side alone waits for the GPU, which exposes by itself.
+    """
+    of_part = {part: float((moved - own)[part_of == part].sum()) for part in np.unique(part_of)}
+    exposure = sum(of_part.values())
+    along = sum(ns for ns in of_part.values() if ns * exposure > 0)
+    is_of_wait, out = bool(wait_of(facts, exposure)), {}
+    for part, ns in of_part.items():
+        its_own = ns * exposure / along if ns * exposure > 0 else 0.0  # of what does not cancel
+        opposed = abs(float(own[(part_of == part) & (own * exposure < 0)].sum()))
+        left = max(0.0, 1 - abs(exposure - its_own) / opposed) if opposed and not is_of_wait else 1.0
+        out[part] = np.array([left, 1.0] if exposure > 0 else [1.0, left])
+    return out
+
+
+def _in_order(lines: Sequence[Line], own: Sequence[float], change: float) -> tuple[tuple[Line, float], ...]:
+    sign = 1 if change >= 0 else -1
+
+    def order(both: tuple[Line, float]) -> tuple[bool, bool, float, str]:
+        line, ns = both
+        label, is_along = line.node.label, sign * ns > 0
+        return not is_along, is_along and label == START, -abs(ns), label  # START is not of the program
+
+    return (*sorted(zip(lines, own, strict=True), key=order),)
+
+
+def _exposed(whole: Node, exposure: float) -> str:
+    """What most of the ``exposure`` of a part of the step is of, in words; empty where nothing is most of it."""
+    others = QUEUE, SINGLES  # which are no work, or of no kind
+    parts = [Line((whole.label,), part) for part in whole.children.values() if part.label not in others]
+    largest = max(parts, key=lambda line: abs(line.node.exposure), default=None)
+    moved = sum(abs(line.node.exposure) for line in parts)
+    if largest is None or largest.node.exposure * exposure <= 0:
+        return ""
+    return label_of(largest) if abs(largest.node.exposure) >= thresholds.MOSTLY * moved else ""
