@@ -33,6 +33,7 @@ PAGE_CELL = bound(600, "characters", "of a name in a table, or a flame graph, of
 CATEGORY = bound(64, "characters", "of a category's name in a note")
 GROUP_NAME = bound(80, "characters", "of the name of a group of collectives")
 PERFETTO_TEXT = bound(4000, "characters", "of a name or an argument for Perfetto; real names of kernels have 3,000")
+SCREEN = bound(10_000, "columns", "or lines of a screen, and of what is printed elsewhere")
 EXAMPLES = bound(3, "names", "places or lines of code that a sentence gives")
 CALLS_NAMED = bound(4, "operators", "of which a sentence says how often both sides call them")
 CAUSES_NAMED = bound(2, "causes", "of a direction that a sentence names")

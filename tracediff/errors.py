@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -117,6 +118,19 @@ def check_choice(choice: str, choices: Iterable[str], subject: str, reason: str,
 def whole_number(text: str) -> int | None:
     """The number that ``text`` writes with up to 18 digits 0–9; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def number_of(variable: str, default: int) -> int:
+    """The whole number in an environment variable; ``default`` if it is not set.
+
+    Raises:
+        TracediffError: it is anything else.
+    """
+    text = os.environ.get(variable, str(default))
+    number = whole_number(text)
+    if number is None:
+        raise TracediffError(f"environment variable {variable}", f"{quoted(text)} is not a whole number", "unset it")
+    return number
 
 
 def quoted(text: str) -> str:

@@ -8,8 +8,8 @@ import pytest
 from build_trace import document, op, step, write
 from command_here import run_here
 
-from tracediff.environment import LARGEST_SIZE, number_of
-from tracediff.errors import TracediffError
+from tracediff.bounds import SCREEN
+from tracediff.errors import TracediffError, number_of
 
 HOSTILE = [
     {"COLUMNS": "0"},
@@ -89,7 +89,7 @@ def test_a_number_that_is_none_is_an_error(monkeypatch, text):
 
 
 def test_a_screen_of_the_largest_size_is_one(monkeypatch):
-    monkeypatch.setenv("RANK", str(LARGEST_SIZE))
-    assert number_of("RANK", 0) == LARGEST_SIZE
+    monkeypatch.setenv("RANK", str(SCREEN))
+    assert number_of("RANK", 0) == SCREEN
     monkeypatch.delenv("RANK")
     assert number_of("RANK", 7) == 7

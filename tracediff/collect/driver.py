@@ -22,7 +22,7 @@ from tracediff import thresholds
 from tracediff.collect.run_progress import PHASES, OnRun, RunProgress, RunTimes
 from tracediff.collect.user_code import git_commit
 from tracediff.collect.variant import Variant
-from tracediff.environment import number_of
+from tracediff.errors import number_of
 from tracediff.process.child import child_command
 from tracediff.process.temporary import temporary_folder
 from tracediff.write import make_folder, write_text

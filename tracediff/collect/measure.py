@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tracediff.collect.variant import Step, Task, Variant
-from tracediff.environment import number_of
+from tracediff.errors import number_of
 
 try:
     import resource

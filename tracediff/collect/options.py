@@ -17,8 +17,7 @@ from tracediff.collect.record import check_torch, import_torch
 from tracediff.collect.user_code import file_of
 from tracediff.collect.variant import Variant, parse_variant
 from tracediff.collect.workloads import NAMES, workload
-from tracediff.environment import number_of
-from tracediff.errors import TracediffError, check_choice, did_you_mean, quoted, speaks_python, whole_number
+from tracediff.errors import TracediffError, check_choice, did_you_mean, number_of, quoted, speaks_python, whole_number
 from tracediff.process.temporary import temporary_file
 from tracediff.write import StrPath, make_folder
 

@@ -21,8 +21,7 @@ from tracediff.collect.compiler import show_compiled_kernels, without_importing_
 from tracediff.collect.driver import MANIFEST, write_json
 from tracediff.collect.measure import environment, peak_memory, waited, waiting_ns
 from tracediff.collect.user_code import git_commit
-from tracediff.environment import number_of
-from tracediff.errors import TracediffError, printable
+from tracediff.errors import TracediffError, number_of, printable
 from tracediff.formatting import percent
 from tracediff.process.temporary import temporary_file
 from tracediff.write import StrPath, make_folder

@@ -23,6 +23,8 @@ UNWRITTEN = (errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 """Of errors that name no file: standard output does not take what is written to it."""
 OUT_OF_MEMORY = "error: out of memory; read fewer files at a time (--rank) or use fewer processes (--jobs 1)"
 ENDING = (signal.SIGINT, signal.SIGTERM)
+SIZES = ("COLUMNS", "LINES", "JUPYTER_COLUMNS", "JUPYTER_LINES")
+"""Variables from which libraries take the size of the screen."""
 
 _received: list[int] = []
 """The signal that ends this process, once it has arrived."""
@@ -41,10 +43,8 @@ def end(command: Callable[[], int]) -> NoReturn:
     handle_endings(_interrupt)
     try:
         try:
-            from tracediff.environment import drop_odd_sizes
-
             _check_address_space()
-            drop_odd_sizes()
+            _drop_odd_sizes()
             code = command()
         finally:
             sys.stdout.flush()
@@ -56,6 +56,16 @@ def end(command: Callable[[], int]) -> NoReturn:
     gc.disable()
     gc.freeze()  # else Python looks for cycles in all that is left, which the end of the process frees anyway
     sys.exit(code)
+
+
+def _drop_odd_sizes() -> None:
+    """Remove the sizes of a screen that no screen has: libraries would divide by them, or fill lines with them."""
+    from tracediff.bounds import SCREEN
+    from tracediff.errors import whole_number
+
+    for name in SIZES:
+        if name in os.environ and not 0 < (whole_number(os.environ[name]) or 0) <= SCREEN:
+            del os.environ[name]
 
 
 def _tell(message: str, error: BaseException | None) -> None:

@@ -16,7 +16,6 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracediff import bounds
-from tracediff.environment import LARGEST_SIZE
 from tracediff.errors import log_line, printable
 from tracediff.formatting import Unit, time_unit
 from tracediff.pair import Pair
@@ -167,7 +166,7 @@ def grid(heads: Sequence[str], aligned: str, *, expand: bool = False, header_sty
 def screen_console() -> Console:
     """The standard output; in a pipe without a width of its own nothing is cut or wrapped."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(width=LARGEST_SIZE if piped else None, emoji=False)
+    return Console(width=bounds.SCREEN if piped else None, emoji=False)
 
 
 def print_screen(console: Console, screen: RenderableType) -> None:
