@@ -184,14 +184,12 @@ def _stands_for(node: Node, counting: list[Node], trail: tuple[str, ...]) -> boo
         return not is_of_one
     if not node.total.all():  # one side has none of it
         return True
-    if is_of_one:
-        return False
-    if len(counting) > 1:
+    if len(counting) > 1 and (effect == "speed" or not is_of_one):  # else the name of the one says more
         predicted = node.work / float(node.total.sum())
         off = sum(abs(child.work - predicted * float(child.total.sum())) for child in children)
         if off <= thresholds.UNIFORM * movement:
             return True
-    return abs(largest.work) < thresholds.LARGEST_CHILD * movement
+    return not is_of_one and abs(largest.work) < thresholds.LARGEST_CHILD * movement
 
 
 RESIZED = "amount", "presence"
