@@ -356,7 +356,8 @@ def _cause(
         periods = sum(leaves.steps[single.side])
         is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
         label_of_side = comparison.sides[single.side].label
-        reasons.append(of_single(single, node, label_of_side, periods, comparison.each, unit, is_code=is_code))
+        runs = leaves.runs[single.side].shape[0]
+        reasons.append(of_single(single, node, label_of_side, periods, runs, comparison.each, unit, is_code=is_code))
     elif SHARED_CALLS in line.chain and (text := one_part(node, leaves)):
         reasons.append(CauseReason("largest", text))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(

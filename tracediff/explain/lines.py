@@ -56,8 +56,6 @@ class Amount(Struct, frozen=True):
 OTHERS = "others"
 """The parts of what is split into lines that are none, as one."""
 IN_OTHERS = {
-    GPU: "GPU work of other families",
-    OPERATORS: "operators of other families",
     HOST: "other host time",
     SHARED_CALLS: "the same calls of other operators on the host",
     OTHER_CALLS: "calls of other operators on the host",
@@ -211,6 +209,9 @@ def waits_for_ranks(chain: tuple[str, ...]) -> bool:
 def label_of(line: Line) -> str:
     """What changed, in words that need no context."""
     trail, label = line.trail, line.node.label
+    is_of_several = trail[-1:] in ((GPU,), (OPERATORS,)) if label == OTHERS else len(trail) == 1 and label == OTHER
+    if is_of_several and line.node.children:
+        return _of_largest(line)
     if label == OTHERS:
         whole = label_of(Line(trail[:-1], Node(trail[-1], len(trail))))
         return IN_OTHERS.get(trail[-1], f"other {whole.removeprefix('other ')}")
@@ -241,6 +242,21 @@ def label_of(line: Line) -> str:
     return f"{trail[1]}: {label}" if trail[1] in (COMPILING, COMPILED_CODE, QUEUE, WAITING) else label
 
 
+def _of_largest(line: Line) -> str:
+    """``norm + 2 more families of kernels``, ``aten::view + 28 more operators``: of several families, or of work that
+    is of none, what changed most.
+    """
+    node, trail, noun = line.node, line.trail, "kernels" if line.trail[0] == GPU else "operators"
+    if node.label == OTHER:
+        trail = line.chain
+    elif len(node.children) > 1:
+        noun = f"families of {noun}"
+    largest = max(node.children.values(), key=lambda child: (child.label != OTHER, abs(child.work), child.label))
+    if len(node.children) == 1:
+        return label_of(Line(trail, largest))
+    return f"{largest.label} + {len(node.children) - 1} more {noun}"
+
+
 def _one_sided(node: Node) -> str:
     """``added operator calls``: other calls that one side alone makes; empty of any others."""
     if node.label != OTHER_CALLS or node.total.all() or not node.total.any():
@@ -252,8 +268,7 @@ def _work_label(trail: tuple[str, ...], label: str) -> str:
     """Of GPU work, or of operators: trails are first label, family, operator or module, call and kernels."""
     noun = "kernels" if trail[0] == GPU else "operators"
     if len(trail) == 1:
-        after = {OTHER: f"{noun} of no family", UNPAIRED: f"{noun} {UNPAIRED}"}
-        return after.get(label, f"{label} {noun}")
+        return f"{noun} {UNPAIRED}" if label == UNPAIRED else f"{label} {noun}"
     if trail[1] == UNPAIRED:
         return label
     if len(trail) == 2:

@@ -12,7 +12,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM, Fact, wait_of
-from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, START
+from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
 from tracediff.present.explanation_lines import (
@@ -54,9 +54,10 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
         parts = sorted(certain, key=lambda part: -abs(part.delta_us))
         way = 1 if sum(part.delta_us for part in parts) > 0 else -1
     along, against = ([part for part in parts if sign * part.delta_us > 0] for sign in (way, -way))
-    along = _with_wholes(along, explanation, path)
+    along = _with_wholes(along, parts, explanation, path)
     first = _leading(along)
-    against = _with_wholes(against, explanation, path, {part.chain[0] for part in first})  # which would hold these, too
+    but = {part.chain[0] for part in first}  # which would hold these, too
+    against = _with_wholes(against, parts, explanation, path, but)
     unnamed = max((abs(part.delta_us) for part in along[len(first) :]), default=0.0)
     wholes = {part.chain for part in along if len(part.chain) == 1}  # what is in them is no offset
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
@@ -109,7 +110,7 @@ def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
     """What a sentence of causes begins with: ``lead``, or if only part of them is certain, what ``certainty`` that is;
     of which steps, if those are not what the verdict is of.
     """
-    is_of_mean = _is_of_mean(comparison.verdict)
+    is_of_mean = _is_of_mean(comparison.verdict) or (comparison.verdict.is_of_medians and lead == BECAUSE)
     if certainty:
         lead = f"{certainty}, on the critical path{' of the mean step' if is_of_mean else ''}:"
     elif is_of_mean:
@@ -119,8 +120,10 @@ def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
 
 
 def _leading(parts: Sequence[_Part]) -> Sequence[_Part]:
-    """Those of one direction that a sentence names."""
-    return parts[: leading([part.delta_us for part in parts])]
+    """Those of one direction that a sentence names: beside a single event also the next, if that is of each step."""
+    number = leading([part.delta_us for part in parts])
+    is_of_one = [SINGLES in part.chain for part in parts[:2]] == [True, False]
+    return parts[: max(number, 2 if is_of_one else 0)]
 
 
 def _certainty(parts: Sequence[_Part], other_work: Sequence[_Part]) -> str:
@@ -198,10 +201,10 @@ def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tup
 
 
 def _with_wholes(
-    parts: list[_Part], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
+    parts: list[_Part], every: Sequence[_Part], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
 ) -> list[_Part]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
-    changed alike, and they are most of its change; ``but`` of some.
+    changed alike, and they are most of its change, with the largest of ``every`` one in it; ``but`` of some.
     """
     unit, is_uniform = path.unit, any(fact.code == UNIFORM for fact in explanation.facts)
     for label, whole in path.parts.items() if path.is_split or is_uniform else ():
@@ -219,7 +222,8 @@ def _with_wholes(
             if is_as_many
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
-        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
+        by_size = sorted((part for part in every if part.chain[0] == label), key=lambda part: -abs(part.delta_us))
+        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in by_size[: bounds.PARTS_NAMED])
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
         in_all = _in_all(whole.times, whole, unit)
         one = _Part("host time" if label == HOST else label, change, what, (label,), in_all)

@@ -224,9 +224,11 @@ def _head(explanation: Explanation) -> str:
 
 
 def longer_and_shorter(moved: Sequence[float], rest: float, scale_us: float, unit: Unit) -> str:
-    """``longer +1.2, shorter −0.9``, which add up to ``rest``, if both are worth a line; else empty."""
+    """``longer +1.2, shorter −0.9``, which add up to ``rest``, if that says little of either, which are worth a line;
+    else empty.
+    """
     longer, shorter = (sum(us for us in moved if sign * us > 0) for sign in (1, -1))
-    if min(longer, -shorter) < thresholds.WORTH_A_LINE * scale_us:
+    if min(longer, -shorter) < max(thresholds.WORTH_A_LINE * scale_us, thresholds.MOSTLY * abs(rest)):
         return ""
     longer = unit.rounded(longer)
     return f"longer {unit.signed(longer)}, shorter {unit.signed(rest - longer)}"
