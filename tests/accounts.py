@@ -35,7 +35,7 @@ def assert_explained(comparison):
     change = comparison.us(comparison.step_time.delta)
     close = {"rel": 1e-9, "abs": 1e-6}  # µs
     assert found.change_us == pytest.approx(change, **close)
-    lines = sum(cause.delta_us for cause in found.causes) + sum(found.exposure_us.values()) + found.rest_us
+    lines = sum(cause.delta_us for cause in found.causes) + found.exposure_us + found.rest_us
     assert lines == pytest.approx(change, **close)
     for node in found.root.walk():
         assert sum(node.effects.values()) == pytest.approx(node.change, rel=1e-9, abs=1e-3)  # ns

@@ -149,7 +149,7 @@ def lines_of(comparison: Comparison) -> str:
         for cause in explanation.causes
     ]
     rows.append(
-        f"    exposure {', '.join(f'{k} {us:+.1f}' for k, us in explanation.exposure_us.items())}, "
+        f"    exposure {', '.join(f'{k} {part.exposure_us:+.1f}' for k, part in explanation.remainders.items())}, "
         f"rest {explanation.rest_us:+.1f}"
     )
     return "\n".join(rows)

@@ -40,7 +40,7 @@ def events(side: str) -> list[dict[str, Any]]:
 def lines_exposure_and_rest_add_up_to_the_change_of_the_step(story: Story) -> None:
     comparison = explained(story).comparison
     found = comparison.explanation
-    parts = sum(cause.delta_us for cause in found.causes) + sum(found.exposure_us.values()) + found.rest_us
+    parts = sum(cause.delta_us for cause in found.causes) + found.exposure_us + found.rest_us
     assert parts == pytest.approx(found.change_us, abs=1e-3)
     assert found.change_us == pytest.approx(comparison.verdict.delta_us, abs=1e-3)
 

@@ -49,8 +49,9 @@ def many_leaves(number, slower):
 
 def spelled(root):
     lines = lines_of(root)
-    whole = account(lines, root, {}, [])
-    return [(line.trail, line.node.label, pytest.approx(ns)) for line, ns in whole.lines], whole.rests
+    of_lines, remainders = account(lines, root, {}, [])
+    rests = {label: (one.longer_us, one.shorter_us) for label, one in remainders.items()}
+    return [(line.trail, line.node.label, pytest.approx(us)) for line, us in of_lines], rests
 
 
 @pytest.mark.parametrize("slower", [1.0, 1.5])

@@ -287,7 +287,7 @@ class Why:
     @property
     def exposure_us(self) -> float:
         """The same work, now on the critical path or off it, in µs per step."""
-        return sum(self.explanation.exposure_us.values())
+        return self.explanation.exposure_us
 
     @property
     def rest_us(self) -> float:

@@ -21,7 +21,7 @@ from tracediff.diff.groups import Group
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import moved_lines
 from tracediff.explain.amounts import calls_of, measure, node_amount, with_calls_apart
-from tracediff.explain.exposure import account, slack_of
+from tracediff.explain.exposure import Remainder, account, slack_of
 from tracediff.explain.facts import OTHER_KERNELS, WORK_DIFFERS, Fact
 from tracediff.explain.leaves import (
     GPU,
@@ -129,23 +129,18 @@ class Explanation:
     Attributes:
         facts: about the comparison, which carry no time.
         causes: the lines, those in the direction of the step's change first, the largest first.
-        exposure_us: first label → the same work, now on the critical path or off it. exposed: likewise what is most
-            of that. rests_us: what is longer, and what is shorter, in no line; causes, exposure and these are the
-            step's change.
+        remainders: first label → what of the change is in no line; causes, exposure and rest are the step's change.
         scale_us: what the size of a line is judged against: the change, or where changes cancel part of them all.
         root: the whole tree. leaves: what it is built from. gpu_work: the significance of all GPU work.
         differing: the operators that are not called as often.
         period: what it is the time of: a step or, without steps, a file. profiled: whether it is of the steps that were
             profiled; else of GPU work and idle time without the profiler, which changes them in the other direction.
-        reach: first label → how much of what is less, and of what is more, can reach the step, 0 to 1.
         ranks: of how many ranks it explains one. of_rank: which one, in words; empty of a single one.
     """
 
     facts: tuple[Fact, ...]
     causes: tuple[Cause, ...]
-    exposure_us: dict[str, float]
-    exposed: dict[str, str]
-    rests_us: dict[str, tuple[float, float]]
+    remainders: dict[str, Remainder]
     scale_us: float
     root: Node
     leaves: Leaves = field(repr=False, compare=False)
@@ -155,12 +150,16 @@ class Explanation:
     ranks: int = 1
     of_rank: str = ""
     gpu_work: Significance = UNTESTED
-    reach: dict[str, Pair[float]] = field(default_factory=dict)
 
     @property
     def rest_us(self) -> float:
         """What is in no line."""
-        return sum(map(sum, self.rests_us.values()))
+        return sum(part.longer_us + part.shorter_us for part in self.remainders.values())
+
+    @property
+    def exposure_us(self) -> float:
+        """The same work, now on the critical path or off it."""
+        return sum(part.exposure_us for part in self.remainders.values())
 
     @property
     def change_us(self) -> float:
@@ -221,18 +220,16 @@ def explain(
     sources = LineSources(comparison, leaves, differing)
     rests = Rests(_without_event(lines.shown, leaves), _kinds(groups))
     slack = _slack(comparison, leaves) if leaves is profiled else {}
-    whole = account(lines, root, slack, facts)
+    accounted, remainders = account(lines, root, slack, facts)
     is_stated = any(fact.code == WORK_DIFFERS for fact in facts)
-    tested = _significance([line.node for line, _ in whole.lines], leaves, noise_floor)
+    tested = _significance([line.node for line, _ in accounted], leaves, noise_floor)
     return Explanation(
         facts=facts,
         causes=tuple(
-            _cause(line, ns / 1000, sources, significance, rests, is_stated=is_stated and not line.trail)
-            for (line, ns), significance in zip(whole.lines, tested, strict=True)
+            _cause(line, us, sources, significance, rests, is_stated=is_stated and not line.trail)
+            for (line, us), significance in zip(accounted, tested, strict=True)
         ),
-        exposure_us={label: ns / 1000 for label, ns in whole.exposure.items()},
-        exposed=whole.exposed,
-        rests_us={label: (longer / 1000, shorter / 1000) for label, (longer, shorter) in whole.rests.items()},
+        remainders=remainders,
         scale_us=lines.scale / 1000,
         root=root,
         leaves=leaves,
@@ -240,7 +237,6 @@ def explain(
         profiled=leaves is profiled,
         ranks=max(len(side.ranks) for side in sides),
         of_rank=_of_rank(sides),
-        reach={label: Pair(*part.tolist()) for label, part in whole.reach.items()},
         gpu_work=next(iter(_significance(gpu_work, leaves, noise_floor)), UNTESTED),
         differing=differing,
     )

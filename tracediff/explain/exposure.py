@@ -16,27 +16,26 @@ from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, QUEUE, SINGLES, START, Leaves
 from tracediff.explain.lines import Line, Lines, label_of
 from tracediff.explain.tree import Node, common
+from tracediff.pair import Pair
 
 HOST_WORK = "op", "python", "annotated", "loading", "compiling"
 """Kinds of leaves in which the host works; calls of the driver may wait for the GPU as well."""
 
 
-class Account(Struct, frozen=True):
-    """What the step's change is made of, in ns per step.
+class Remainder(Struct, frozen=True):
+    """What of the change of a part of the critical path is in no line.
 
     Attributes:
-        lines: each with what it accounts for itself, those in the direction of the change first, the largest first.
-        rests: first label → what is longer, and what is shorter, in no line.
-        exposure: first label → the same work, now on the critical path or off it. exposed: what is most of that, in
-            words; may be empty. Lines, rests and exposure add up to the change.
-        reach: first label → how much of what is less, and of what is more, can reach the step, float64[2], 0 to 1.
+        longer_us, shorter_us: what takes longer, and shorter, per step. exposure_us: the same work, now on the path or
+            off it, in lines or not. exposed: what is most of that, in words; may be empty.
+        reach: how much of what is less, and of what is more, in the part can reach the step, 0 to 1.
     """
 
-    lines: tuple[tuple[Line, float], ...]
-    rests: dict[str, tuple[float, float]]
-    exposure: dict[str, float]
-    exposed: dict[str, str]
-    reach: dict[str, Floats]
+    longer_us: float
+    shorter_us: float
+    exposure_us: float
+    exposed: str
+    reach: Pair[float]
 
 
 def slack_of(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
@@ -55,8 +54,13 @@ def slack_of(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
     return {GPU: np.where(host > steps, np.inf, steps - host), HOST: np.maximum(steps - busy, 0.0)}  # of many threads
 
 
-def account(lines: Lines, root: Node, slack: Mapping[str, Floats], facts: Sequence[Fact]) -> Account:
-    """What ``lines`` account for. ``slack``: see `slack_of`; of QUEUE how much less, and more, the GPU is idle."""
+def account(
+    lines: Lines, root: Node, slack: Mapping[str, Floats], facts: Sequence[Fact]
+) -> tuple[list[tuple[Line, float]], dict[str, Remainder]]:
+    """(each line with the µs per step that it accounts for itself, those in the direction of the change first, the
+    largest first; by first label what is in none): together the change of the step. ``slack``: see `slack_of`; of QUEUE
+    how much less, and more, the GPU is idle.
+    """
     parts, number = [str(label) for label in root.children], len(lines.shown)
     rests = [_rest(lines.others, part) for part in parts]
     part_of = np.array([*(line.chain[0] for line in lines.shown), *parts], object)
@@ -67,17 +71,20 @@ def account(lines: Lines, root: Node, slack: Mapping[str, Floats], facts: Sequen
     own, reach = _within_reach(work, moved, part_of, waiting, slack, facts)
     if np.abs(moved - own).max(initial=0.0) < thresholds.WORTH_A_LINE * lines.scale:
         own = moved
-    exposure = {part: float((moved - own)[part_of == part].sum()) for part in parts}
     longer = dict.fromkeys(parts, 0.0)
     for line in lines.others:
         longer[line.chain[0]] += max(line.node.work, 0.0)
-    return Account(
-        lines=_in_order(lines.shown, own[:number].tolist(), root.change),
-        rests={part: (longer[part], ns - longer[part]) for part, ns in zip(parts, own[number:].tolist(), strict=True)},
-        exposure=exposure,
-        exposed={part: _exposed(root.children[part], exposure[part]) for part in parts},
-        reach=reach,
-    )
+    remainders = {}
+    for part, ns in zip(parts, own[number:].tolist(), strict=True):
+        exposure = float((moved - own)[part_of == part].sum())
+        remainders[part] = Remainder(
+            longer_us=longer[part] / 1000,
+            shorter_us=(ns - longer[part]) / 1000,
+            exposure_us=exposure / 1000,
+            exposed=_exposed(root.children[part], exposure),
+            reach=Pair(*reach[part].tolist()),
+        )
+    return _in_order(lines.shown, (own[:number] / 1000).tolist(), root.change), remainders
 
 
 def _rest(others: Sequence[Line], part: str) -> Node:
@@ -97,8 +104,8 @@ def _within_reach(
     slack: Mapping[str, Floats],
     facts: Sequence[Fact],
 ) -> tuple[Floats, dict[str, Floats]]:
-    """(``own`` as far as it can reach the step, see `Account.reach`): ``own`` of what ``moved``, each in a part of the
-    path; ``waiting``: what is launched and not started.
+    """(``own`` as far as it can reach the step, see `Remainder.reach`): ``own`` of what ``moved``, each in a part
+    of the path; ``waiting``: what is launched and not started.
     """
     if QUEUE in slack:
         own = _scaled(own, _room(own[waiting], slack[QUEUE]), waiting)
@@ -138,15 +145,15 @@ def _left(own: Floats, moved: Floats, part_of: NDArray[np.object_], facts: Seque
     return out
 
 
-def _in_order(lines: Sequence[Line], own: Sequence[float], change: float) -> tuple[tuple[Line, float], ...]:
+def _in_order(lines: Sequence[Line], own: Sequence[float], change: float) -> list[tuple[Line, float]]:
     sign = 1 if change >= 0 else -1
 
     def order(both: tuple[Line, float]) -> tuple[bool, bool, float, str]:
-        line, ns = both
-        label, is_along = line.node.label, sign * ns > 0
-        return not is_along, is_along and label == START, -abs(ns), label  # START is not of the program
+        line, us = both
+        label, is_along = line.node.label, sign * us > 0
+        return not is_along, is_along and label == START, -abs(us), label  # START is not of the program
 
-    return (*sorted(zip(lines, own, strict=True), key=order),)
+    return sorted(zip(lines, own, strict=True), key=order)
 
 
 def _exposed(whole: Node, exposure: float) -> str:

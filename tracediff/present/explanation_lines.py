@@ -192,7 +192,8 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     lines += [_of_unclear(unsure, unit)] if unsure else []
     rest = together((part.rest, *(row.times for row in small)))
     name = f"{plural(len(small), 'other')} and {REST}" if small else REST
-    moved = [*explanation.rests_us[part.label], *(row.times.own for row in small)]
+    remainder = explanation.remainders[part.label]
+    moved = [remainder.longer_us, remainder.shorter_us, *(row.times.own for row in small)]
     ways = longer_and_shorter(moved, rest.own, scale_us, unit)
     is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
     because = "; ".join(filter(None, (ways, part.because)))

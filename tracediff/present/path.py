@@ -172,7 +172,7 @@ def read_path(explanation: Explanation) -> ReadPath:
     rows = [row for row in cause_rows(explanation) if is_visible(row.times.own, in_unit)]
     paths = path_us(explanation, unit)
     rests = [_rest(explanation, label, path, rows) for label, path in paths.items()]
-    step_us = sum(path.delta for path in paths.values()) - unit.rounded(sum(explanation.exposure_us.values()))
+    step_us = sum(path.delta for path in paths.values()) - unit.rounded(explanation.exposure_us)
     every = _as_read(unit, step_us, [*((row.times, row.cause.delta_us, row.cause.exposure_us) for row in rows), *rests])
     rows = [WhyRow(row.cause, times) for row, times in zip(rows, every, strict=False)]
     for label, rest in zip(paths, every[len(rows) :], strict=True):
@@ -184,7 +184,7 @@ def read_path(explanation: Explanation) -> ReadPath:
             times=replace(whole, exposure=together((rest, *(row.times for row in mine))).exposure),
             rows=mine,
             rest=rest,
-            reach=explanation.reach[label],
+            reach=explanation.remainders[label].reach,
             exposure=exposure,
             because=because,
         )
@@ -197,7 +197,11 @@ Exact = tuple[Times, float, float]
 
 def _rest(explanation: Explanation, label: str, path: Pair[float], rows: Sequence[WhyRow]) -> Exact:
     """What is in no row of a part of the path."""
-    unit, node, exposure = unit_of(explanation), explanation.root.children[label], explanation.exposure_us[label]
+    unit, node, exposure = (
+        unit_of(explanation),
+        explanation.root.children[label],
+        explanation.remainders[label].exposure_us,
+    )
     mine = [row for row in rows if row.part == label]
     own = node.change / 1000 - exposure - sum(row.cause.delta_us for row in mine)
     rest = _in_unit(unit, path, node.total / 1000).without(row.times for row in mine)
@@ -225,7 +229,7 @@ def _exposure(explanation: Explanation, rows: Sequence[WhyRow], rest: Times, lab
     if not is_visible(change, unit):
         return "", ""
     is_all = not unit.rounded(min(rest.path))  # of it
-    largest = explanation.exposed[label]
+    largest = explanation.remainders[label].exposed
     mostly = f"mostly {largest}" if largest and largest not in {row.cause.label for row in rows} else ""
     return (NOW if is_all else MORE_OR_LESS)[change > 0], mostly
 

@@ -160,7 +160,7 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
             )
             for cause in explanation.causes
         ],
-        exposure_us=sum(explanation.exposure_us.values()),
+        exposure_us=explanation.exposure_us,
         rest_us=explanation.rest_us,
         change_us=explanation.change_us,
         profiled=explanation.profiled,
