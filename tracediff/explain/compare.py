@@ -284,8 +284,8 @@ def _replaced(explanation: Explanation) -> list[str]:
     control, test = in_place(explanation.differing)
     if control and test:
         return [f"with {test}", f"without {control}"]
-    is_rewritten = any(fact.code == REWRITTEN for fact in explanation.facts)
-    return largest_difference(explanation.differing) if is_rewritten else []
+    rewritten = [fact.setting for fact in explanation.facts if fact.code == REWRITTEN]
+    return list(filter(None, rewritten)) or (largest_difference(explanation.differing) if rewritten else [])
 
 
 def _on_other_side(explanation: Explanation, name: str) -> list[str]:

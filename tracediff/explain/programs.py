@@ -118,7 +118,7 @@ def in_parts(trees: Trees) -> str:
     factor = sum(calls[1].values()) / sum(calls[0].values())
     is_all = abs(log(factor)) > thresholds.SAME_RATIO and common(calls, factor) >= thresholds.SAME_PROGRAM
     more = f"{times(factor)} × as many" if factor > 1 else f"{times(1 / factor)} × fewer"
-    return f", in {more} calls with FLOPs" if is_all else ""
+    return f"in {more} calls" if is_all else ""
 
 
 Differing = dict[str, tuple[float, float]]

@@ -159,8 +159,10 @@ def _program(leaves: Leaves, comparison: Comparison, differing: Differing) -> li
     by_others = " by other operators" if is_other and common(kinds) < thresholds.SAME_PROGRAM else ""
     if as_many or (flops is None and does_as_much(leaves)):
         nearly = "" if flops is not None and isclose(flops, 1) else "nearly "
-        as_much = f"{nearly}as many FLOPs{in_parts(trees) or by_others}: " if as_many else ""
-        return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values)]
+        parts = in_parts(trees) if as_many else ""
+        as_much = f"{nearly}as many FLOPs{f', {parts} with FLOPs' if parts else by_others}: " if as_many else ""
+        setting = f"with {nearly}as many FLOPs {parts}" if parts else ""
+        return [Fact(REWRITTEN, f"{as_much}{share}: {examples}", *values, setting=setting)]
     work = "" if flops is None else f"; {comparison.test.label} does {multiple(flops, 'known FLOPs')}"
     removed, added = in_place(differing)
     setting = ", ".join(("with other operator calls", *instead("", added, lead="such as"), *instead(removed, "")))
