@@ -73,8 +73,10 @@ def total(pairs: Iterable[Pair[Number]]) -> Pair[Number]:
 
 def side_sums(parts: Iterable[tuple[Key, int, tuple[int, ...]]]) -> dict[Key, tuple[Pair[int], ...]]:
     """Key → the sums of the amounts of ``parts``: (key, 0 for control or 1 for test, amounts)."""
-    sums: dict[Key, tuple[Pair[int], ...]] = {}
+    sums: dict[Key, list[list[int]]] = {}
     for key, side, amounts in parts:
-        before = sums.get(key) or (NONE,) * len(amounts)
-        sums[key] = tuple(pair.plus(side, amount) for pair, amount in zip(before, amounts, strict=True))
-    return sums
+        if key not in sums:
+            sums[key] = [[0, 0] for _ in amounts]
+        for both, amount in zip(sums[key], amounts, strict=True):
+            both[side] += amount
+    return {key: tuple(Pair(*both) for both in every) for key, every in sums.items()}
