@@ -144,9 +144,10 @@ class ReadPath(Struct, frozen=True):
 
     @property
     def unchanged(self) -> list[PathPart]:
-        """The others that take time."""
+        """The others that take a time that makes a difference of the step."""
+        step = total(part.times.path for part in self.parts.values())
         others = (part for part in self.parts.values() if not self._has_changed(part))
-        return [part for part in others if any(map(self.unit.rounded, part.times.path))]
+        return [part for part in others if max(part.times.path) >= thresholds.NO_DIFFERENCE * min(step)]
 
     def _has_changed(self, part: PathPart) -> bool:
         return bool(part.rows) or is_visible(part.rest.delta, self.unit)
