@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tracediff import thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
 from tracediff.arrays import Floats, Int64
+from tracediff.diff.comparison import OPERATOR
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import VIEWS, Item, base_name
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, SHARED_CALLS, Chain, Leaves
@@ -189,19 +190,24 @@ def is_of_other_kinds(group: Group) -> bool:
 
 
 def _calls(tree: CallTree, items: Sequence[Item]) -> Launching:
-    """Of the work; none where too much of it has no operator with shapes.
+    """Of the work; none where too much of it has no operator with shapes, or none that does it itself.
 
     The innermost do the work, but for what takes little of an operator's time: those around them may have the shapes of
     one example of a batch.
     """
     shaped: Counter[int] = Counter()  # node → ns
+    few = 1 - thresholds.KNOWN_AMOUNT
     for item in items:
         call = tree.calls[item.node] if item.node >= 0 else None
-        if call is not None and call.kind == "op" and elements(call.shapes):
+        if call is None or call.kind != "op" or not elements(call.shapes):
+            continue
+        is_by_others = (
+            item.work.category == OPERATOR and call.self_ns < few * call.total
+        )  # as aten::linear is by aten::addmm
+        if not is_by_others:
             shaped[item.node] += item.ns
     if shaped.total() < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []
-    few = 1 - thresholds.KNOWN_AMOUNT
     helpers = {n for n in shaped if any(shaped[n] < few * shaped[outer] for outer in nodes_around(tree, [n]))}
     workers = shaped.keys() - helpers - nodes_around(tree, shaped.keys() - helpers)
     return [(tree.calls[n], tree.calls[n].count / tree.denominator, shaped[n]) for n in shaped if n in workers]
