@@ -4,12 +4,10 @@ from io import StringIO
 
 from build_trace import call, document, kernel, memory, op, step, write
 from rich.console import Console
-from two_sides import compared, launch
 
 import tracediff
 from tracediff.collected import CollectionTable, VariantRow
 from tracediff.present.plain_text import Table
-from tracediff.present.sections import changed_work
 from tracediff.present.tables import comparison_tables, control_and_test
 from tracediff.profile.tables import NAMES, table_schema
 from tracediff.report.analysis import tables_of
@@ -144,18 +142,3 @@ def test_a_terminal_has_no_room_for_columns_without_values():
 def test_a_table_of_unknown_values_keeps_its_first_columns():
     table = Table(title="Counters", heads=("counter", "mean"), rows=(("unknown", "–"),))
     assert shown(table, 80).splitlines()[1].split() == ["counter", "mean"]
-
-
-def test_work_of_the_gpu_has_no_significance_of_its_operators_host_time(tmp_path):
-    """The host takes longer for the products, which take the GPU less time."""
-
-    def side(host, took):
-        return lambda run: [
-            step(1, 0, 20_000),
-            *(e for i in range(8) for e in launch(i, "sgemm", took + run, 2_000 * i + 500, host=host, at=2_000 * i)),
-        ]
-
-    comparison = compared(tmp_path, {"before": side(100, 900), "after": side(400, 600)}, runs=5)
-    words = {op.name: op.significance.word for op in comparison.ops}
-    (row,) = changed_work(comparison, 3).rows
-    assert (words["aten::mm"], row.name, row.delta_us < 0, row.time_change) == ("slower", "aten::mm", True, "")

@@ -38,6 +38,7 @@ from tracediff.explain.leaves import (
     pair,
 )
 from tracediff.explain.lines import (
+    DONE_OFTEN,
     UNKNOWN,
     Amount,
     Line,
@@ -347,13 +348,17 @@ def _cause(
         what = "; ".join(
             filter(None, ("" if what == UNKNOWN else what, f"includes waiting for {_late(node, comparison)}"))
         )
+    longer = int(node.total[1] > node.total[0])
+    if what and not node.total.all() and not leaves.in_each[longer, node.leaves].any():
+        what += ", not in every step"
+    if what in DONE_OFTEN and any(reason.code == "count" for reason in reasons):
+        what = ""  # the reason says more
     unit = leaves.step_unit
     if single and node.note == SINGLE:
         periods = sum(leaves.steps[single.side])
         is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
         label_of_side = comparison.sides[single.side].label
-        runs = leaves.runs[single.side].shape[0]
-        reasons.append(of_single(single, node, label_of_side, periods, runs, comparison.each, unit, is_code=is_code))
+        reasons.append(of_single(single, node, label_of_side, periods, comparison.each, unit, is_code=is_code))
     elif SHARED_CALLS in line.chain and (text := one_part(node, leaves)):
         reasons.append(CauseReason("largest", text))
     elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(

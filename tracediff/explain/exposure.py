@@ -66,8 +66,7 @@ def account(
     part_of = np.array([*(line.chain[0] for line in lines.shown), *parts], object)
     waiting = np.array([*(QUEUE in line.chain for line in lines.shown), *(False for _ in rests)], bool)
     moved = np.array([*(line.node.change for line in lines.shown), *(rest.change for rest in rests)])
-    of_rests = [common(rest.change, float(rest.total @ (-1, 1))) for rest in rests]
-    work = np.array([*(line.node.work for line in lines.shown), *of_rests])
+    work = np.array([*(_own(line.node.work, line.node) for line in lines.shown), *(_own(r.change, r) for r in rests)])
     own, reach = _within_reach(work, moved, part_of, waiting, slack, facts)
     if np.abs(moved - own).max(initial=0.0) < thresholds.WORTH_A_LINE * lines.scale:
         own = moved
@@ -85,6 +84,11 @@ def account(
             reach=Pair(*reach[part].tolist()),
         )
     return _in_order(lines.shown, (own[:number] / 1000).tolist(), root.change), remainders
+
+
+def _own(change: float, node: Node) -> float:
+    """``change``, as far as the time of ``node`` in all does so."""
+    return common(change, float(node.total @ (-1, 1)))
 
 
 def _rest(others: Sequence[Line], part: str) -> Node:

@@ -78,13 +78,14 @@ class Single(Struct, frozen=True):
     """One event that dominates its leaf, or of code one stretch between calls.
 
     Attributes:
-        side: on which it is longest. longest: the event there.
+        side: on which it is longest. longest: the event there. in_runs: whether each run has one like it.
         others, others_ns: how many of its name there are beside it, in all leaves and runs, and their time in ns.
         chain: where its leaf would be in the tree if it was no exception.
     """
 
     side: int
     longest: Longest
+    in_runs: bool
     others: float
     others_ns: float
     chain: Chain

@@ -323,7 +323,7 @@ def _more_or_less(line: Line) -> str:
 
 
 def _how_often(ratio: float) -> str:
-    return "done more often" if ratio > 1 else "done less often"
+    return DONE_OFTEN[int(ratio < 1)]
 
 
 def _of_amount(line: Line, amount: Amount | None, calls: Floats, *, is_stated: bool) -> str:
@@ -397,6 +397,7 @@ def _pace(longer: float, slower: str) -> str:
     return slower if longer > 1 else f", {times(1 / longer)} × as fast"
 
 
+DONE_OFTEN = "done more often", "done less often"
 UNKNOWN, MOSTLY_IN = "amount of work unknown", "mostly "
 CONV = "conv"
 """The family of convolutions."""

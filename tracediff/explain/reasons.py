@@ -74,11 +74,10 @@ def reasons_of(work: NodeWork) -> tuple[CauseReason, ...]:
 
 
 def of_single(
-    single: Single, node: Node, side: str, periods: int, runs: int, per: str, unit: Unit, *, is_code: bool
+    single: Single, node: Node, side: str, periods: int, per: str, unit: Unit, *, is_code: bool
 ) -> CauseReason:
     """That most of a ``node`` is one event of ``side``, which has so many ``periods`` (``per``: step, file), or one of
-    each of its ``runs``, and what it is an exception of, in the ``unit`` of the step. ``is_code``: whether it is a
-    stretch of code.
+    each run, and what it is an exception of, in the ``unit`` of the step. ``is_code``: whether it is a stretch of code.
     """
     events, on_both = float(node.count[single.side]) * periods, bool(node.count[0]) and node.count[0] == node.count[1]
     is_one = single.longest.ns >= thresholds.MOSTLY * float(node.path[single.side]) * periods
@@ -89,7 +88,7 @@ def of_single(
         following = single.longest.following and f", before {call_role(single.longest.following)}"
         return CauseReason("dominant", f"one stretch between calls in {side} takes {longest}{when}{following}")
     if events > 1:
-        if runs > 1 and not is_one:
+        if single.in_runs and not is_one:
             return CauseReason(
                 "dominant", f"one in each run of {side}, of {counted(events)} in all, takes up to {longest}"
             )

@@ -257,7 +257,8 @@ def _dominant(
             name_ns, count = path_ns, float(leaves.count[side, leaf])
         others, others_ns = count * every - 1, name_ns * every - longest.ns
         if others + 1 >= thresholds.EXCEPTION_OF and longest.ns >= thresholds.EXCEPTIONAL * others_ns / max(others, 1):
-            out[leaf] = Single(side, longest, others, others_ns, leaves.chains[leaf])
+            like_it = [one for one in by_run.values() if one.ns >= thresholds.MOSTLY * longest.ns]
+            out[leaf] = Single(side, longest, len(like_it) == runs, others, others_ns, leaves.chains[leaf])
     return out
 
 

@@ -71,7 +71,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     )
     if not along and not exposed_along:
         return "", "", ""
-    certainty = _certainty([*first, *exposed_along], other_work) if is_open else ""
+    certainty = _certainty([*first, *exposed_along], certain, other_work) if is_open else ""
     lead = _lead(comparison, certainty, BECAUSE if sure else LARGEST)
     rest_us -= sum(part.delta_us for part in (*exposed_along, *exposed_against))
     rest_us = rest_us if is_visible(rest_us, unit) else 0.0
@@ -89,28 +89,30 @@ def _rest(
     explanation: Explanation,
     unit: Unit,
 ) -> str:
-    """What the sentence of ``causes`` and ``exposed`` does not name: with the largest of it, if that is larger than all
-    these in its direction, or else how much of it is longer, and shorter.
+    """What the sentence of ``causes`` and ``exposed`` does not name: how much of it is longer, and shorter, if that
+    cancels, or else with the largest of it, if that is larger than all these in its direction.
     """
     if not rest_us:
         return ""
     all_else, wholes = f"{ALL_ELSE} {unit.signed(rest_us)} {unit.name}", {p.chain for p in causes if len(p.chain) == 1}
     unnamed = [(part, cause) for part, cause in every if part not in causes and part.chain[:1] not in wholes]
     least = max((abs(part.delta_us) for part in (*causes, *exposed) if part.delta_us * rest_us > 0), default=0.0)
+    moved = [part.delta_us for part, _ in unnamed]
+    if ways := longer_and_shorter([*moved, rest_us - sum(moved)], rest_us, explanation.scale_us, unit):
+        return f"{all_else} ({ways})"
     for part, cause in unnamed:
         if part.delta_us * rest_us > 0 and abs(part.delta_us) > least:
             remark = UNCLEAR if is_unclear(cause) else ""
             return f"{all_else}, of which {unit.signed(part.delta_us)} {part.label}{remark}"
-    moved = [part.delta_us for part, _ in unnamed]
-    ways = longer_and_shorter([*moved, rest_us - sum(moved)], rest_us, explanation.scale_us, unit)
-    return f"{all_else} ({ways})" if ways else all_else
+    return all_else
 
 
 def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
     """What a sentence of causes begins with: ``lead``, or if only part of them is certain, what ``certainty`` that is;
     of which steps, if those are not what the verdict is of.
     """
-    is_of_mean = _is_of_mean(comparison.verdict) or (comparison.verdict.is_of_medians and lead == BECAUSE)
+    is_of_medians = comparison.verdict.is_of_medians and (certainty or lead == BECAUSE)
+    is_of_mean = _is_of_mean(comparison.verdict) or is_of_medians
     if certainty:
         lead = f"{certainty}, on the critical path{' of the mean step' if is_of_mean else ''}:"
     elif is_of_mean:
@@ -126,8 +128,14 @@ def _leading(parts: Sequence[_Part]) -> Sequence[_Part]:
     return parts[: max(number, 2 if is_of_one else 0)]
 
 
-def _certainty(parts: Sequence[_Part], other_work: Sequence[_Part]) -> str:
-    """What is certain of ``parts``, if it is the same of all: that they are ``other_work``, or take another time."""
+def _certainty(parts: Sequence[_Part], certain: Sequence[_Part], other_work: Sequence[_Part]) -> str:
+    """What is certain of ``parts``, if it is the same of all: that they are ``other_work``, or take another time; of a
+    whole only if next to all of it is ``certain``.
+    """
+    for part in parts:
+        inner = sum(one.delta_us for one in certain if one.chain[: len(part.chain)] == part.chain)
+        if inner / part.delta_us < thresholds.KNOWN_AMOUNT:
+            return "largest changes"
     is_other = [any(one.chain[: len(part.chain)] == part.chain for one in other_work) for part in parts if part.chain]
     if len(is_other) < len(parts) or len({*is_other}) != 1:
         return "largest changes"
@@ -222,8 +230,11 @@ def _with_wholes(
             if is_as_many
             else counts_of(float(number[0]), float(number[1]), "calls" if label == OPERATORS else "events")
         )
-        by_size = sorted((part for part in every if part.chain[0] == label), key=lambda part: -abs(part.delta_us))
-        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in by_size[: bounds.PARTS_NAMED])
+        opposed_parts = (part for part in every if part.chain[0] == label and part.delta_us * moved < 0)
+        against = max(opposed_parts, key=lambda part: abs(part.delta_us), default=None)
+        largest = ", ".join(f"{part.label} {unit.signed(part.delta_us)}" for part in inner[: bounds.PARTS_NAMED])
+        if against is not None and abs(against.delta_us) > abs(inner[0].delta_us):
+            largest += f", though {against.label} {unit.signed(against.delta_us)}"
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
         in_all = _in_all(whole.times, whole, unit)
         one = _Part("host time" if label == HOST else label, change, what, (label,), in_all)

@@ -27,7 +27,7 @@ from tracediff.explain.leaves import (
     SINGLES,
     UNPAIRED,
 )
-from tracediff.explain.lines import UNKNOWN
+from tracediff.explain.lines import OTHERS, UNKNOWN
 from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
@@ -277,7 +277,7 @@ def is_certain(cause: Cause) -> bool:
 
 def is_other_work(cause: Cause) -> bool:
     """Whether it is certain that other work is done, whatever its time: more or less, mostly, or of another kind."""
-    if cause.node.note == SINGLE:  # may be one call of many
+    if cause.node.note == SINGLE or cause.chain[1:] == (OTHERS,):  # may be one call of many, or of several families
         return False
     if cause.effect in ("presence", "amount") or ARROW in cause.node.label:
         return True

@@ -158,8 +158,11 @@ class ReadPath(Struct, frozen=True):
 
     def with_time(self, part: PathPart) -> str:
         """The same with its time on the path, if that is another than in all: ``GPU 33.4 → 110.7``."""
-        on_path, in_all = (ARROW.join(map(self.unit.plain, us)) for us in (part.times.path, part.times.every))
-        return self.name_of(part) if on_path == in_all else f"{self.name_of(part)} {on_path}"
+        on_path, in_all = part.times.path, part.times.every
+        reads_same = (
+            max(abs(a - b) for a, b in zip(on_path, in_all, strict=True)) < 1.5 * self.unit.digit
+        )  # or rounding
+        return self.name_of(part) + ("" if reads_same else f" {ARROW.join(map(self.unit.plain, on_path))}")
 
     @property
     def is_split(self) -> bool:

@@ -197,16 +197,11 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     however many are shown, each reads the same.
     """
     has_gpu = bool(comparison.gpu_time.groups)
-    # what is tested of operators is their time on the host
-    words = {} if has_gpu else {op.name: _more_or_less(op) for op in comparison.ops}
     sums = _by_family_if_clearer(comparison) if has_gpu else comparison.work_by_operator
     steps, changes = comparison.step_time.period.map(comparison.us), [comparison.us(line.delta) for line in sums]
     whole = _together(comparison, "all GPU work" if has_gpu else f"all {_operators(comparison)}", sums)
     unit = with_decimals_of(time_unit(steps), max(whole.us))
-    rows = [
-        _row(comparison, line, name=line.name, operator=line.name, time_change=words.get(line.name, ""))
-        for line in sums
-    ]
+    rows = [_row(comparison, line, name=line.name, operator=line.name) for line in sums]
     least = thresholds.CHANGED_WORK * max(steps)
     digits = with_digits(unit, changes)
     is_changed = (abs(us) >= least or work.count.delta for us, work in zip(changes, sums, strict=True))
@@ -217,12 +212,6 @@ def changed_work(comparison: Comparison, top: int) -> Sums:
     last = _together(comparison, plural(len(others), "other"), [sums[k] for k in others])
     us = total(every.rows[k].us for k in others)
     return replace(every, rows=[*(every.rows[k] for k in changed), *([_with_times(last, us)] if others else [])])
-
-
-def _more_or_less(op: Op) -> str:
-    """The significance of an operator; of more or fewer calls that take more or less time, not that it is slower."""
-    word = op.significance.word
-    return {"faster": "less", "slower": "more"}.get(word, word) if op.count.delta * op.delta > 0 else word
 
 
 def _by_family_if_clearer(comparison: Comparison) -> Sequence[Sum]:

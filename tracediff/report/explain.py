@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import escape
 from itertools import chain
+from math import isclose
 
 from msgspec.structs import replace
 
@@ -19,7 +20,7 @@ from tracediff.explain.explanation import Explanation
 from tracediff.explain.leaves import HOST, NOT_RECORDED, ON_THE_HOST, largest_kernels
 from tracediff.explain.reasons import changed_input_of
 from tracediff.explain.tree import Node
-from tracediff.formatting import Unit, change, count, counts, plural, time
+from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import Pair
 from tracediff.present.explanation_lines import PATH, UNCLEAR, because
 from tracediff.present.path import Times, WhyRow, cause_rows, is_visible, read_path, together, unit_of
@@ -156,7 +157,9 @@ def _parts(comparison: Comparison, node: Node, unit: Unit, most: int, rows: Sequ
 
 
 def _part(unit: Unit, label: str, times: Times) -> str:
-    return f"  {unit.signed(times.delta):>8}  {label}: {unit.change(*times.every)}"
+    reads_same = all(map(isclose, map(unit.rounded, times.path), map(unit.rounded, times.every)))
+    on_path = "" if reads_same else f"on the critical path {ARROW.join(map(unit.plain, times.path))}, in all "
+    return f"  {unit.signed(times.delta):>8}  {label}: {on_path}{unit.change(*times.every)}"
 
 
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
