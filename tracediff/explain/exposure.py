@@ -72,7 +72,8 @@ def account(
         own = moved
     longer = dict.fromkeys(parts, 0.0)
     for line in lines.others:
-        longer[line.chain[0]] += max(line.node.work, 0.0)
+        part = line.chain[0]
+        longer[part] += max(line.node.work, 0.0) * float(reach[part][1])
     remainders = {}
     for part, ns in zip(parts, own[number:].tolist(), strict=True):
         exposure = float((moved - own)[part_of == part].sum())
