@@ -163,9 +163,14 @@ PATH = "critical path: "
 """Before a part of it that has lines."""
 
 
-def without_time(label: str) -> str:
-    """The label of a part of the path without its time on it; any other as it is."""
-    return TIME_AT_END.sub("", label) if label.startswith(PATH) else label
+def in_room(label: str, room: int) -> str:
+    """The label of a part of the path in ``room`` characters, without its time on it, or as ``path: GPU``, if it must
+    be; any other as it is.
+    """
+    if not label.startswith(PATH) or len(label) <= room:
+        return label
+    label = TIME_AT_END.sub("", label)
+    return label if len(label) <= room else label.removeprefix("critical ")
 
 
 def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:
