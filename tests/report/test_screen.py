@@ -47,6 +47,16 @@ def test_one_screen_with_the_explanation_on_top(control, test):
 
 
 @traces.needs_traces
+@pytest.mark.parametrize(("control", "test"), PAIRS)
+def test_a_narrow_screen_cuts_names_and_no_numbers(control, test):
+    lines = screen(control, test, env={"COLUMNS": "60"})
+    (why, work) = (next(k for k, line in enumerate(lines) if line.startswith(head)) for head in ("Why", "GPU work b"))
+    assert not [line for line in lines[why:] if re.search(r"[\d,.]…( |$)", line)]
+    assert [line for line in lines[why:work] if line.startswith(("  critical path: ", "  path: ", "step"))]
+    assert max(map(len, lines[:-1])) <= 60
+
+
+@traces.needs_traces
 @pytest.mark.parametrize("width", [50, 80, 160])
 def test_each_shorter_screen_is_no_longer(width):
     comparison = compared(*(traces.FOLDER / name for name in ("hta_control", "hta_test")))

@@ -199,7 +199,8 @@ def sums_table(work: Sums, sides: Pair[str], width: int) -> Iterator[RenderableT
     rows = [*work.rows, work.whole]
     heads, cells, room = _numbers(rows, work.unit, width, sides, work.counted)
     *names, whole = shortened_pairs([printable(row.name) for row in rows], room)
-    lines = _numbers_grid(work.title, heads)
+    (title,) = shortened([work.title], room + INDENT)  # numbers are never cut
+    lines = _numbers_grid(title, heads)
     for name, texts in zip(names, cells, strict=False):
         lines.add_row(Text(f"  {name}"), *texts)
     lines.add_row(Text(whole, style="bold"), *cells[-1])
