@@ -341,8 +341,8 @@ def _least_significant(difference: Estimate) -> float:
 
 def _more_than(effect: float) -> str:
     """``changes of 23 % or more``, ``a factor of 2.1 or more``, in the direction of ``effect``."""
-    if effect > math.log(2):
-        return f"a factor of {number(math.exp(effect))} or more"
+    if abs(effect) > math.log(2):
+        return f"a factor of {number(math.exp(abs(effect)))} or more"
     return f"changes of {percent(abs(math.expm1(effect)))} or more"
 
 
