@@ -82,6 +82,21 @@ def test_a_signal_in_a_callback_ends_the_command_too():
     assert (ended.returncode, ended.stderr) == (143, "tracediff: interrupted\n")
 
 
+def test_a_signal_in_a_callback_ends_the_command_on_a_busy_machine():
+    """Time passes within the hook before the end of the process comes again."""
+    slow = """
+    import time
+    def once(*args, arm=signal.setitimer):
+        signal.setitimer = arm
+        arm(*args)
+        time.sleep(0.05)
+    signal.setitimer = once
+"""
+    script = ENDS.format(body=slow.strip() + SWALLOWED.replace("import time", "pass"))
+    ended = subprocess.run([sys.executable, "-c", script], env=ENV, capture_output=True, text=True, timeout=25)
+    assert (ended.returncode, ended.stderr) == (143, "tracediff: interrupted\n")
+
+
 def test_other_exit_codes_are_kept(capsys):
     for code in (0, 1, 3):
         assert ending(capsys, lambda code=code: code) == (code, "")

@@ -95,8 +95,18 @@ def _end_again(swallowed: sys.UnraisableHookArgs) -> None:
     if not isinstance(swallowed.exc_value, Interrupted):
         sys.__unraisablehook__(swallowed)
         return
-    signal.signal(signal.SIGALRM, _interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.001)  # within the callback it would be swallowed again
+    signal.signal(signal.SIGALRM, _when_over)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
+
+
+def _when_over(number: int, frame: FrameType | None) -> None:
+    """Raise once `_end_again` is over: within it, as on a busy machine, it would be swallowed again."""
+    outer = frame
+    while outer is not None and outer.f_code is not _end_again.__code__:
+        outer = outer.f_back
+    if outer is None:
+        _interrupt(number, frame)
+    signal.setitimer(signal.ITIMER_REAL, 0.001)
 
 
 def handle_endings(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
