@@ -142,15 +142,17 @@ def is_hidden(changed: float, waited: float, whole: float) -> bool:
 
 def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
     """new-wait: only one side waits for the GPU in some operator, or call outside of any, of each step, so that its
-    host does not run ahead.
+    host does not run ahead; or gives memory back to the driver, which waits for the GPU, too.
     """
     number: dict[str, Floats] = defaultdict(lambda: np.zeros(2))
     calls = [{*filter(None, names)} for names in leaves.names[:, leaves.kinds == "call"]]
     if len(calls[0] & calls[1]) < thresholds.MOSTLY * max(map(len, calls)):
         return []  # as one side does not record what the other does
-    for i in np.flatnonzero(leaves.kinds == "sync").tolist():
+    for i in np.flatnonzero(np.isin(leaves.kinds, ("sync", "call"))).tolist():
         (name, *_), (op, *_) = (sorted(filter(None, texts[:, i])) or [""] for texts in (leaves.names, leaves.ops))
-        if not is_host_collective(name):
+        if is_release(name):
+            number[name] += leaves.count[:, i]
+        elif leaves.kinds[i] == "sync" and not is_host_collective(name):
             number[op or str(leaves.chains[i][-1])] += leaves.count[:, i]
     facts = []
     for side, label in enumerate(s.label for s in sides):

@@ -99,7 +99,7 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
         )
     classes = calls_by_class(trees[0]), calls_by_class(trees[1])
     is_same = any(fact.code == SAME_CALLS for fact in program)  # whatever module each call is charged to
-    repetitions = repeated(comparison, ({}, {}) if is_same else classes)
+    repetitions = repeated(comparison, ({}, {}) if is_same or not differing else classes)
     of_compilers = *replacing(leaves, sides), *graph_breaks(sides), *recompiles(sides)
     codes = {fact.code for fact in (*program, *repetitions, *of_compilers)}
     has_stand_ins = not codes.isdisjoint((COMPILED, GRAPH_REPLAYS))  # for what else a side does not call
@@ -196,7 +196,7 @@ def _same_program(outer: Sequence[Mapping[str, float]], comparison: Comparison, 
     """other-counts: how many of the ``outer`` calls agree, and which ``others`` do not; same-program if all do, and
     which of those inside them do not.
     """
-    if len({*map(count, agreeing(outer))}) > 1:
+    if others and len({*map(count, agreeing(outer))}) > 1:  # else ties of times tell what is within what
         mostly = f"mostly the same program: {_agreement(outer, comparison)}"
         return Fact(OTHER_COUNTS, f"{mostly}: {others}" if others else mostly)
     agree = f"all {_outermost_calls(comparison.trees)} agree"

@@ -48,7 +48,8 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
         return "", "", ""  # all that is left is smaller than what is by chance
     parts = [part for part, cause in every if (sure and not other_work) or not is_unclear(cause)]
     way = sign
-    certain = [part for part, cause in every if part in other_work or is_certain(cause)]
+    same_steps = all(reason.code != "steps" for reason in comparison.comparability.reasons)
+    certain = [part for part, cause in every if part in other_work or (same_steps and is_certain(cause))]
     is_open = not sure and bool(certain)
     if is_open:  # unlike the direction of the step's change
         parts = sorted(certain, key=lambda part: -abs(part.delta_us))
