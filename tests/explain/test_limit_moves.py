@@ -224,6 +224,10 @@ def streams_of(folder, name, *, overlap, optimizer):
 def test_what_streams_gain_is_not_taken_off_another_kernel(tmp_path):
     """A product runs beside the other one, which saves 200 µs, and the optimizer takes 300 longer: both are said."""
     before = streams_of(tmp_path, "before", overlap=False, optimizer=100)
-    path = read_path(compared(before, streams_of(tmp_path, "after", overlap=True, optimizer=400)).explanation)
+    comparison = compared(before, streams_of(tmp_path, "after", overlap=True, optimizer=400))
+    path = read_path(comparison.explanation)
+    (fact,) = [fact.text for fact in comparison.explanation.facts if fact.code == "other-stream"]
+    assert fact.startswith("only after runs gemm kernels beside the main stream")
+    assert "with gemm kernels beside the main stream" in comparison.verdict.difference
     assert path.parts["GPU work"].times.own == pytest.approx(300, abs=5)
     assert path.parts["GPU work"].times.exposure == pytest.approx(-200, abs=5)

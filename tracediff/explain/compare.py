@@ -55,6 +55,7 @@ from tracediff.explain.facts import (
     OTHER_PROGRAM,
     OTHER_RANKS,
     OTHER_SIZES,
+    OTHER_STREAM,
     RECOMPUTED,
     REPEATED,
     REWRITTEN,
@@ -273,7 +274,7 @@ def _settings(comparison: Comparison, explanation: Explanation, inputs: OtherInp
         *of(RECOMPUTED)[:1],
         *names,
         *named_inputs,
-        *of(ONE_MODULE),
+        *of(ONE_MODULE, OTHER_STREAM),
     ]
 
 

@@ -13,10 +13,13 @@ from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats
 from tracediff.diff.groups import Group
+from tracediff.diff.matching.items import Item
 from tracediff.diff.verdict import contradicting, opposed
+from tracediff.diff.views import kernels_of
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_decimals_of, with_more
+from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import (
     is_allocation,
@@ -35,7 +38,7 @@ NOT_STEADY, FIRST_CALLS, BACKLOG, LATE_START = "not-steady", "first-calls", "bac
 COMPILES_ANEW = "compiles-anew"
 GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-kernels"
 OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
-OTHER_SIZES, FIRST_DIMENSION = "other-sizes", "first-dimension"
+OTHER_SIZES, FIRST_DIMENSION, OTHER_STREAM = "other-sizes", "first-dimension", "other-stream"
 """The codes that others ask for."""
 WAITS = " waits for the GPU"
 """After a side that alone does."""
@@ -82,6 +85,38 @@ def other_kernels(groups: Sequence[Group]) -> list[Fact]:
     most = min(ns, key=lambda name: (-ns[name], name))
     text = f"other kernels take as long ({percent(part)} of the GPU time): those of {with_more(most, len(ns) - 1)}"
     return [Fact(OTHER_KERNELS, text, control, test)]
+
+
+def other_stream(groups: Sequence[Group], sides: Sides) -> list[Fact]:
+    """other-stream: work that only one side runs on another stream than most, beside which it can run."""
+    every = [[(group, item) for group in groups for item in group.items[side]] for side in (0, 1)]
+    main = [_main_stream(item for group, item in items if group.family != COMMUNICATION) for items in every]
+    if not all(main):
+        return []
+    facts, whole = [], sum(item.ns for items in every for _, item in items)
+    moved: tuple[Counter[str], Counter[str]] = Counter(), Counter()
+    for group in groups:
+        beside = [
+            sum(item.ns for item in items if item.work.first.lane != stream) >= thresholds.MOSTLY * time
+            for items, stream, time in zip(group.items, main, group.time, strict=True)
+        ]
+        if all(group.items) and beside[0] != beside[1]:
+            moved[beside[1]][kernels_of(group.family)] += sum(item.ns for items in group.items for item in items)
+    for side, ns, word in zip(sides, moved, ("without", "with"), strict=True):
+        if ns and ns.total() >= thresholds.WORTH_A_LINE * whole:
+            names, part = with_more(ns.most_common(1)[0][0], len(ns) - 1), percent(ns.total() / whole)
+            text = f"only {side.label} runs {names} beside the main stream ({part} of the GPU time)"
+            facts.append(Fact(OTHER_STREAM, text, setting=f"{word} {names} beside the main stream"))
+    return facts
+
+
+def _main_stream(items: Iterable[Item]) -> str:
+    """The stream of most of the time of ``items``; empty if none is."""
+    ns: Counter[str] = Counter()
+    for item in items:
+        ns[item.work.first.lane] += item.ns
+    ((stream, most),) = ns.most_common(1) or [("", 0)]
+    return stream if most >= thresholds.MOSTLY * ns.total() else ""
 
 
 def _takes_as_long(group: Group) -> bool:
