@@ -18,7 +18,7 @@ from tracediff.diff.verdict import contradicting, opposed
 from tracediff.diff.views import kernels_of
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
-from tracediff.formatting import ARROW, change, counts, percent, plural, time, with_decimals_of, with_more
+from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import (
@@ -146,15 +146,14 @@ def other_ranks(leaves: Leaves, sides: Sides) -> list[Fact]:
 
 def late_rank(sides: Sides) -> list[Fact]:
     """late-rank: a rank that the others wait for, on either side."""
-    late_ranks = [(side.label, late) for side in sides if (late := side.late_rank)]
-    return [
-        Fact(
-            "late-rank",
-            f"in {label} {late.waiting} for rank {late.rank}, which works {time(late.own_us)} per step, {late.usual} "
-            f"{time(late.usual_us)}, without communication",
-        )
-        for label, late in late_ranks
-    ]
+    facts = []
+    for side in sides:
+        if late := side.late_rank:
+            unit = time_unit([late.own_us, late.usual_us])
+            own, usual = unit.text(late.own_us), unit.text(late.usual_us)
+            waiting = f"in {side.label} {late.waiting} for rank {late.rank}, which works {own} per step"
+            facts.append(Fact("late-rank", f"{waiting}, {late.usual} {usual}, without communication"))
+    return facts
 
 
 def hidden_host(leaves: Leaves) -> list[Fact]:

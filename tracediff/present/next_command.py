@@ -106,9 +106,9 @@ def next_command(comparison: Comparison, command: str) -> str | None:
     waits = first is not None and waits_for_ranks(first.chain)
     communicates = waits or any(group.family == COMMUNICATION for group in comparison.work.groups)
     several = explanation.ranks > 1 and communicates
-    if several and waits:
-        return f"{command} {LATE_RANKS}"
     late = comparison.test.late_rank or comparison.control.late_rank
+    if several and waits:
+        return f"{command} {f'--rank {late.rank}' if late else LATE_RANKS}"
     table = LATE_RANKS if several and not late else "--table critical"  # of one rank there are no others
     if late:
         command = f"{command} --rank {late.rank}"
