@@ -140,7 +140,7 @@ def _certainty(parts: Sequence[_Part], certain: Sequence[_Part], other_work: Seq
     is_other = [any(one.chain[: len(part.chain)] == part.chain for one in other_work) for part in parts if part.chain]
     if len(is_other) < len(parts) or len({*is_other}) != 1:
         return "largest changes"
-    return "work that differs" if is_other[0] else "surely changed"
+    return "work that differs" if is_other[0] else "parts that surely changed"
 
 
 def _is_named(exposure: _Part, parts: Sequence[_Part], rest_us: float, step_us: float) -> bool:
