@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -35,6 +35,7 @@ from tracediff.explain.leaves import (
     UNPLACED,
     Chain,
     Leaves,
+    Single,
     pair,
 )
 from tracediff.explain.lines import (
@@ -342,44 +343,51 @@ def _cause(
     what = what_happened(line, amount, calls_of(node, leaves), is_recorded=is_recorded, is_stated=is_stated)
     if groups and not node.total.all() and _is_unpaired(groups, comparison.work.groups, leaves):
         what = UNPAIRED
-    if any(reason.code == "phase" for reason in reasons):
-        what = ""  # the reason says more
-    if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
-        what = "; ".join(
-            filter(None, ("" if what == UNKNOWN else what, f"includes waiting for {_late(node, comparison)}"))
-        )
-    longer = int(node.total[1] > node.total[0])
-    if what and not node.total.all() and not leaves.in_each[longer, node.leaves].any():
-        what += ", not in every step"
-    if what in DONE_OFTEN and any(reason.code == "count" for reason in reasons):
-        what = ""  # the reason says more
-    unit = leaves.step_unit
-    if single and node.note == SINGLE:
-        periods = sum(leaves.steps[single.side])
-        is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
-        label_of_side = comparison.sides[single.side].label
-        reasons.append(of_single(single, node, label_of_side, periods, comparison.each, unit, is_code=is_code))
-    elif SHARED_CALLS in line.chain and (text := one_part(node, leaves)):
-        reasons.append(CauseReason("largest", text))
-    elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
-        node, line.trail, sources.differing, unit
-    ):
-        reasons.append(part)
-    if OTHER_CALLS in line.chain and (place := _line_of_calls(node, sources)):
-        reasons.append(place)
-    if device := _on_other_device(node, sources):
-        reasons.append(device)
     return Cause(
         label=rests.named(label, line),
         trail=line.trail,
-        what=what,
+        what=_in_words(line, what, {reason.code for reason in reasons}, sources),
         amount=amount,
-        reasons=tuple(reasons),
+        reasons=(*reasons, *_reasons_of_place(line, single, sources)),
         significance=significance,
         first=(single.side, single.longest.first) if single else None,
         node=node,
         delta_us=delta_us,
     )
+
+
+def _in_words(line: Line, what: str, reasons: set[str], sources: LineSources) -> str:
+    """``what`` happened, where no reason says more, and whom it waits for, or that it does not in every step."""
+    node, leaves = line.node, sources.leaves
+    if "phase" in reasons or (what in DONE_OFTEN and "count" in reasons):
+        what = ""
+    if waits_for_ranks(line.chain) and line.chain[0] != OPERATORS:  # which enqueue
+        waiting = f"includes waiting for {_late(node, sources.comparison)}"
+        what = waiting if what in ("", UNKNOWN) else f"{what}; {waiting}"
+    longer = int(node.total[1] > node.total[0])
+    is_in_some = what and not node.total.all() and not leaves.in_each[longer, node.leaves].any()
+    return f"{what}, not in every step" if is_in_some else what
+
+
+def _reasons_of_place(line: Line, single: Single | None, sources: LineSources) -> Iterator[CauseReason]:
+    """Which event, calls, stretch or parts most of the line is, where its calls are made, and on what device."""
+    node, comparison, leaves = line.node, sources.comparison, sources.leaves
+    unit = leaves.step_unit
+    if single and node.note == SINGLE:
+        periods = sum(leaves.steps[single.side])
+        is_code = any(leaves.kinds[k] in STRETCHES for k in node.leaves if leaves.single.get(k) is single)
+        label = comparison.sides[single.side].label
+        yield of_single(single, node, label, periods, comparison.each, unit, is_code=is_code)
+    elif SHARED_CALLS in line.chain and (text := one_part(node, leaves)):
+        yield CauseReason("largest", text)
+    elif part := _longest_gap(node, leaves, comparison.sides, unit) or largest_parts(
+        node, line.trail, sources.differing, unit
+    ):
+        yield part
+    if OTHER_CALLS in line.chain and (place := _line_of_calls(node, sources)):
+        yield place
+    if device := _on_other_device(node, sources):
+        yield device
 
 
 def _longest_gap(node: Node, leaves: Leaves, sides: Pair[Side], unit: Unit) -> CauseReason | None:
