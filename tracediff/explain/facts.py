@@ -96,12 +96,12 @@ def other_stream(groups: Sequence[Group], sides: Sides) -> list[Fact]:
     facts, whole = [], sum(item.ns for items in every for _, item in items)
     moved: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     for group in groups:
-        beside = [
+        is_elsewhere = [
             sum(item.ns for item in items if item.work.first.lane != stream) >= thresholds.MOSTLY * time
             for items, stream, time in zip(group.items, main, group.time, strict=True)
         ]
-        if all(group.items) and beside[0] != beside[1]:
-            moved[beside[1]][kernels_of(group.family)] += sum(item.ns for items in group.items for item in items)
+        if all(group.items) and is_elsewhere[0] != is_elsewhere[1]:
+            moved[is_elsewhere[1]][kernels_of(group.family)] += sum(item.ns for items in group.items for item in items)
     for side, ns, word in zip(sides, moved, ("without", "with"), strict=True):
         if ns and ns.total() >= thresholds.WORTH_A_LINE * whole:
             names, part = with_more(ns.most_common(1)[0][0], len(ns) - 1), percent(ns.total() / whole)
