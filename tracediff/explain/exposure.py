@@ -51,7 +51,15 @@ def slack_of(leaves: Leaves, busy: Floats) -> dict[str, Floats]:
     count, total = leaves.count[:, calls], leaves.total[:, calls]
     each = np.divide(total, count, out=np.zeros_like(total), where=count > 0).min(axis=0)  # longer ones may have waited
     host += count @ each
-    return {GPU: np.where(host > steps, np.inf, steps - host), HOST: np.maximum(steps - busy, 0.0)}  # of many threads
+    beside_host = np.full(2, np.inf) if (host > steps).any() else _beside(steps, host)  # of many threads
+    return {GPU: beside_host, HOST: _beside(steps, busy)}
+
+
+def _beside(steps: Floats, other: Floats) -> Floats:
+    """float64[2] ns that work of ``other`` leaves of ``steps``, of its own side and, where the other part changes, too,
+    of whichever side has more: what changes first is waited for beside the other one's time of then.
+    """
+    return np.asarray(np.maximum(np.minimum(steps - other, steps.max() - other.max()), 0.0))
 
 
 def account(
