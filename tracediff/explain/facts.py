@@ -12,6 +12,7 @@ from msgspec import Struct
 from tracediff import bounds, thresholds
 from tracediff.aggregate.summary import Side
 from tracediff.arrays import Floats
+from tracediff.diff.comparison import Comparison
 from tracediff.diff.groups import Group
 from tracediff.diff.matching.items import Item
 from tracediff.diff.verdict import contradicting, opposed
@@ -19,6 +20,8 @@ from tracediff.diff.views import kernels_of
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
+from tracediff.pair import total
+from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import (
@@ -40,8 +43,8 @@ GRAPH_REPLAYS, COMPILED, OTHER_KERNELS = "graph-replays", "compiled", "other-ker
 OTHER_RANKS, NEW_WAIT, HOST_SPEED = "other-ranks", "new-wait", "host-speed"
 OTHER_SIZES, FIRST_DIMENSION, OTHER_STREAM = "other-sizes", "first-dimension", "other-stream"
 """The codes that others ask for."""
-WAITS = " waits for the GPU"
-"""After a side that alone does."""
+WAITS, MAY_WAIT = " waits for the GPU", " may wait for the GPU"
+"""After a side that alone does, and one that gives memory back, which waits for what the GPU still has to do."""
 UNSTEADY = "not in steady state"
 """What the verdict says of steps that change as more of them are recorded."""
 
@@ -87,13 +90,15 @@ def other_kernels(groups: Sequence[Group]) -> list[Fact]:
     return [Fact(OTHER_KERNELS, text, control, test)]
 
 
-def other_stream(groups: Sequence[Group], sides: Sides) -> list[Fact]:
-    """other-stream: work that only one side runs on another stream than most, beside which it can run."""
-    every = [[(group, item) for group in groups for item in group.items[side]] for side in (0, 1)]
-    main = [_main_stream(item for group, item in items if group.family != COMMUNICATION) for items in every]
+def other_stream(comparison: Comparison) -> list[Fact]:
+    """other-stream: work that only one side runs on another stream than most, where more of its GPU work overlaps."""
+    groups, step = comparison.work.groups, comparison.step_time
+    busy = total(state.time for state in step.states if state.name in BUSY_STATES)
+    overlap = [work - busy_ns for work, busy_ns in zip(comparison.gpu_time.time, busy, strict=True)]
+    computing = [[item for g in groups if g.family != COMMUNICATION for item in g.items[side]] for side in (0, 1)]
+    main, whole = _main_streams(computing), sum(sum(group.time) for group in groups)
     if not all(main):
         return []
-    facts, whole = [], sum(item.ns for items in every for _, item in items)
     moved: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     for group in groups:
         is_elsewhere = [
@@ -102,21 +107,25 @@ def other_stream(groups: Sequence[Group], sides: Sides) -> list[Fact]:
         ]
         if all(group.items) and is_elsewhere[0] != is_elsewhere[1]:
             moved[is_elsewhere[1]][kernels_of(group.family)] += sum(item.ns for items in group.items for item in items)
-    for side, ns, word in zip(sides, moved, ("without", "with"), strict=True):
-        if ns and ns.total() >= thresholds.WORTH_A_LINE * whole:
-            names, part = with_more(ns.most_common(1)[0][0], len(ns) - 1), percent(ns.total() / whole)
-            text = f"only {side.label} runs {names} beside the main stream ({part} of the GPU time)"
-            facts.append(Fact(OTHER_STREAM, text, setting=f"{word} {names} beside the main stream"))
-    return facts
+    more = int(overlap[1] > overlap[0])
+    ns, least = moved[more], thresholds.WORTH_A_LINE
+    if ns.total() < least * whole or overlap[more] - overlap[1 - more] < least * ns.total() / 2:  # of both sides
+        return []
+    names, part = with_more(ns.most_common(1)[0][0], len(ns) - 1), percent(ns.total() / whole)
+    text = f"only {comparison.labels[more]} runs {names} beside the main stream ({part} of the GPU time)"
+    return [Fact(OTHER_STREAM, text, setting=f"{'with' if more else 'without'} {names} beside the main stream")]
 
 
-def _main_stream(items: Iterable[Item]) -> str:
-    """The stream of most of the time of ``items``; empty if none is."""
-    ns: Counter[str] = Counter()
-    for item in items:
-        ns[item.work.first.lane] += item.ns
-    ((stream, most),) = ns.most_common(1) or [("", 0)]
-    return stream if most >= thresholds.MOSTLY * ns.total() else ""
+def _main_streams(sides: Sequence[Sequence[Item]]) -> list[str]:
+    """The stream of most of the time of both ``sides``; of each side its own if they have none in common."""
+    ns: list[Counter[str]] = [Counter(), Counter()]
+    for of_side, items in zip(ns, sides, strict=True):
+        for item in items:
+            of_side[item.work.first.lane] += item.ns
+    common = {stream: ns[0][stream] + ns[1][stream] for stream in ns[0].keys() & ns[1].keys()}
+    if common:
+        return [max(common, key=lambda stream: (common[stream], stream))] * 2
+    return [max(of_side, key=lambda stream: (of_side[stream], stream), default="") for of_side in ns]
 
 
 def _takes_as_long(group: Group) -> bool:
@@ -194,7 +203,8 @@ def new_wait(leaves: Leaves, sides: Sides) -> list[Fact]:
         if new:
             times, where = max(new)
             places = ("", where) if side else (where, "")
-            text = f"only {label}{WAITS} in {where} ({plural(float(times), 'time')})"
+            waits = MAY_WAIT if is_release(where) else WAITS
+            text = f"only {label}{waits} in {where} ({plural(float(times), 'time')})"
             facts.append(Fact(NEW_WAIT, text, *places))
     return facts
 
@@ -209,7 +219,7 @@ def wait_of(facts: Iterable[Fact], exposure: float) -> str:
 
 def as_wait(fact: Fact) -> str:
     """A ``new-wait`` after the words that it is waiting for the GPU."""
-    return fact.text.replace(WAITS, " does")
+    return fact.text.replace(MAY_WAIT, " does").replace(WAITS, " does")
 
 
 def replacing(leaves: Leaves, sides: Sides) -> list[Fact]:
@@ -253,8 +263,8 @@ def stand_ins_of(leaves: Leaves) -> list[set[str]]:
     """Per side, the codes of what replaces operators there: compiled code, and replays of graphs."""
     sides: list[set[str]] = [set(), set()]
     for side, stand_ins in enumerate(sides):
-        for name, total in zip(leaves.names[side], leaves.total[side].tolist(), strict=True):
-            if total > 0:
+        for name, ns in zip(leaves.names[side], leaves.total[side].tolist(), strict=True):
+            if ns > 0:
                 stand_ins |= {COMPILED} if is_compiled_call(name) or is_generated(name) else set()
                 stand_ins |= {GRAPH_REPLAYS} if is_graph_launch(name) else set()
     return sides

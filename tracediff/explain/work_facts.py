@@ -120,7 +120,7 @@ def facts_of(leaves: Leaves, comparison: Comparison, differing: Differing, *, sa
         *hidden_host(leaves),
         *(_changed_modules(trees) if same_vendor and not is_same else ()),
         *([] if is_other or not same_vendor else other_kernels(groups)),
-        *(other_stream(groups, sides) if comparison.has_gpu else ()),
+        *(other_stream(comparison) if comparison.has_gpu else ()),
         *other_ranks(leaves, sides),
         *late_rank(sides),
         *of_compilers,
