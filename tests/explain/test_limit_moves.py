@@ -199,9 +199,9 @@ def test_calls_that_take_longer_are_a_line_though_more_of_them_is_also_waited_fo
         assert abs(row.times.own) == pytest.approx(abs(explanation.change_us))
 
 
-def streams_of(folder, name, *, overlap, optimizer):
-    """Sets of steps whose GPU runs two products, at the same time if they ``overlap``, and then an optimizer, for
-    ``optimizer``; the host launches each at once.
+def streams_of(folder, name, *, overlap, optimizer, second=8):
+    """Sets of steps whose GPU runs two products, at the same time on a ``second`` stream if they ``overlap``, and then
+    an optimizer, for ``optimizer``; the host launches each at once.
     """
     out, begin = [], 0
     for s in range(4):
@@ -210,7 +210,7 @@ def streams_of(folder, name, *, overlap, optimizer):
             out += [op(operator, now, 8), call("cudaLaunchKernel", now + 2, 2, number)]
             start = begin + 40 + (0, 0 if overlap else 200, 200 if overlap else 400)[i]
             took = optimizer if i == 2 else 200
-            stream = 8 if i == 1 and overlap else 7
+            stream = second if i == 1 and (overlap or second != 8) else 7
             out.append(kernel(operator[6:], start, took, number, stream=stream, grid=[8, 1, 1], block=[128, 1, 1]))
         period = 40 + (200 if overlap else 400) + optimizer
         out += [op("aten::item", begin + 30, period - 30), call("cudaStreamSynchronize", begin + 31, period - 32)]
@@ -219,6 +219,13 @@ def streams_of(folder, name, *, overlap, optimizer):
     path = folder / name
     write(path / "trace.json", document(out))
     return str(path)
+
+
+def test_another_stream_is_named_only_if_work_overlaps_there(tmp_path):
+    before = streams_of(tmp_path, "before", overlap=False, optimizer=100)
+    for name, overlap, expected in (("beside", True, ["other-stream"]), ("after", False, [])):
+        comparison = compared(before, streams_of(tmp_path, name, overlap=overlap, optimizer=100, second=9))
+        assert [fact.code for fact in comparison.explanation.facts if fact.code == "other-stream"] == expected
 
 
 def test_what_streams_gain_is_not_taken_off_another_kernel(tmp_path):
