@@ -15,7 +15,8 @@ from tracediff.aggregate.averages import KernelAverage, SetTable, StepAverage
 from tracediff.diff.groups import Member, WorkTime
 from tracediff.diff.statistics.many import UNTESTED, Significance, compare_many
 from tracediff.diff.views import call_names, moved_lines
-from tracediff.pair import NONE, Amounts, Pair, Timed
+from tracediff.pair import NONE, Amounts, Pair, Timed, total
+from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import uses_tensor_cores
 from tracediff.profile.tables.schema import TableSchema
 from tracediff.runtimes import KERNEL
@@ -47,6 +48,11 @@ class StepTime(Struct, frozen=True):
     def delta(self) -> int:
         """test − control."""
         return self.period.delta
+
+    @property
+    def busy(self) -> Pair[int]:
+        """The time in which a GPU works."""
+        return total(state.time for state in self.states if state.name in BUSY_STATES)
 
     @property
     def residual(self) -> int:

@@ -201,10 +201,8 @@ def _calls(tree: CallTree, items: Sequence[Item]) -> Launching:
         call = tree.calls[item.node] if item.node >= 0 else None
         if call is None or call.kind != "op" or not elements(call.shapes):
             continue
-        is_by_others = (
-            item.work.category == OPERATOR and call.self_ns < few * call.total
-        )  # as aten::linear is by aten::addmm
-        if not is_by_others:
+        # as aten::addmm does for aten::linear
+        if item.work.category != OPERATOR or call.self_ns >= few * call.total:
             shaped[item.node] += item.ns
     if shaped.total() < thresholds.KNOWN_AMOUNT * sum(item.ns for item in items):
         return []

@@ -20,8 +20,6 @@ from tracediff.diff.views import kernels_of
 from tracediff.explain.leaves import HOST, QUEUE, WAITING, Leaves, largest_kernels, operator_of
 from tracediff.explain.reasons import replaced_kernels
 from tracediff.formatting import ARROW, change, counts, percent, plural, time, time_unit, with_decimals_of, with_more
-from tracediff.pair import total
-from tracediff.profile.events.step_states import BUSY_STATES
 from tracediff.profile.kernels.families import COMMUNICATION
 from tracediff.profile.kernels.match_names import is_compiled_call, is_generated, is_of_inductor
 from tracediff.runtimes import (
@@ -92,9 +90,8 @@ def other_kernels(groups: Sequence[Group]) -> list[Fact]:
 
 def other_stream(comparison: Comparison) -> list[Fact]:
     """other-stream: work that only one side runs on another stream than most, where more of its GPU work overlaps."""
-    groups, step = comparison.work.groups, comparison.step_time
-    busy = total(state.time for state in step.states if state.name in BUSY_STATES)
-    overlap = [work - busy_ns for work, busy_ns in zip(comparison.gpu_time.time, busy, strict=True)]
+    groups = comparison.work.groups
+    overlap = [work - busy for work, busy in zip(comparison.gpu_time.time, comparison.step_time.busy, strict=True)]
     computing = [[item for g in groups if g.family != COMMUNICATION for item in g.items[side]] for side in (0, 1)]
     main, whole = _main_streams(computing), sum(sum(group.time) for group in groups)
     if not all(main):

@@ -199,8 +199,7 @@ def _same_program(outer: Sequence[Mapping[str, float]], comparison: Comparison, 
     which of those inside them do not.
     """
     if others and len({*map(count, agreeing(outer))}) > 1:  # else ties of times tell what is within what
-        mostly = f"mostly the same program: {_agreement(outer, comparison)}"
-        return Fact(OTHER_COUNTS, f"{mostly}: {others}" if others else mostly)
+        return Fact(OTHER_COUNTS, f"mostly the same program: {_agreement(outer, comparison)}: {others}")
     agree = f"all {_outermost_calls(comparison.trees)} agree"
     return Fact(SAME_PROGRAM, f"{agree}, inside them: {others}" if others else f"the same program: {agree}")
 

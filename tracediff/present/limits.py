@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from tracediff import thresholds
-from tracediff.diff.accounts import StepTime
 from tracediff.diff.comparison import Comparison
 from tracediff.explain.explanation import Explanation
 from tracediff.explain.facts import is_hidden
@@ -15,7 +14,6 @@ from tracediff.explain.leaves import GPU, HOST
 from tracediff.formatting import ARROW, Unit, percent, percents, with_decimals_of, with_digits
 from tracediff.pair import Pair
 from tracediff.present.path import path_us, read_path, unit_of
-from tracediff.profile.events.step_states import BUSY_STATES
 
 
 class Limit(Struct, frozen=True, kw_only=True):
@@ -48,12 +46,8 @@ def limits_of(comparison: Comparison) -> Pair[Limit] | None:
     if not all(root.path):
         return None
     gpu, host = (root.children[name].path / root.path if name in root.children else (0, 0) for name in (GPU, HOST))
-    busy = [_busy(step, side) if explanation.profiled else float(gpu[side]) for side in (0, 1)]
+    busy = [step.busy[k] / step.period[k] if explanation.profiled else float(gpu[k]) for k in (0, 1)]
     return Pair(*(Limit(gpu=float(gpu[k]), host=float(host[k]), gpu_busy=busy[k]) for k in (0, 1)))
-
-
-def _busy(step: StepTime, side: int) -> float:
-    return sum(state.time[side] for state in step.states if state.name in BUSY_STATES) / step.period[side]
 
 
 def limits_sentence(comparison: Comparison) -> str:

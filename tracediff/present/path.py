@@ -159,10 +159,9 @@ class ReadPath(Struct, frozen=True):
     def with_time(self, part: PathPart) -> str:
         """The same with its time on the path, if that is another than in all: ``GPU 33.4 → 110.7``."""
         on_path, in_all = part.times.path, part.times.every
-        reads_same = (
-            max(abs(a - b) for a, b in zip(on_path, in_all, strict=True)) < 1.5 * self.unit.digit
-        )  # or rounding
-        return self.name_of(part) + ("" if reads_same else f" {ARROW.join(map(self.unit.plain, on_path))}")
+        apart = max(abs(us - every) for us, every in zip(on_path, in_all, strict=True))
+        time = f" {ARROW.join(map(self.unit.plain, on_path))}" if apart >= 1.5 * self.unit.digit else ""  # or rounding
+        return f"{self.name_of(part)}{time}"
 
     @property
     def is_split(self) -> bool:
@@ -201,11 +200,8 @@ Exact = tuple[Times, float, float]
 
 def _rest(explanation: Explanation, label: str, path: Pair[float], rows: Sequence[WhyRow]) -> Exact:
     """What is in no row of a part of the path."""
-    unit, node, exposure = (
-        unit_of(explanation),
-        explanation.root.children[label],
-        explanation.remainders[label].exposure_us,
-    )
+    unit, node = unit_of(explanation), explanation.root.children[label]
+    exposure = explanation.remainders[label].exposure_us
     mine = [row for row in rows if row.part == label]
     own = node.change / 1000 - exposure - sum(row.cause.delta_us for row in mine)
     rest = _in_unit(unit, path, node.total / 1000).without(row.times for row in mine)

@@ -132,8 +132,8 @@ def show(
         return 1 + text_of(screen).count("\n") <= (SHORT if screen.rows > LEAST_ROWS else SCREEN)
 
     if usual and not fits(screen):
-        *shorter, least = _shorter(screen)
-        screen = next(iter(shorter[bisect_left(shorter, True, key=fits) :]), least)  # each is no longer than the last
+        shorter = [*_shorter(screen)]  # each is no longer than the one before
+        screen = shorter[bisect_left(shorter, True, hi=len(shorter) - 1, key=fits)]
     console.file.write(text_of(screen) + last)
     console.file.flush()
 
