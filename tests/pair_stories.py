@@ -41,7 +41,7 @@ class Explained:
     @property
     def exposures(self) -> list[tuple[str, float]]:
         exposed = read_path(self.comparison.explanation).exposed
-        return [(f"{part.exposed} {part.because}", part.rest.delta) for part in exposed]
+        return [(f"{part.work}, {part.times.exposed} {part.mostly}", part.times.exposure) for part in exposed]
 
     @property
     def causes(self) -> tuple[Cause, ...]:

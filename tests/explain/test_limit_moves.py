@@ -11,8 +11,7 @@ from tracediff.engine import load_sets
 from tracediff.explain.compare import compare_sets
 from tracediff.explain.explanation import _slack
 from tracediff.explain.leaves import QUEUE, SHARED_CALLS
-from tracediff.present.causes import exposed_parts
-from tracediff.present.path import read_path
+from tracediff.present.path import exposures, read_path
 from tracediff.present.sections import changed_work
 
 LATENCY = 5
@@ -161,7 +160,7 @@ def test_what_is_exposed_in_place_of_what_is_one_part_of_the_change(tmp_path):
     """The host takes the path from the GPU, whose work takes as long: the step changes by the difference."""
     comparison = compared(steps_of(tmp_path, "gpu", 20, 30), steps_of(tmp_path, "host", 36, 30))
     path = read_path(comparison.explanation)
-    exposed = exposed_parts(path)
+    exposed = exposures(path)
     in_causes = sum(row.times.exposure for row in path.rows)
     total = sum(part.rest.exposure for part in path.parts.values()) + in_causes
     assert sum(part.delta_us for part in exposed) == pytest.approx(total)

@@ -1,15 +1,29 @@
 """What the programs of two sides call: where in the model they differ."""
 
 import json
+from fractions import Fraction
 
 import pytest
 from build_trace import annotation, document, op, python, step, write
+from hypothesis import example, given
+from hypothesis import strategies as st
 from two_sides import compared
 
 from tracediff.engine import load_sets
 from tracediff.explain.amounts import flop
 from tracediff.explain.compare import compare_sets
+from tracediff.explain.programs import agreeing
 from tracediff.present.answer import answer_of
+
+FRACTIONS = st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.floats(0, 10), max_size=12)
+
+
+@example(dict.fromkeys("abcdefghij", 0.1), {})
+@given(FRACTIONS, FRACTIONS)
+def test_calls_in_common_do_not_depend_on_the_order_in_which_they_are_added(control, test):
+    """Operators are a set, whose order is another in each process: calls per step are no whole numbers."""
+    pairs = [(Fraction(control.get(name, 0)), Fraction(test.get(name, 0))) for name in {*control, *test}]
+    assert agreeing((control, test)) == (float(sum(map(min, pairs))), float(sum(map(max, pairs))))
 
 
 def model(widths, outside=()):

@@ -179,9 +179,11 @@ def sentences_add_up(comparison: Comparison) -> None:
 
 
 def the_parts_of_a_line_add_up(comparison: Comparison) -> None:
-    """As ``explain`` prints them, to the effect of the line, but for what their digits do not show."""
+    """As ``explain`` prints them, to the effect of the line and what of it is exposed, but for what their digits do not
+    show.
+    """
     unit = unit_of(comparison.explanation)
-    effect = rf"effect on the {comparison.explanation.period} ({SIGNED})"
+    effect = rf"effect on the {comparison.explanation.period} ({SIGNED})[^,]*(?:, ([\d.,]+) \S+ (more|less) exposed)?"
     for _, line in explanation_table(comparison.explanation).rows:
         if line.label.endswith(REST):
             continue
@@ -189,10 +191,10 @@ def the_parts_of_a_line_add_up(comparison: Comparison) -> None:
         parts = [value(part[1]) for row in text if (part := re.match(rf" +({SIGNED})  ", row))]
         whole = re.search(effect, head)
         assert whole, head
+        us, exposed, way = whole.groups()
+        change = value(us) + (value(exposed) * (1 if way == "more" else -1) if exposed else 0.0)
         if parts:
-            assert sum(parts) == pytest.approx(value(whole[1]), abs=(len(parts) + 2) * unit.digit / unit.size), (
-                line.label
-            )
+            assert sum(parts) == pytest.approx(change, abs=(len(parts) + 2) * unit.digit / unit.size), line.label
 
 
 def every_surface_has_the_same_sentences(comparison: Comparison) -> None:
@@ -221,32 +223,29 @@ def the_screen_is_short(comparison: Comparison) -> None:
 
 
 def the_columns_of_why_add_up(comparison: Comparison) -> None:
-    """What is of a row itself and what is exposed to its effect, the change of its time on the path, which is no more
-    than in all; and the columns of rows inside a row to that row's, and of all rows to the step's, in all but for a
-    digit.
+    """Effects of rows inside a row to that row's, and of all rows to the step's, and their times in all but for a
+    digit, which are no less than on the critical path.
     """
-    table = explanation_table(comparison.explanation)
-    for _, line in table.rows:
-        assert min(line.times.path) >= 0
-        assert all(map(ge, line.times.every, line.times.path))
-        _, *changes = figures_of(table, line)
-        assert sum(changes[:-1]) == pytest.approx(changes[-1]) or len(changes) == 1
-        assert changes[-1] == pytest.approx(value(table.unit.signed(line.times.path.delta)))
+    explanation = comparison.explanation
+    path, table = read_path(explanation), explanation_table(explanation)
+    for times in [*(row.times for row in path.rows), *(part.times for part in path.parts.values())]:
+        assert min(times.path) >= 0
+        assert all(map(ge, times.every, times.path))
     for whole, inner in [(table.total, table.lines), *((line, line.inner) for line in table.lines)]:
         if not inner:
             continue
-        every, *changes = figures_of(table, whole)
-        parts, *of_parts = zip(*(figures_of(table, line) for line in inner), strict=True)
-        assert [*map(sum, of_parts)] == pytest.approx(changes)
+        every, change = figures_of(table, whole)
+        parts, changes = zip(*(figures_of(table, line) for line in inner), strict=True)
+        assert sum(changes) == pytest.approx(change)
         if whole is not table.total:  # of what overlaps there is no sum
             digit = table.unit.digit / table.unit.size
             assert [*map(sum, zip(*parts, strict=True))] == pytest.approx(every, abs=1.5 * digit)
 
 
-def figures_of(table: ExplanationTable, line: ExplanationLine) -> list[Any]:
-    """[[control, test] in all, then the changes], nothing where it says nothing."""
-    every, *changes = table.figures(line)
-    return [[*map(value, every.split(" → "))], *(value(text or "0") for text in changes)]
+def figures_of(table: ExplanationTable, line: ExplanationLine) -> tuple[list[Any], float]:
+    """([control, test] in all, nothing of what is only exposed, the change)."""
+    every, change = table.figures(line)
+    return [*map(value, every.split(" → "))] if every else [], value(change)
 
 
 CHECKS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from math import isclose, log
+from math import fsum, isclose, log
 
 from tracediff import bounds, thresholds
 from tracediff.aggregate.call_tree import Call, CallTree
@@ -26,7 +26,7 @@ def common(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> float:
 def agreeing(sides: Sequence[Mapping[str, float]], factor: float = 1.0) -> tuple[float, float]:
     """(calls that both sides make, those of either), where control made ``factor`` times as many."""
     pairs = [(factor * sides[0].get(n, 0.0), sides[1].get(n, 0.0)) for n in sides[0].keys() | sides[1].keys()]
-    return sum(map(min, pairs)), sum(map(max, pairs))
+    return fsum(map(min, pairs)), fsum(map(max, pairs))  # which does not depend on the order of a set
 
 
 def contained(sides: Sequence[Mapping[str, float]]) -> int | None:

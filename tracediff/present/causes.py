@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from math import log
-
-from msgspec import Struct
 
 from tracediff import bounds, thresholds
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
-from tracediff.explain.facts import SAME_CALLS, UNIFORM, Fact, wait_of
+from tracediff.explain.facts import SAME_CALLS, UNIFORM
 from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
@@ -26,7 +24,7 @@ from tracediff.present.explanation_lines import (
     longer_and_shorter,
     sentence,
 )
-from tracediff.present.path import IN_ALL, MORE_OR_LESS, PathPart, ReadPath, Times, is_visible, read_path, together
+from tracediff.present.path import IN_ALL, Change, PathPart, ReadPath, Times, exposures, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.setting import overlap, spans_us
 
@@ -64,7 +62,7 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
     against = [part for part in against if abs(part.delta_us) > unnamed and part.chain[:1] not in wholes]
     step_us = together(part.times for part in path.parts.values()).delta
     least = thresholds.WORTH_A_LINE * explanation.scale_us
-    exposed = [part for part in exposed_parts(path, explanation.facts) if abs(part.delta_us) >= least]
+    exposed = [part for part in exposures(path, explanation.facts) if abs(part.delta_us) >= least]
     rest_us = step_us - sum(part.delta_us for part in (*first, *_leading(against)))
     exposed_along, exposed_against = (
         [part for part in exposed if sign * part.delta_us > 0 and _is_named(part, some, rest_us, step_us)]
@@ -84,9 +82,9 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
 
 def _rest(
     rest_us: float,
-    every: Sequence[tuple[_Part, Cause]],
-    causes: Sequence[_Part],
-    exposed: Sequence[_Part],
+    every: Sequence[tuple[Change, Cause]],
+    causes: Sequence[Change],
+    exposed: Sequence[Change],
     explanation: Explanation,
     unit: Unit,
 ) -> str:
@@ -122,14 +120,14 @@ def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
     return f"in {profiled}: {lead}" if profiled else lead
 
 
-def _leading(parts: Sequence[_Part]) -> Sequence[_Part]:
+def _leading(parts: Sequence[Change]) -> Sequence[Change]:
     """Those of one direction that a sentence names: beside a single event also the next, if that is of each step."""
     number = leading([part.delta_us for part in parts])
     is_of_one = [SINGLES in part.chain for part in parts[:2]] == [True, False]
     return parts[: max(number, 2 if is_of_one else 0)]
 
 
-def _certainty(parts: Sequence[_Part], certain: Sequence[_Part], other_work: Sequence[_Part]) -> str:
+def _certainty(parts: Sequence[Change], certain: Sequence[Change], other_work: Sequence[Change]) -> str:
     """What is certain of ``parts``, if it is the same of all: that they are ``other_work``, or take another time; of a
     whole only if next to all of it is ``certain``.
     """
@@ -143,7 +141,7 @@ def _certainty(parts: Sequence[_Part], certain: Sequence[_Part], other_work: Seq
     return "work that differs" if is_other[0] else "parts that surely changed"
 
 
-def _is_named(exposure: _Part, parts: Sequence[_Part], rest_us: float, step_us: float) -> bool:
+def _is_named(exposure: Change, parts: Sequence[Change], rest_us: float, step_us: float) -> bool:
     """Whether a sentence names an ``exposure``: if it is larger than all ``parts`` of its direction, or most of what
     the named causes leave, where that is most of the step's change.
     """
@@ -170,23 +168,7 @@ def _is_of_mean(verdict: Verdict) -> bool:
     return by_mean is not None and by_median is not None and opposed(by_mean - 1, by_median - 1)
 
 
-class _Part(Struct, frozen=True):
-    """A part of the step's change.
-
-    Attributes:
-        label: what changed. delta_us: in µs. what: what happened.
-        chain: the labels of its place in the tree; empty of what is in none.
-        in_all: (of what change in all ``delta_us`` is, what it takes in all), where that does not tell.
-    """
-
-    label: str
-    delta_us: float
-    what: str
-    chain: tuple[str, ...] = ()
-    in_all: tuple[str, str] = ("", "")
-
-
-def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]]:
+def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[Change, Cause]]:
     """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
     labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
     least = thresholds.WORTH_A_LINE * explanation.scale_us
@@ -195,13 +177,13 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[_Part, Cause]
         if not is_visible(row.times.own, path.unit):
             continue
         in_all = _in_all(row.times, path.parts[row.part], path.unit, 0.0 if row.times.exposure else least)
-        parts.append((_Part(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
+        parts.append((Change(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
     parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
     return parts
 
 
 def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tuple[str, str]:
-    """See `_Part`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
+    """See `Change`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
     text, aside = times.in_all(unit, least), part.beside(times.own)
     if not text or abs(times.every.delta) < abs(times.own) + unit.digit:
         return "", ", ".join(filter(None, (text, aside)))
@@ -210,8 +192,8 @@ def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tup
 
 
 def _with_wholes(
-    parts: list[_Part], every: Sequence[_Part], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
-) -> list[_Part]:
+    parts: list[Change], every: Sequence[Change], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
+) -> list[Change]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
     changed alike, and they are most of its change, with the largest of ``every`` one in it; ``but`` of some.
     """
@@ -238,37 +220,9 @@ def _with_wholes(
             largest += f", though {against.label} {unit.signed(against.delta_us)}"
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
         in_all = _in_all(whole.times, whole, unit)
-        one = _Part("host time" if label == HOST else label, change, what, (label,), in_all)
+        one = Change("host time" if label == HOST else label, change, what, (label,), in_all)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
-
-
-def exposed_parts(path: ReadPath, facts: Iterable[Fact] = ()) -> list[_Part]:
-    """What is the same work, more or less of it exposed: in causes, and in no cause; and of ``facts`` who alone waits.
-    Of both directions it is one, work being exposed in place of other.
-    """
-    unit = path.unit
-    exposed = [_exposed(part, unit) for part in path.parts.values() if is_visible(part.times.exposure, unit)]
-    exposed.sort(key=lambda part: -part.delta_us)
-    change = sum(part.delta_us for part in exposed)
-    more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
-    if wait := wait_of(facts, change):
-        exposed = [_Part("waiting for the GPU", change, wait)]
-    elif more and less:
-        nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
-        what = ", ".join(filter(None, (path.parts[part.chain[0]].because for part in more)))
-        exposed = [_Part(" exposed in place of ".join(nouns), change, what)]
-    return [part for part in exposed if is_visible(part.delta_us, unit)]
-
-
-def _exposed(part: PathPart, unit: Unit) -> _Part:
-    """What of a part of the path is only exposed."""
-    us, is_rest = part.times.exposure, bool(part.exposure) and part.times.exposure == part.rest.exposure
-    in_all = part.rest.in_all(unit) if is_rest else ""
-    label = part.exposed if is_rest else f"{part.work}, {MORE_OR_LESS[us > 0]}"
-    is_opposed = bool(in_all) and us * part.rest.every.delta < 0
-    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.because)))
-    return _Part(label, us, what, (part.label,))
 
 
 def _happened(cause: Cause) -> str:
@@ -283,7 +237,7 @@ def _happened(cause: Cause) -> str:
     return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
 
 
-def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: Unit, rest_us: float) -> str:
+def _list(lead: str, causes: Sequence[Change], exposure: Sequence[Change], unit: Unit, rest_us: float) -> str:
     """After ``lead``, the leading causes, what happened to the first, and the exposure; the host's pace last, which no
     change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without any.
     """
@@ -305,7 +259,7 @@ def _list(lead: str, causes: Sequence[_Part], exposure: Sequence[_Part], unit: U
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
-def _with_time(part: _Part, unit: Unit, what: str) -> str:
+def _with_time(part: Change, unit: Unit, what: str) -> str:
     """``label (+1.2 ms: what)``, or of how much in all."""
     change = f"{unit.signed(part.delta_us)} {unit.name}{part.in_all[0]}"
     return f"{part.label} ({': '.join(filter(None, (change, what)))})"

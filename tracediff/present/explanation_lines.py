@@ -32,7 +32,7 @@ from tracediff.explain.tree import SINGLE
 from tracediff.formatting import ARROW, Unit, plural
 from tracediff.pair import Pair
 from tracediff.patterns import late
-from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, is_visible, read_path, together
+from tracediff.present.path import PathPart, ReadPath, Times, WhyRow, exposures, is_visible, read_path, together
 from tracediff.present.plain_text import shortened_pairs
 
 CLOSED = "0 ns unexplained"
@@ -63,7 +63,8 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     Attributes:
         label: what changed. because: what happened and why; may be empty.
-        times: of both sides.
+        every: what it takes in all, on both sides, in µs; None of what is only exposed. delta_us: its part of the
+            step's change, in µs.
         table: the one that holds its work, empty where none does. find: what the rows of that work contain there.
         bar: where its part begins in a waterfall from control's step to test's, and how long it is; parts of its width.
         short: the label in few characters, in which lines that differ look different.
@@ -72,17 +73,13 @@ class ExplanationLine(Struct, frozen=True, kw_only=True):
 
     label: str
     because: str = ""
-    times: Times
+    every: Pair[float] | None
+    delta_us: float
     table: str = ""
     find: tuple[str, ...] = ()
     bar: tuple[float, float] = (0.0, 0.0)
     short: str = ""
     inner: tuple[ExplanationLine, ...] = ()
-
-    @property
-    def delta_us(self) -> float:
-        """Its part of the step's change, in µs."""
-        return self.times.delta
 
     @property
     def direction(self) -> str:
@@ -110,13 +107,8 @@ class ExplanationTable(Struct, frozen=True, kw_only=True):
         return leveled(self.lines)
 
     def figures(self, line: ExplanationLine) -> tuple[str, ...]:
-        """Its time of both sides in all; what of its change is its own and what exposure, if a line has any; its part
-        of the step's change.
-        """
-        unit, times = self.unit, line.times
-        both = (times.own, times.exposure) if EXPOSURE[0] in self.heads else ()
-        parts = (unit.signed(us) if is_visible(us, unit) else "" for us in both)
-        return ARROW.join(map(unit.plain, times.every)), *parts, unit.signed(times.delta)
+        """Its time of both sides in all, and its part of the step's change."""
+        return ARROW.join(map(self.unit.plain, line.every or ())), self.unit.signed(line.delta_us)
 
 
 def leveled(lines: Iterable[ExplanationLine]) -> list[tuple[int, ExplanationLine]]:
@@ -130,9 +122,9 @@ def direction(delta_us: float) -> str:
 
 
 def explanation_table(explanation: Explanation, most: int | None = None) -> ExplanationTable:
-    """The causes in their order, and the rest, without lines that do not change, and the step; where several parts of
-    its critical path changed, each with its lines. Of ``most`` lines, several causes of a part that are not significant
-    are one, and the smallest are in the rest.
+    """The causes in their order, and the rest, without lines that do not change, what is only exposed, and the step;
+    where several parts of its critical path changed, each with its lines. Of ``most`` lines, several causes of a part
+    that are not significant are one, and the smallest are in the rest.
     """
     path, period = read_path(explanation), explanation.period
     unit, in_step = path.unit, explanation.change_us
@@ -142,12 +134,13 @@ def explanation_table(explanation: Explanation, most: int | None = None) -> Expl
     if path.is_split:
         order = [*changed, *path.unchanged]
         lines = [_of_part(path, part, inner[part.label]) for part in order]
+    lines += [
+        ExplanationLine(label=one.label, because=one.what, every=None, delta_us=one.delta_us)
+        for one in exposures(path, explanation.facts)
+    ]
     whole = Pair(*(unit.rounded(float(ns) / 1000) for ns in explanation.root.path))
-    exposure = together(part.times for part in path.parts.values()).exposure
-    total = ExplanationLine(label=period, because=CLOSED, times=Times(whole, whole, exposure))
-    has_exposure = any(is_visible(line.times.exposure, unit) for _, line in leveled(lines))
-    in_all, effect = HEADS
-    heads = _head(explanation), in_all.format(unit.name), *(EXPOSURE if has_exposure else ()), effect
+    total = ExplanationLine(label=period, because=CLOSED, every=whole, delta_us=whole.delta)
+    heads = _head(explanation), f"in all ({unit.name})", "effect"
     return ExplanationTable(unit=unit, heads=heads, lines=_waterfall(lines), total=total)
 
 
@@ -157,8 +150,6 @@ def _along(us: float, change_us: float) -> float:
 
 
 REST, UNCLEAR = "the rest", ", not significant"
-HEADS, EXPOSURE = ("in all ({})", "effect"), ("itself", "exposed")
-"""Of the columns of times, and those between them where work is more or less exposed."""
 PATH = "critical path: "
 """Before a part of it that has lines."""
 
@@ -175,21 +166,42 @@ def in_room(label: str, room: int) -> str:
 
 def _of_part(path: ReadPath, part: PathPart, inner: list[ExplanationLine]) -> ExplanationLine:
     """A part of the path with its time on it, if that is another than in all, and its lines or its only one."""
-    with_time = f"{PATH}{path.with_time(part)}"
-    if len(inner) > 1:
-        lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
-        return ExplanationLine(label=with_time, because=part.beside(part.times.own), times=part.times, inner=lines)
-    (first,) = inner or [ExplanationLine(label=REST, times=part.times)]
+    times = part.times
+    whole = _of_times(f"{PATH}{path.with_time(part)}", times)
+    exposed = _exchange(path, part)
+    (first, *more) = inner or [whole]
     is_all_of_it = first.label.removesuffix(" time") in (part.label, CODE) or first.label.endswith(REST)
+    if more or (exposed and not is_all_of_it):
+        lines = tuple(replace(line, label=line.label.removesuffix(ON_THE_HOST)) for line in inner)
+        return replace(whole, because="; ".join(filter(None, (exposed, part.beside(times.own)))), inner=lines)
     only = f"{PATH}{path.name_of(part)} ({first.label.removesuffix(ON_THE_HOST)})"
-    return replace(first, label=with_time if is_all_of_it else only)
+    texts = exposed, first.because
+    return replace(first, label=whole.label if is_all_of_it else only, because="; ".join(filter(None, texts)))
+
+
+def _exchange(path: ReadPath, part: PathPart) -> str:
+    """How much more of the part is exposed, and of which others less; of these nothing, unless they are all."""
+    us, unit = part.times.exposure, path.unit
+    others = [one for one in path.exposed if one.times.exposure * us < 0]
+    if not is_visible(us, unit) or (us < 0 and others):
+        return ""
+    less = f", {' and '.join(map(path.name_of, others))} less" if others else ""
+    return f"{unit.plain(abs(us))} {part.times.exposed}{less}"
+
+
+def _of_times(label: str, times: Times, because: str = "") -> ExplanationLine:
+    return ExplanationLine(label=label, because=because, every=times.every, delta_us=times.own)
 
 
 def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, most: int | None) -> list[ExplanationLine]:
     """Of one part of the path, as it is read."""
     unit, scale_us = path.unit, explanation.scale_us
     unclear = [] if most is None else [row for row in path.rows if is_unclear(row.cause)]
-    room = None if most is None else max(most - len(path.exposed) - len({row.part for row in unclear}), 1)
+    room = (
+        None
+        if most is None
+        else max(most - len(exposures(path, explanation.facts)) - len({row.part for row in unclear}), 1)
+    )
     of_lines = {id(row) for row in _leading_first([row for row in path.rows if row not in unclear])[:room]}
     unsure = [row for row in part.rows if row in unclear]
     small = [row for row in part.rows if id(row) not in of_lines and row not in unsure]
@@ -201,8 +213,7 @@ def _lines_of_part(explanation: Explanation, path: ReadPath, part: PathPart, mos
     moved = [remainder.longer_us, remainder.shorter_us, *(row.times.own for row in small)]
     ways = longer_and_shorter(moved, rest.own, scale_us, unit)
     is_time = any(map(unit.rounded, rest.every if lines else rest.path))  # without which the times do not add up
-    because = "; ".join(filter(None, (ways, part.because)))
-    return [*lines, *([ExplanationLine(label=name, because=because, times=rest)] if is_time else [])]
+    return [*lines, *([_of_times(name, rest, ways)] if is_time else [])]
 
 
 def _leading_first(causes: Sequence[WhyRow]) -> list[WhyRow]:
@@ -217,9 +228,9 @@ def _of_unclear(causes: Sequence[WhyRow], unit: Unit) -> ExplanationLine:
     times, by_size = together(row.times for row in causes), sorted(causes, key=lambda row: -abs(row.times.own))
     if len(by_size) == 1:
         cause = by_size[0].cause
-        return ExplanationLine(label=f"{cause.label}{UNCLEAR}", because=cause.what, times=times)
+        return _of_times(f"{cause.label}{UNCLEAR}", times, cause.what)
     each = (f"{row.cause.label.removesuffix(ON_THE_HOST)} {unit.signed(row.times.own)}" for row in by_size)
-    return ExplanationLine(label=f"{len(causes)} rows{UNCLEAR}", because=", ".join(each), times=times)
+    return _of_times(f"{len(causes)} rows{UNCLEAR}", times, ", ".join(each))
 
 
 def _head(explanation: Explanation) -> str:
@@ -315,7 +326,7 @@ def sentence(text: str) -> str:
 
 def _of_cause(row: WhyRow) -> ExplanationLine:
     table, find = _place(row.cause)
-    return ExplanationLine(label=row.cause.label, because=because(row.cause), times=row.times, table=table, find=find)
+    return replace(_of_times(row.cause.label, row.times, because(row.cause)), table=table, find=find)
 
 
 def _place(cause: Cause) -> tuple[str, tuple[str, ...]]:

@@ -136,11 +136,8 @@ def _of_test(comparison: Comparison, command: str) -> str:
 
 
 def _first(explanation: Explanation) -> Cause | None:
-    """The first cause that is certain, of the part of the critical path that changed most in the step's direction."""
-    sign = 1 if explanation.change_us >= 0 else -1
-    changes = {label: sign * part.change for label, part in explanation.root.children.items()}
-    causes = [row.cause for row in read_path(explanation).rows]
-    return min(causes, key=lambda cause: (is_unclear(cause), -changes[cause.chain[0]]), default=None)
+    """The first cause, of those that are certain if there are any."""
+    return min((row.cause for row in read_path(explanation).rows), key=is_unclear, default=None)
 
 
 def _is_slowed(comparison: Comparison, explanation: Explanation) -> bool:

@@ -11,13 +11,10 @@ from msgspec.structs import replace
 
 from tracediff import bounds, thresholds
 from tracediff.explain.explanation import Cause, Explanation
+from tracediff.explain.facts import Fact, wait_of
 from tracediff.explain.leaves import GPU, HOST, OPERATORS
 from tracediff.formatting import ARROW, Unit, closing, time_unit, with_digits
 from tracediff.pair import Pair, total
-
-NOW, MORE_OR_LESS = ("now hidden", "now exposed"), ("less exposed", "more exposed")
-"""What became of work that did not change: behind other work, or on the critical path."""
-
 
 IN_ALL = "in all "
 """Before what work takes, on the critical path or not."""
@@ -50,6 +47,11 @@ class Times(Struct, frozen=True):
         rest = together(others)
         path, every = (Pair(*map(sub, mine, its)) for mine, its in ((self.path, rest.path), (self.every, rest.every)))
         return Times(path, Pair(*map(max, path, every)), self.exposure - rest.exposure)
+
+    @property
+    def exposed(self) -> str:
+        """``less exposed``: what became of work that the step no longer waits for, or ``more exposed``."""
+        return f"{'more' if self.exposure > 0 else 'less'} exposed"
 
     def in_all(self, unit: Unit, least: float = 0.0) -> str:
         """``in all 11.4 → 2.7``, if that changes otherwise than on the path, by ``least`` µs; empty if it reads the
@@ -85,8 +87,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
         label: the first one of its place in the tree.
         rows: the causes in it that are visible, in the order of `ReadPath.rows`. rest: what is in none of them.
         reach: how much of what is less, and of what is more, the other part of the path leaves to it, 0 to 1.
-        exposure: what became of ``rest``, if more or less of the same work is on the path; else empty. because: of what
-            most of it is, and why.
+        mostly: what most of its exposure is of, if no row says so; may be empty.
     """
 
     label: str
@@ -94,8 +95,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
     rows: tuple[WhyRow, ...]
     rest: Times
     reach: Pair[float] = Pair(1.0, 1.0)
-    exposure: str = ""
-    because: str = ""
+    mostly: str = ""
 
     def beside(self, us: float) -> str:
         """How much of a change of ``us`` runs beside the other part of the path; empty if nothing of it has to."""
@@ -104,19 +104,25 @@ class PathPart(Struct, frozen=True, kw_only=True):
         return f"{part} beside {other}" if reach < 1 - thresholds.WORTH_A_LINE else ""
 
     @property
-    def noun(self) -> str:
-        """``other host work``: what is in none of its rows."""
-        return f"{'other ' if self.rows else ''}{self.work}"
-
-    @property
     def work(self) -> str:
         """``host work``: all of it."""
         return f"{self.label}{' work' if self.label == HOST else ''}"
 
-    @property
-    def exposed(self) -> str:
-        """``other host work, now exposed``; empty without exposure."""
-        return f"{self.noun}, {self.exposure}" if self.exposure else ""
+
+class Change(Struct, frozen=True):
+    """A part of the step's change.
+
+    Attributes:
+        label: what changed. delta_us: in µs. what: what happened.
+        chain: the labels of its place in the tree; empty of what is in none.
+        in_all: (of what change in all ``delta_us`` is, what it takes in all), where that does not tell.
+    """
+
+    label: str
+    delta_us: float
+    what: str
+    chain: tuple[str, ...] = ()
+    in_all: tuple[str, str] = ("", "")
 
 
 class ReadPath(Struct, frozen=True):
@@ -134,13 +140,13 @@ class ReadPath(Struct, frozen=True):
 
     @property
     def changed(self) -> list[PathPart]:
-        """The parts in which something changes visibly."""
+        """The parts in which something itself changes visibly."""
         return [part for part in self.parts.values() if self._has_changed(part)]
 
     @property
     def exposed(self) -> list[PathPart]:
-        """The parts with exposure."""
-        return [part for part in self.parts.values() if part.exposure]
+        """The parts of which more or less is exposed."""
+        return [part for part in self.parts.values() if is_visible(part.times.exposure, self.unit)]
 
     @property
     def unchanged(self) -> list[PathPart]:
@@ -150,7 +156,7 @@ class ReadPath(Struct, frozen=True):
         return [part for part in others if max(part.times.path) >= thresholds.NO_DIFFERENCE * min(step)]
 
     def _has_changed(self, part: PathPart) -> bool:
-        return bool(part.rows) or is_visible(part.rest.delta, self.unit)
+        return bool(part.rows) or is_visible(part.rest.own, self.unit)
 
     def name_of(self, part: PathPart) -> str:
         """What a part is called after ``critical path:``."""
@@ -166,7 +172,8 @@ class ReadPath(Struct, frozen=True):
     @property
     def is_split(self) -> bool:
         """Whether each part needs a line of its own: several change, or the others' time would be missing."""
-        return len(self.changed) > 1 or bool(self.changed and self.unchanged)
+        moved = is_visible(sum(part.times.exposure for part in self.exposed), self.unit)
+        return len([*self.changed, *self.unchanged]) > 1 and bool(self.changed or moved)
 
 
 def read_path(explanation: Explanation) -> ReadPath:
@@ -180,16 +187,16 @@ def read_path(explanation: Explanation) -> ReadPath:
     rows = [WhyRow(row.cause, times) for row, times in zip(rows, every, strict=False)]
     for label, rest in zip(paths, every[len(rows) :], strict=True):
         mine = tuple(row for row in rows if row.part == label)
-        exposure, because = _exposure(explanation, mine, rest, label)
+        remainder = explanation.remainders[label]
+        is_of_row = remainder.exposed in {row.cause.label for row in mine}
         whole = _in_unit(unit, paths[label], explanation.root.children[label].total / 1000)
         parts[label] = PathPart(
             label=label,
             times=replace(whole, exposure=together((rest, *(row.times for row in mine))).exposure),
             rows=mine,
             rest=rest,
-            reach=explanation.remainders[label].reach,
-            exposure=exposure,
-            because=because,
+            reach=remainder.reach,
+            mostly=f"mostly {remainder.exposed}" if remainder.exposed and not is_of_row else "",
         )
     return ReadPath(unit, parts, (*rows,))
 
@@ -223,15 +230,30 @@ def _as_read(unit: Unit, step_us: float, exact: Sequence[Exact]) -> list[Times]:
     ]
 
 
-def _exposure(explanation: Explanation, rows: Sequence[WhyRow], rest: Times, label: str) -> tuple[str, str]:
-    """(what became of ``rest`` of a part, of what it mostly is and why), if it is more or less exposed."""
-    change, unit = rest.exposure, unit_of(explanation)
-    if not is_visible(change, unit):
-        return "", ""
-    is_all = not unit.rounded(min(rest.path))  # of it
-    largest = explanation.remainders[label].exposed
-    mostly = f"mostly {largest}" if largest and largest not in {row.cause.label for row in rows} else ""
-    return (NOW if is_all else MORE_OR_LESS)[change > 0], mostly
+def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[Change]:
+    """What is the same work, more or less of it exposed: in causes, and in no cause; and of ``facts`` who alone waits.
+    Of both directions it is one, work being exposed in place of other.
+    """
+    unit = path.unit
+    exposed = [_exposed(part, unit) for part in path.exposed]
+    exposed.sort(key=lambda part: -part.delta_us)
+    change = sum(part.delta_us for part in exposed)
+    more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
+    if wait := wait_of(facts, change):
+        exposed = [Change("waiting for the GPU", change, wait)]
+    elif more and less:
+        nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
+        what = ", ".join(filter(None, (path.parts[part.chain[0]].mostly for part in more)))
+        exposed = [Change(" exposed in place of ".join(nouns), change, what)]
+    return [part for part in exposed if is_visible(part.delta_us, unit)]
+
+
+def _exposed(part: PathPart, unit: Unit) -> Change:
+    """What of a part of the path is only exposed."""
+    times, in_all = part.times, part.times.in_all(unit)
+    is_opposed = bool(in_all) and times.exposure * times.every.delta < 0
+    what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.mostly)))
+    return Change(f"{part.work}, {times.exposed}", times.exposure, what, (part.label,))
 
 
 def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:

@@ -23,7 +23,7 @@ from tracediff.explain.tree import Node
 from tracediff.formatting import ARROW, Unit, change, count, counts, plural, time
 from tracediff.pair import Pair
 from tracediff.present.explanation_lines import PATH, UNCLEAR, because
-from tracediff.present.path import Times, WhyRow, cause_rows, is_visible, read_path, together, unit_of
+from tracediff.present.path import Times, cause_rows, exposures, is_visible, read_path, together, unit_of
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.kernels.match_names import match_name
 from tracediff.runtimes import DEVICE_CATEGORIES
@@ -105,9 +105,7 @@ def _line_of_why(comparison: Comparison, name: str, most: int) -> list[str]:
             head = f"{cause.label}: {unit.change(cause.control_us, cause.test_us)}, {effect}"
             texts = [because(cause), STACKS if cause.chain[-1] == NOT_RECORDED else ""]
             parts = _parts(comparison, cause.node, unit, most)
-            itself = own.get(id(cause), times)
-            of_it = f", itself {unit.signed_text(itself.own)}" if itself.exposure else ""
-            return [f"{head} {unit.signed_text(times.delta)}{of_it}", *filter(None, texts), *parts]
+            return [f"{head} {_effect(unit, own.get(id(cause), times))}", *filter(None, texts), *parts]
     return _of_the_path(comparison, explanation, name.split(" (")[0], most)  # in which its only line is
 
 
@@ -116,17 +114,18 @@ def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, mo
     path, unit, effect = read_path(explanation), unit_of(explanation), f"effect on the {explanation.period}"
     if name == explanation.period:
         step = together(part.times for part in path.parts.values())
-        texts = (_part(unit, path.name_of(part), part.times) for part in path.parts.values())
-        return [f"{name}: {unit.change(*step.path)}", *texts]
+        of_parts = (_part(unit, path.name_of(part), part.times, part.times.delta) for part in path.parts.values())
+        return [f"{name}: {unit.change(*step.path)}", *of_parts]
     for part in path.parts.values():
         node, name_of_part = explanation.root.children[part.label], path.name_of(part)
         names = name_of_part, path.with_time(part), part.label, part.work, f"{part.label} time"
-        whole = name_of_part if any(_is_called(each, name) for each in names) else "", part.times, "", ()
-        labels = part.exposed, f"{name_of_part}, {part.exposure}"
-        for label, times, text, rows in (whole, *((label, part.rest, part.because, part.rows) for label in labels)):
-            if label and (label == whole[0] or _is_called(label, name)):
-                head = f"{label}: {unit.change(*times.every)}, {effect} {unit.signed_text(times.delta)}"
-                return [head, *filter(None, [text]), *_parts(comparison, node, unit, most, rows)]
+        if any(_is_called(each, name) for each in names):
+            head = f"{name_of_part}: {unit.change(*part.times.every)}, {effect} {_effect(unit, part.times)}"
+            return [head, *_parts(comparison, node, unit, most)]
+    for one in exposures(path, explanation.facts):
+        if _is_called(one.label, name):
+            texts = [_part(unit, path.name_of(part), part.times, part.times.exposure) for part in path.exposed]
+            return [f"{one.label}: {effect} {unit.signed_text(one.delta_us)}", *filter(None, [one.what]), *texts]
     host = explanation.root.children.get(HOST)
     for node in host.children.values() if host is not None else ():  # what is mostly exposed
         if _is_called(node.label, name.removesuffix(ON_THE_HOST)):
@@ -136,30 +135,33 @@ def _of_the_path(comparison: Comparison, explanation: Explanation, name: str, mo
     return []
 
 
-def _parts(comparison: Comparison, node: Node, unit: Unit, most: int, rows: Sequence[WhyRow] = ()) -> Iterator[str]:
-    """The ``most`` largest parts of ``node`` by how much more or less of them is on the path, and the others; without
-    those of its ``rows``.
-    """
+def _effect(unit: Unit, times: Times) -> str:
+    """What it takes longer itself, and how much of it is more or less exposed."""
+    exposed = f", {unit.text(abs(times.exposure))} {times.exposed}" if is_visible(times.exposure, unit) else ""
+    return f"{unit.signed_text(times.own)}{exposed}"
+
+
+def _parts(comparison: Comparison, node: Node, unit: Unit, most: int) -> Iterator[str]:
+    """The ``most`` largest parts of ``node`` by how much more or less of them is on the path, and the others."""
     while len(node.children) == 1:
         (node,) = node.children.values()
     parts = []
     for step, child in node.children.items():
         label = largest_kernels(comparison.work.groups[step]) if isinstance(step, int) else child.label
-        inner = together(row.times for row in rows if step in row.cause.chain)
-        times = Times(Pair(*map(float, child.path / 1000)), Pair(*map(float, child.total / 1000)))
-        parts.append((label, times.without([inner])))
+        parts.append((label, Times(Pair(*map(float, child.path / 1000)), Pair(*map(float, child.total / 1000)))))
     parts.sort(key=lambda part: -abs(part[1].delta))
     largest = [part for part in parts if is_visible(part[1].delta, unit)][:most]
-    yield from (_part(unit, *part) for part in largest)
+    yield from (_part(unit, label, times, times.delta) for label, times in largest)
     if largest and len(largest) < len(parts):
         others = parts[len(largest) :]
-        yield _part(unit, f"{plural(len(others), 'other')} (--top)", together(times for _, times in others))
+        rest = together(times for _, times in others)
+        yield _part(unit, f"{plural(len(others), 'other')} (--top)", rest, rest.delta)
 
 
-def _part(unit: Unit, label: str, times: Times) -> str:
+def _part(unit: Unit, label: str, times: Times, us: float) -> str:
     reads_same = all(map(isclose, map(unit.rounded, times.path), map(unit.rounded, times.every)))
     on_path = "" if reads_same else f"on the critical path {ARROW.join(map(unit.plain, times.path))}, in all "
-    return f"  {unit.signed(times.delta):>8}  {label}: {on_path}{unit.change(*times.every)}"
+    return f"  {unit.signed(us):>8}  {label}: {on_path}{unit.change(*times.every)}"
 
 
 def _on_host(comparison: Comparison, name: str, most: int) -> list[str]:
