@@ -22,7 +22,7 @@ from tracediff.ingest.manifest import Manifest
 from tracediff.pair import Pair
 
 RESULTS = "faster", "slower", "same", "inconclusive", "untested", "refused"
-STEP, WHOLE_FILE = "per step", "over the whole file"
+STEP, WHOLE_FILE, BY_MEDIAN = "per step", "over the whole file", " by the median"
 """What times are of, in the verdict's sentence."""
 
 
@@ -168,11 +168,8 @@ def judge(
     difference_text = f"{labels[0]} has no step time to compare with"
     if means[0]:
         basis = WHOLE_FILE if whole_files else STEP
-        difference_text = stated(
-            result,
-            labels[1],
-            _by_median(by_mean, by_median, basis) if is_of_medians else how_long(by_mean, basis),
-        )
+        how = how_long(by_median, basis + BY_MEDIAN) if is_of_medians else how_long(by_mean, basis)
+        difference_text = stated(result, labels[1], how)
     return Verdict(
         result=result,
         sentence="",
@@ -260,14 +257,9 @@ def _is_of_medians(by_mean: float, by_median: float, difference: Estimate) -> bo
     """
     tested, (low, high) = math.expm1(difference.effect), difference.interval or (-math.inf, math.inf)
     mean = math.log1p(by_mean) if by_mean > -1 else -math.inf
-    is_outside = not low - thresholds.NO_DIFFERENCE <= mean <= high + thresholds.NO_DIFFERENCE
-    return (is_outside or contradicting(by_mean, tested)) and _apart(by_median, tested) < _apart(by_mean, tested)
-
-
-def _by_median(by_mean: float, by_median: float, basis: str) -> str:
-    """How test differs by the median, which the mean contradicts."""
-    mean = "unchanged" if abs(by_mean) < thresholds.NO_DIFFERENCE else change_text(by_mean)
-    return f"{how_long(by_median, basis)} by the median (mean: {mean}; single steps or runs differ much)"
+    return (not low <= mean <= high or contradicting(by_mean, tested)) and _apart(by_median, tested) < _apart(
+        by_mean, tested
+    )
 
 
 def contradicting(change: float, other: float) -> bool:
@@ -317,9 +309,8 @@ def conclusion_of(difference: Estimate, result: str, runs: tuple[int, int], judg
         for log in (*difference.interval, difference.effect)
     )
     times = " times" if in_times else ""
-    interval, stated_log = f"95 % interval {low} to {high}{times}", math.log1p(change)
-    is_outside = not difference.interval[0] <= stated_log <= difference.interval[1]
-    if is_outside or abs(stated_log - difference.effect) > thresholds.SAME_RATIO:
+    interval = f"95 % interval {low} to {high}{times}"
+    if not difference.interval[0] <= math.log1p(change) <= difference.interval[1]:
         interval = f"the runs' medians {effect}{times}, {interval}"
     basis = _run_counts(runs)
     if difference.method == "assumed":

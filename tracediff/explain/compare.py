@@ -25,6 +25,7 @@ from tracediff.diff.matching.items import PLACED_AS
 from tracediff.diff.ops import compare_ops, compare_work
 from tracediff.diff.preflight import REFUSED, Comparability, Reason, preflight
 from tracediff.diff.verdict import (
+    BY_MEDIAN,
     STEP,
     Judging,
     Verdict,
@@ -220,7 +221,7 @@ def _judged(comparison: Comparison, explanation: Explanation, inputs: OtherInput
     if unprofiled:
         ratio, basis = 1 + unprofiled.change, f"{STEP} without the profiler"
     elif verdict.is_of_medians:
-        ratio, basis = by_median, f"{basis} by the median"
+        ratio, basis = by_median, basis + BY_MEDIAN
     settings = _settings(comparison, explanation, inputs, other)
     settings += [
         _per_item(fact, ratio, None if unprofiled else verdict)  # whose interval is of profiled steps

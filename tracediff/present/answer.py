@@ -166,10 +166,9 @@ def headline(comparison: Comparison, remedy: str = " (--force compares anyway)")
         return f"{verdict.difference}: {'; '.join(reasons)}{remedy}"
     if comparison.believed_unprofiled:
         return f"{verdict.difference}: median {change(*comparison.tested.medians)}; {verdict.conclusion}"
-    mean = verdict.control_us, verdict.test_us
-    figures = _as_below(comparison, mean)
+    figures = _as_below(comparison, (verdict.control_us, verdict.test_us))
     if verdict.is_of_medians:
-        figures = f"median {_figures(*verdict.medians)} (mean {_figures(*mean)})"
+        figures = f"{_figures(*verdict.medians)} (mean {figures})"
     parts = verdict.conclusion, "" if verdict.result in ("faster", "slower", "same") else spread(comparison)
     return f"{verdict.difference}: {figures}; {'; '.join(filter(None, parts))}"
 
