@@ -129,12 +129,12 @@ def parts(number):
     return document(events)
 
 
-def updates(number):
-    """Two products and ``number`` steps of an optimizer."""
+def updates(number, name="Optimizer.step#AdamW.step"):
+    """Two products and ``number`` steps of an optimizer, or of what is annotated so."""
     events = [step(1, 0, 20_000), op("aten::mm", 10, 4_000), op("aten::mm", 5_000, 4_000)]
     for k in range(number):
         at = 10_000 + 2_000 * k
-        events += [annotation("Optimizer.step#AdamW.step", at, 1_900), op("aten::sqrt", at + 10, 900)]
+        events += [annotation(name, at, 1_900), op("aten::sqrt", at + 10, 900)]
     return document(events)
 
 
@@ -162,9 +162,10 @@ def test_a_module_in_place_of_another_is_in_the_verdict(tmp_path, kept):
         (model([64] * 12), model([64] * 16), "calling 16 instead of 12 Block"),
         (parts(2), parts(6), "with 3 × the operator calls in LM"),
         (updates(4), updates(1), "calling AdamW.step 1 instead of 4 times"),
+        (updates(1, "train_D"), updates(2, "train_D"), "calling train_D 2 instead of 1 time"),
         (updates(1), updates(1), ""),
     ],
-    ids=["layers", "parts of a batch", "accumulated", "none"],
+    ids=["layers", "parts of a batch", "accumulated", "annotated", "none"],
 )
 def test_what_is_called_more_often_is_in_the_verdict(tmp_path, before, after, said):
     comparison = compared(tmp_path, {"a": before["traceEvents"], "b": after["traceEvents"]})

@@ -225,14 +225,16 @@ def _function(line: str) -> str:
 
 
 def repeated(comparison: Comparison, classes: tuple[ClassCalls, ClassCalls]) -> list[Fact]:
-    """repeated: the steps of optimizers that a side makes more often, of how many modules of a class it calls more, and
-    in which modules it makes all operator calls several times as often.
+    """repeated: what is annotated, and changes the step, such as steps of optimizers, that a side calls more often, of
+    how many modules of a class it calls more, and in which modules it makes all operator calls several times as often.
     """
     texts, settings, trees = [], [], comparison.trees
-    for op in comparison.ops:
-        name = op.raw_name.partition("#")[2]
+    least = thresholds.WORTH_A_LINE * max(comparison.step_time.period)
+    for op in sorted(comparison.ops, key=lambda op: -abs(op.total.delta)):
+        name = op.raw_name.partition("#")[2] or op.raw_name
         per_step = [number / tree.denominator for number, tree in zip(op.count, trees, strict=True)]
-        if op.category == ANNOTATION and name.endswith(STEP) and all(per_step) and not isclose(*per_step):
+        is_large = name.endswith(STEP) or abs(op.total.delta) >= least
+        if op.category == ANNOTATION and is_large and all(per_step) and not isclose(*per_step):
             texts.append(f"{name} {counts(*per_step)} times {comparison.basis}")
             settings.append(often(name, *per_step))
     for module, numbers, factor in repeated_modules(*classes):
