@@ -1,5 +1,6 @@
 """Changes as programs make them on a GPU, of which the words of the answer are known (µs)."""
 
+import re
 from itertools import accumulate
 
 import pytest
@@ -232,6 +233,18 @@ def test_who_waits_for_the_gpu_in_each_step_is_said(tmp_path):
     assert not any("waits for the GPU" in text for text in answer.unlike)  # the sentence says it
     turned = compared(tmp_path / "turned", {"before": reading(waits=True), "after": reading(waits=False)})
     assert "only before waits" in {fact.code: fact.text for fact in turned.explanation.facts}[NEW_WAIT]
+
+
+def test_waiting_for_the_gpu_has_what_the_call_takes_itself(tmp_path):
+    """The call returns 20 µs after the kernel has ended: both are one cause."""
+    waiting = [call("cudaStreamSynchronize", 6, 134), op("aten::mm", 145, 60, **MULTIPLY)]
+    waiting += [call("cudaLaunchKernel", 204, 1, 2), kernel("sgemm", 207, 100, 2)]
+    after = [step(1, 0, 210), *launch(0, "sgemm", 100, 20, **MULTIPLY), *waiting]
+    answer = answer_of(compared(tmp_path, {"before": reading(waits=False), "after": after}))
+    assert re.search(
+        r"waiting for the GPU \(\+.* does in cudaStream.* \+20.0 of it in the calls themselves\)", answer.why
+    )
+    assert "synchronisation: " not in answer.why
 
 
 @pytest.mark.parametrize("asked", [1, 3])

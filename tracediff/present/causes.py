@@ -10,7 +10,7 @@ from tracediff.diff.comparison import Comparison
 from tracediff.diff.verdict import Verdict, opposed
 from tracediff.explain.explanation import Cause, Explanation
 from tracediff.explain.facts import SAME_CALLS, UNIFORM
-from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START
+from tracediff.explain.leaves import CALLS, HOST, OPERATORS, OTHER_CALLS, PYTHON, SINGLES, START, WAITING
 from tracediff.explain.lines import MOSTLY_IN, UNKNOWN
 from tracediff.formatting import Unit, change, counts_of, percents
 from tracediff.present.explanation_lines import (
@@ -24,7 +24,18 @@ from tracediff.present.explanation_lines import (
     longer_and_shorter,
     sentence,
 )
-from tracediff.present.path import IN_ALL, Change, PathPart, ReadPath, Times, exposures, is_visible, read_path, together
+from tracediff.present.path import (
+    FOR_GPU,
+    IN_ALL,
+    Change,
+    PathPart,
+    ReadPath,
+    Times,
+    exposures,
+    is_visible,
+    read_path,
+    together,
+)
 from tracediff.present.plain_text import shortened_pairs
 from tracediff.present.setting import overlap, spans_us
 
@@ -250,6 +261,7 @@ def _list(lead: str, causes: Sequence[Change], exposure: Sequence[Change], unit:
     lead = lead.format("" if is_all else MAINLY if is_most else PARTLY)
     for part in exposure:
         parts.insert(sum(abs(cause.delta_us) > abs(part.delta_us) for cause in parts), part)
+    parts = _with_calls(parts, unit)
     parts.sort(key=lambda part: is_pace(part.chain))
     whats = (part.what if part is parts[0] or is_pace(part.chain) else "" for part in parts)
     texts = [
@@ -257,6 +269,17 @@ def _list(lead: str, causes: Sequence[Change], exposure: Sequence[Change], unit:
         for part, what in zip(parts, whats, strict=True)
     ]
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
+
+
+def _with_calls(parts: list[Change], unit: Unit) -> list[Change]:
+    """``parts``, of which waiting for the GPU has also what the calls that wait take themselves."""
+    calls = [part for part in parts if part.chain[1:2] == (WAITING,)]
+    wait = next((part for part in parts if part.label == FOR_GPU), None)
+    if not calls or wait is None:
+        return parts
+    us = sum(part.delta_us for part in calls)
+    whole = Change(FOR_GPU, wait.delta_us + us, f"{wait.what}, {unit.signed(us)} of it in the calls themselves")
+    return [whole, *(part for part in parts if part not in calls and part is not wait)]
 
 
 def _with_time(part: Change, unit: Unit, what: str) -> str:

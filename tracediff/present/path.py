@@ -18,6 +18,7 @@ from tracediff.pair import Pair, total
 
 IN_ALL = "in all "
 """Before what work takes, on the critical path or not."""
+FOR_GPU = "waiting for the GPU"
 
 
 class Times(Struct, frozen=True):
@@ -240,7 +241,7 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[Change]:
     change = sum(part.delta_us for part in exposed)
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
     if wait := wait_of(facts, change):
-        exposed = [Change("waiting for the GPU", change, wait)]
+        exposed = [Change(FOR_GPU, change, wait)]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
         what = ", ".join(filter(None, (path.parts[part.chain[0]].mostly for part in more)))
