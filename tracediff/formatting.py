@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import ceil, floor, log10
 from typing import NamedTuple
 
@@ -82,19 +83,18 @@ PERCENT = Unit("%", 0.01, 1)
 """The unit of a column of shares or changes."""
 
 
-def time_unit(values_us: Iterable[float]) -> Unit:
-    """The unit of times in µs."""
-    return _unit(TIMES, values_us)
+def _unit(units: tuple[tuple[str, float, int], ...], amounts: Iterable[float]) -> Unit:
+    largest = max((abs(amount) for amount in amounts), default=0.0)
+    name, size, least = next((unit for unit in units if largest >= NEXT_UNIT * unit[1] * unit[2]), units[-1])
+    return Unit(name, size, _decimals(DECIMALS, largest / size) if least else 0)
 
 
-def byte_unit(amounts: Iterable[float]) -> Unit:
-    """The unit of amounts of memory in bytes."""
-    return _unit(BYTES, amounts)
-
-
-def flop_unit(amounts: Iterable[float]) -> Unit:
-    """The unit of arithmetic work in FLOPs."""
-    return _unit(FLOPS, amounts)
+time_unit = partial(_unit, TIMES)
+"""The unit of times in µs."""
+byte_unit = partial(_unit, BYTES)
+"""The unit of amounts of memory in bytes."""
+flop_unit = partial(_unit, FLOPS)
+"""The unit of arithmetic work in FLOPs."""
 
 
 def with_digits(unit: Unit, changes: Iterable[float]) -> Unit:
@@ -129,12 +129,6 @@ def with_decimals_of(unit: Unit, largest: float) -> Unit:
     """``unit`` with the decimals that an amount as ``largest`` has in it."""
     decimals = min(_decimals(DECIMALS, largest / unit.size), _most_decimals(unit))
     return unit._replace(decimals=max(unit.decimals, decimals))
-
-
-def _unit(units: tuple[tuple[str, float, int], ...], amounts: Iterable[float]) -> Unit:
-    largest = max((abs(amount) for amount in amounts), default=0.0)
-    name, size, least = next((unit for unit in units if largest >= NEXT_UNIT * unit[1] * unit[2]), units[-1])
-    return Unit(name, size, _decimals(DECIMALS, largest / size) if least else 0)
 
 
 def _decimals(table: tuple[tuple[float, int], ...], amount: float) -> int:

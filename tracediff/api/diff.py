@@ -25,7 +25,6 @@ from tracediff.present.setting import side_names
 from tracediff.report import rows
 from tracediff.report.explain import explain
 from tracediff.report.json_types import DiffDocument
-from tracediff.report.rows import to_folded
 from tracediff.report.to_json import document, plain, to_json
 from tracediff.report.to_markdown import to_markdown
 from tracediff.report.to_perfetto import to_perfetto
@@ -37,17 +36,16 @@ if TYPE_CHECKING:
     from tracediff.source.changed_code import ChangedCode
 
 
+NOT_TESTED: dict[str, Any] = {
+    **dict.fromkeys(("ratio", "p_value", "min_detectable_us"), nan),
+    **dict.fromkeys(("ci95_us", "within_runs_us"), (nan, nan)),
+}
+"""Field of a `Verdict` that may be None → its value then."""
+
+
 def with_numbers(verdict: Verdict) -> Verdict:
     """``verdict`` with NaN for what was not tested."""
-    v, neither = verdict, (nan, nan)
-    return replace(
-        v,
-        ratio=nan if v.ratio is None else v.ratio,
-        p_value=nan if v.p_value is None else v.p_value,
-        min_detectable_us=nan if v.min_detectable_us is None else v.min_detectable_us,
-        ci95_us=v.ci95_us or neither,
-        within_runs_us=v.within_runs_us or neither,
-    )
+    return replace(verdict, **{name: value for name, value in NOT_TESTED.items() if getattr(verdict, name) is None})
 
 
 class Diff(Charted):
@@ -210,7 +208,7 @@ class Diff(Charted):
         """Stacks with the work of both sides in ns, as flame-graph tools read them; also written to ``path`` where
         given.
         """
-        return written(to_folded(self.comparison), path)
+        return written(rows.to_folded(self.comparison), path)
 
     @speaks_python
     def to_perfetto(self, path: StrPath | None = None) -> str:

@@ -236,15 +236,9 @@ def check(
     relative = parse_relative(str(max_regression), "max_regression")
     step = Limit("step", relative, parse_absolute(min_delta, "us", "min_delta"))
     settings = GateSettings(merged([step, *map(parse_limit, _each(limits))]), allowed(_each(allow), "allow"))
-    diff = compare(
-        control,
-        test,
-        paired=paired,
-        assume_run_cv=assume_run_cv,
-        equivalence_band=equivalence_band,
-        noise_floor=noise_floor,
-    )
-    return Check(judge_limits(diff.comparison, settings, date.today()))
+    judging = Judging(paired, assume_run_cv, equivalence_band, noise_floor)
+    a, b = _loaded([control, test])
+    return Check(judge_limits(compare_sets(a, b, False, judging), settings, date.today()))
 
 
 @speaks_python
@@ -284,7 +278,7 @@ def matrix(
 
 def _loaded(
     wheres: Sequence[TraceSet | Where],
-    tables: Sequence[str],
+    tables: Sequence[str] = (),
     jobs: int | None = None,
     executor: Any = None,
     keep_going: bool = False,

@@ -17,12 +17,8 @@ from tracediff.explain.compare import Cell
 from tracediff.formatting import time
 from tracediff.present.check import sentence
 from tracediff.present.columns import FRAME, SET_OPS, SET_STATES, SHARES
-from tracediff.report import check, matrix
-from tracediff.report.analysis import show as analysis_screen
-from tracediff.report.analysis import to_markdown as analysis_markdown
-from tracediff.report.analysis_json import ProfileDocument
-from tracediff.report.analysis_json import document as analysis_document
-from tracediff.report.analysis_json import to_json as analysis_json
+from tracediff.report import analysis as report
+from tracediff.report import analysis_json, check, matrix
 from tracediff.report.rows import output_table, table
 from tracediff.write import StrPath
 
@@ -128,8 +124,8 @@ class SetAnalysis(Charted):
         self.charts = Charts(analysis)
 
     @cached_property
-    def _document(self) -> ProfileDocument:
-        return analysis_document(self.analysis)
+    def _document(self) -> analysis_json.ProfileDocument:
+        return analysis_json.document(self.analysis)
 
     @cached_property
     def states(self) -> pd.Series:
@@ -170,20 +166,18 @@ class SetAnalysis(Charted):
 
     def to_json(self, path: StrPath | None = None) -> str:
         """The JSON document (schema tracediff.profile/1); also written to ``path`` where given."""
-        return written(analysis_json(self.analysis), path)
+        return written(analysis_json.to_json(self.analysis), path)
 
     def to_markdown(self, path: StrPath | None = None) -> str:
         """The tables as GitHub-flavoured Markdown; also written to ``path`` where given."""
-        return written(analysis_markdown(self.analysis), path)
+        return written(report.to_markdown(self.analysis), path)
 
     def to_html(self, path: StrPath | None = None) -> str:
         """One page that works from disk, without a network; also written to ``path`` where given."""
-        from tracediff.report.analysis import to_html
-
-        return written(to_html(self.analysis), path)
+        return written(report.to_html(self.analysis), path)
 
     def __str__(self) -> str:
-        return printed(partial(analysis_screen, self.analysis))
+        return printed(partial(report.show, self.analysis))
 
     def __repr__(self) -> str:
         return f"<SetAnalysis {self.analysis.side.label}: {time(self.analysis.us(self.analysis.period))} per step>"
