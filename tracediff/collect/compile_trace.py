@@ -17,7 +17,7 @@ from tracediff.write import make_folder
 
 FOLDER = "torch_trace"
 """The folder beside a trace whose logs are read with it."""
-LOGGER = "torch.__trace"
+LOGGER = logging.getLogger("torch.__trace")
 PHASES_AGAIN = "chromium_event"
 """Records that repeat others, with times, for a trace viewer: half of a log."""
 LEVEL = "INDUCTOR_PROVENANCE"
@@ -59,7 +59,7 @@ class CompileTrace(logging.Handler):
 
     def keep(self) -> None:
         """Write what was recorded so far, whole, and record no more; without a file if nothing was compiled."""
-        _logger().removeHandler(self)
+        LOGGER.removeHandler(self)
         if self._file is None:
             return
         packed = self._partial.with_suffix(".gz")
@@ -75,7 +75,7 @@ class CompileTrace(logging.Handler):
 
     def close(self) -> None:
         """Record no more; what was not kept is gone."""
-        _logger().removeHandler(self)
+        LOGGER.removeHandler(self)
         self._forget()
         super().close()
 
@@ -99,16 +99,12 @@ def compile_trace(path: Path) -> Iterator[CompileTrace]:
         from torch._logging._internal import TorchLogsFormatter
 
         log.setFormatter(TorchLogsFormatter(trace=True))
-        _logger().addHandler(log)
+        LOGGER.addHandler(log)
     with _lines_of_kernels():
         try:
             yield log
         finally:
             log.close()
-
-
-def _logger() -> logging.Logger:
-    return logging.getLogger(LOGGER)
 
 
 @contextmanager

@@ -87,24 +87,21 @@ class Collection:
         Raises:
             TracediffError: the disk is full, or the folder is not writable.
         """
-        with temporary_folder() as self._caches:
-            self._on_run = on_run
-            return self._collect()
-
-    def _collect(self) -> int:
+        self._on_run = on_run
         self._write_collection()  # so that an interrupted collection has a table as well
         order = 0
         runs = list(self._interleaved())
-        for k, (run, variant) in enumerate(runs):
-            if variant.text in self.failed:
-                continue
-            order += 1
-            self._times.upcoming = [v.text for _, v in runs[k + 1 :] if v.text not in self.failed]
-            measured = self._run(variant, run, order)
-            if measured is not None:
-                self.runs.setdefault(variant.text, {})[run] = measured
-                self._write_manifest(variant)
-        self._repeat_disturbed_runs(order)
+        with temporary_folder() as self._caches:
+            for k, (run, variant) in enumerate(runs):
+                if variant.text in self.failed:
+                    continue
+                order += 1
+                self._times.upcoming = [v.text for _, v in runs[k + 1 :] if v.text not in self.failed]
+                measured = self._run(variant, run, order)
+                if measured is not None:
+                    self.runs.setdefault(variant.text, {})[run] = measured
+                    self._write_manifest(variant)
+            self._repeat_disturbed_runs(order)
         for variant in self.variants:
             if self.runs.get(variant.text):
                 self._write_manifest(variant)
@@ -264,6 +261,7 @@ class Collection:
         if self.rank:
             return
         runs = list(self.runs[variant.text].values())
+        was_repeated = any(r["attempts"] > 1 for every in self.runs.values() for r in every.values())
         settings = self.settings
         manifest = {
             "schema": MANIFEST,
@@ -275,15 +273,11 @@ class Collection:
             "world_size": self.world_size,
             "settings": {k: settings[k] for k in ("device", *OF_RUN)},
             "environment": runs[-1]["environment"],
-            "interleaved": len(self.variants) > 1 and self._is_in_order(),
+            "interleaved": len(self.variants) > 1 and not was_repeated,  # such a run is no longer beside its round
             **{name: next((r[name] for r in runs if r[name]), runs[-1][name]) for name in OF_VARIANT},
             "runs": [{k: v for k, v in r.items() if k not in (*OF_VARIANT, "environment")} for r in runs],
         }
         write_json(self.out / variant.folder / "manifest.json", manifest)
-
-    def _is_in_order(self) -> bool:
-        """Whether no run was collected again: a repeated one is no longer beside those of its round."""
-        return all(measured["attempts"] == 1 for runs in self.runs.values() for measured in runs.values())
 
     def _write_collection(self) -> None:
         if self.rank:

@@ -71,7 +71,8 @@ class StepTimer:
 
             event = torch.cuda.Event(enable_timing=True)
             event.record()
-        return _Mark(time.perf_counter_ns(), time.process_time_ns(), _switches(), event)
+        switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource else 0
+        return _Mark(time.perf_counter_ns(), time.process_time_ns(), switches, event)
 
 
 class _Mark(NamedTuple):
@@ -96,10 +97,6 @@ def timing_pass(step: Step, steps: int, device: str) -> Samples:
     for _ in range(steps):
         measured.run(step)
     return measured.samples()
-
-
-def _switches() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw if resource else 0
 
 
 def occupancy(samples: Samples, threads: int) -> float:

@@ -72,7 +72,9 @@ def run(spec: Spec) -> dict[str, Any]:
     _use(spec["device"])
     variant = parse_variant(spec["variant"], workload(spec["workload"]).own if spec["workload"] else ())
     if variant.has("tf32"):
-        _require_gpu(spec)
+        if not spec["device"].startswith("cuda"):
+            reason, remedy = "tf32 has no effect on the CPU", "leave it out, or collect on a GPU"
+            raise TracediffError(f"--variant {spec['variant']}", reason, remedy)
         allow_tf32()
     if variant.compiles and not spec["device"].startswith("cuda"):
         check_compiler(variant.text, dict(variant.options))
@@ -141,12 +143,6 @@ def _use(device: str) -> None:
         reason, remedy = "torch finds no CUDA or ROCm device", "use --device cpu, or collect on a GPU host"
         raise TracediffError(f"--device {device}", reason, remedy)
     use_device(device)
-
-
-def _require_gpu(spec: Spec) -> None:
-    if not spec["device"].startswith("cuda"):
-        reason, remedy = "tf32 has no effect on the CPU", "leave it out, or collect on a GPU"
-        raise TracediffError(f"--variant {spec['variant']}", reason, remedy)
 
 
 def _first_steps(spec: Spec, task: Task, variant: Variant) -> tuple[float, dict[str, Any]]:
