@@ -374,20 +374,17 @@ def _as_they_come(
             meter.finish(k)
 
 
-def _attempt(
-    task: ReadTask, on_read: OnRead | None, *, step_marker: str | None, families: Families, tables: Sequence[str]
-) -> Outcome:
+def _attempt(task: ReadTask, on_read: OnRead | None, **settings: Any) -> Outcome:
+    """The profiles of a file, read with ``settings`` of `profile_ranks`."""
     file, selection, execution_traces, captures = task
     try:
         profiles = profile_ranks(
             file,
-            step_marker,
-            families=families,
             selection=selection,
-            tables=tables,
             execution_traces=execution_traces,
             captures=captures,
             on_read=on_read,
+            **settings,
         )
     except TracediffError as error:
         error.__context__ = None  # its frames hold what was read of the file

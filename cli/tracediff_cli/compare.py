@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 VIEWS = ("family", "phase", "module", "instance", "op", "kernel", "line", "cause")
-FOR_COMPARE = {"--html": 1, "--json": 1, "--markdown": 1, "--images": 1, "--source": 1, "--commit": 1}
-"""Options that no other command takes, and those that write files → how many values they have."""
+FOR_COMPARE = ("--html", "--json", "--markdown", "--images", "--source", "--commit")
+"""Options that no other command takes, and those that write files; each has a value."""
 SORTS = ("change", "slower", "faster", "control", "test", "count", "name")
 
 
@@ -169,7 +169,7 @@ def _without_files(arguments: list[str]) -> list[str]:
         name, equals, _ = argument.partition("=")
         if name not in FOR_COMPARE:
             remaining.append(argument)
-        for _ in range(FOR_COMPARE.get(name, 0) - bool(equals)):
+        elif not equals:
             next(words, None)
     return remaining
 

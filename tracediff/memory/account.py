@@ -298,8 +298,8 @@ def holdings(account: Account, view: str) -> list[tuple[str, Held]]:
 
 def size_classes(names: Sequence[str] | dict[str, Held]) -> list[str]:
     """``names`` of size classes, from small to large; rounding last."""
-    order = [name for _, name in SIZE_CLASSES]
-    return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
+    order = [*(name for _, name in SIZE_CLASSES), ROUNDED.size_class]
+    return sorted(names, key=order.index)
 
 
 def grouped(account: Account, view: str) -> dict[str, Held]:

@@ -111,8 +111,7 @@ def changed_code(comparison: Comparison, revisions: Revisions) -> ChangedCode:
         return ChangedCode(commits=revisions.commits, note="the sides were not compared")
     changed = revisions.changed
     python = [file for file in changed if file.path.endswith(".py")]
-    control, test = (_places(comparison, explanation.leaves, side) for side in (0, 1))
-    places = control, test
+    places = _places(comparison, explanation.leaves, 0), _places(comparison, explanation.leaves, 1)
     program = _Program(revisions, places, python)
     work = program.work(places)
     changed_work = {keys: own for keys, own in work.items() if own.has_changed}
@@ -337,7 +336,7 @@ def _nearest(start: Iterable[Key], targets: set[Key], near: Mapping[Key, set[Key
 REMEDY = "give the commits of both sides: --source REPO --commit ctrl=BEFORE --commit test=AFTER"
 
 
-def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, str] | None = None) -> Comparison:
+def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, str] | None) -> Comparison:
     """``comparison`` with the changed code between ``commits``, or those that the sets were collected from, of the
     repository around ``source``.
 
@@ -347,13 +346,12 @@ def with_changed_code(comparison: Comparison, source: Path, commits: tuple[str, 
     repository = Repository(source)
     if repository.ask("rev-parse", "--git-dir") is None:
         raise TracediffError(str(source), "is not in a git repository, or git is not installed", "give --source REPO")
-    recorded = [side.manifest.git_commit if side.manifest else None for side in comparison.sides]
-    names = commits or (recorded[0] or "", recorded[1] or "")
-    hashes = [_commit(repository, name.removesuffix(CHANGES)) for name in names]
+    names = commits or [(side.manifest.git_commit if side.manifest else None) or "" for side in comparison.sides]
+    before, after = (_commit(repository, name.removesuffix(CHANGES)) for name in names)
     if any(name.endswith(CHANGES) for name in names):
         note = "a side was recorded with changes that no commit has"
-        return replace(comparison, changed_code=ChangedCode(commits=(hashes[0], hashes[1]), note=note))
-    return replace(comparison, changed_code=changed_code(comparison, Revisions(repository, (hashes[0], hashes[1]))))
+        return replace(comparison, changed_code=ChangedCode(commits=(before, after), note=note))
+    return replace(comparison, changed_code=changed_code(comparison, Revisions(repository, (before, after))))
 
 
 def changed_between(comparison: Comparison, repository: Repository, commits: tuple[str, str]) -> ChangedCode | None:

@@ -73,12 +73,12 @@ class Input(click.ParamType[str]):
     name = "input"
 
     def __init__(self, sides: tuple[str, ...] = ()) -> None:
-        self.prefixes = tuple(f"{side}=" for side in sides)
+        self.sides = sides
 
     def paths(self, value: str) -> list[str]:
         """What is read."""
-        prefix = next((prefix for prefix in self.prefixes if value.startswith(prefix)), "")
-        return [value.removeprefix(prefix)]
+        side, mark, path = value.partition("=")
+        return [path if mark and side in self.sides else value]
 
 
 class SetInput(Input):
