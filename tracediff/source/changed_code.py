@@ -215,23 +215,29 @@ class _Program:
 
     def work(self, places: Sides) -> dict[Keys, _Work]:
         """Definitions → their work."""
-        sides: list[dict[Keys, list[Place]]] = [defaultdict(list), defaultdict(list)]
-        for side, lines in enumerate(places):
-            for line, place in lines.items():
-                sides[side][self.keys_of(line, side)].append(place)
-        keys = list(dict.fromkeys((*sides[0], *sides[1])))
-        runs = [
-            np.array([sum((p.runs for p in side.get(key, [])), np.zeros(_runs(lines))) for key in keys]) / 1000
-            for side, lines in zip(sides, places, strict=True)
-        ]
-        tested = compare_many(runs[0], runs[1]) if keys else None
+        control, test = (self._by_definition(lines, side) for side, lines in enumerate(places))
+        keys = list(dict.fromkeys((*control, *test)))
+        if not keys:
+            return {}
+        runs = [np.array([side[key].runs for key in keys]) / 1000 for side in (control, test)]
+        tested = compare_many(runs[0], runs[1])
         out: dict[Keys, _Work] = {}
-        for k, key in enumerate(keys):
-            path = [sum(p.path for p in side.get(key, [])) for side in sides]
-            calls = [_calls(side.get(key, [])) for side in sides]
-            is_other = calls[0] != calls[1] or not all(side[k].any() for side in runs)
-            differs = tested is not None and tested.rows[k].time_change in ("slower", "faster")
-            out[key] = _Work(path[1] - path[0], is_other, is_other or differs)
+        for key, row in zip(keys, tested.rows, strict=True):
+            before, after = control[key], test[key]
+            is_other = before.operations != after.operations or not (before.runs.any() and after.runs.any())
+            has_changed = is_other or row.time_change in ("slower", "faster")
+            out[key] = _Work(after.path - before.path, is_other, has_changed)
+        return out
+
+    def _by_definition(self, lines: Places, side: int) -> dict[Keys, Place]:
+        """Definitions → the sum of the work of one side that runs for them; nothing for any other."""
+        runs = next((len(place.runs) for place in lines.values()), 0)
+        out: dict[Keys, Place] = defaultdict(lambda: Place(0.0, np.zeros(runs)))
+        for line, place in lines.items():
+            whole = out[self.keys_of(line, side)]
+            whole.path += place.path
+            whole.runs += place.runs
+            whole.operations += place.operations
         return out
 
     def touching(self, work: Mapping[Keys, _Work], changed_work: Mapping[Keys, _Work]) -> tuple[list[Touching], int]:
@@ -301,18 +307,6 @@ class _Program:
             part=part,
             distance=distance,
         )
-
-
-def _runs(places: Mapping[str, Place]) -> int:
-    return max((len(place.runs) for place in places.values()), default=0)
-
-
-def _calls(places: Iterable[Place]) -> dict[object, int]:
-    out: dict[object, int] = defaultdict(int)
-    for place in places:
-        for operation, count in place.operations.items():
-            out[operation] += count
-    return {operation: count for operation, count in out.items() if count}
 
 
 def _within(span: Lines, definition: Definition) -> Lines | None:
