@@ -189,12 +189,13 @@ def load_sets(
     logs = [_logs(source) for source in sources]
     restored = [_restored(source, options) if source.snapshots else None for source in sources]
     tasks = [[] if source.snapshots else _to_read(source, timelines) for source in sources]
-    outcomes = _profiles(
-        list(dict.fromkeys(chain.from_iterable(tasks))),
-        partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables),
-        options,
-        progress,
-    )
+    every = list(dict.fromkeys(chain.from_iterable(tasks)))
+    attempt = partial(_attempt, step_marker=options.step_marker, families=options.families, tables=tables)
+    shared = SharedColumns()
+    outcomes = {
+        every[k]: result if isinstance(result, TracediffError) else [shared.of(profile) for profile in result]
+        for k, result in _as_they_come(every, attempt, options, progress)
+    }
     sets = [
         _arranged(source, [outcomes[task] for task in to_read], options) if traces is None else traces
         for source, traces, to_read in zip(sources, restored, tasks, strict=True)
@@ -344,16 +345,6 @@ def _usable(source: SetSource, outcomes: list[Outcome], keep_going: bool) -> lis
     return profiles
 
 
-def _profiles(
-    files: list[ReadTask], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
-) -> dict[ReadTask, Outcome]:
-    shared = SharedColumns()
-    return {
-        files[k]: result if isinstance(result, TracediffError) else [shared.of(profile) for profile in result]
-        for k, result in _as_they_come(files, attempt, options, progress)
-    }
-
-
 def _as_they_come(
     files: list[ReadTask], attempt: Attempt, options: LoadOptions, progress: OnProgress | None
 ) -> Iterator[tuple[int, Outcome]]:
@@ -395,7 +386,10 @@ def _attempt(task: ReadTask, on_read: OnRead | None, **settings: Any) -> Outcome
 
 def _jobs(files: Sequence[ReadTask], sizes: Sequence[int], options: LoadOptions) -> int:
     """The number of processes that read."""
-    jobs = options.jobs if options.jobs is not None else _default_jobs(sizes)
+    jobs = options.jobs
+    if jobs is None:
+        is_worth_it = sys.platform == "linux" and sum(sizes) >= WORTH_A_PROCESS
+        jobs = len(os.sched_getaffinity(0)) if is_worth_it else 1
     if options.max_memory is not None:
         largest = sorted(map(_memory_of, files, sizes), reverse=True)
         jobs = min(jobs, max(sum(total <= options.max_memory for total in accumulate(largest)), 1))
@@ -406,9 +400,3 @@ def _memory_of(task: ReadTask, size: int) -> int:
     """Bytes that reading a file takes at most, by its size on disk."""
     is_packed = task[0].name.endswith((".gz", ".zst"))
     return PROCESS_BYTES + int(PART_OF_JSON * size * (UNPACKED if is_packed else 1))
-
-
-def _default_jobs(sizes: Sequence[int]) -> int:
-    if sys.platform != "linux" or sum(sizes) < WORTH_A_PROCESS:
-        return 1
-    return len(os.sched_getaffinity(0))

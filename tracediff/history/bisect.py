@@ -87,9 +87,12 @@ class CommitRecorder(Struct, frozen=True):
         if not place.is_dir():
             raise NotRecordedError(f"{label} has no folder {self.inside}")
         with TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as folder:
-            out = Path(folder, "set")
-            code, last_line = self._run(place, out, Path(folder, "log"))
+            out, log = Path(folder, "set"), Path(folder, "log")
+            command = [part.replace(OUT, os.fspath(out)) for part in self.command]
+            with log.open("wb") as written:
+                code = run_group(command, place, environment(), written)
             if code:
+                last_line = printable(_last_line(log)) or "no output"
                 raise NotRecordedError(f"in {label} the command failed with exit code {code} ({last_line})")
             try:
                 (traces,) = load_sets([_variant(out)])
@@ -97,13 +100,6 @@ class CommitRecorder(Struct, frozen=True):
                 raise NotRecordedError(f"in {label} the command wrote no set ({error})") from None
         traces.label = label
         return traces
-
-    def _run(self, place: Path, out: Path, log: Path) -> tuple[int, str]:
-        """(exit code of the command in ``place``, the last line that it wrote, in words if none)."""
-        command = [part.replace(OUT, os.fspath(out)) for part in self.command]
-        with log.open("wb") as written:
-            code = run_group(command, place, environment(), written)
-        return code, printable(_last_line(log)) or "no output"
 
 
 def _last_line(log: Path) -> str:

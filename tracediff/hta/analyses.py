@@ -147,7 +147,9 @@ def _frame(events: HtaEvents, rows: Int64, start: int, whole: bool, symbols: Any
     """The frame of one rank, its rows in the order given."""
     import pandas as pd
 
-    ts, end = (_microseconds(ns[rows] - start, whole) for ns in (events.ts, events.ts + events.dur))
+    times = (ns[rows] - start for ns in (events.ts, events.ts + events.dur))
+    # HTA adds and compares microseconds: in floats only multiples of a power of two keep what nests nested
+    ts, end = (ns // 1000 if whole else np.rint(ns * 1.024) / 1024 for ns in times)
     columns: dict[str, Any] = {
         "index": events.index[rows],
         "cat": _symbols(events.category, events.categories, symbols)[rows],
@@ -163,11 +165,6 @@ def _frame(events: HtaEvents, rows: Int64, start: int, whole: bool, symbols: Any
         columns |= {name: np.zeros(len(rows)) for name in STACK_TIMES}
     frame = pd.DataFrame(columns)
     return frame.set_index(pd.Index(columns["index"]), drop=False)
-
-
-def _microseconds(ns: Int64, whole: bool) -> Any:
-    """Microseconds as HTA adds and compares them: in floats only multiples of a power of two keep what nests nested."""
-    return ns // 1000 if whole else np.rint(ns * 1.024) / 1024
 
 
 def _symbols(codes: Any, texts: list[str], table: Any) -> Any:

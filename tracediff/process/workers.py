@@ -223,7 +223,10 @@ def executor_of(name: str) -> Iterator[Any]:
     file = None if host else dask.config.get("scheduler-file", None)
     address = f"tcp://{host}:{port}" if host else dask.config.get("scheduler-address", None)
     if host:
-        _check_answers(host, int(port))
+        try:
+            socket.create_connection((host, int(port)), bounds.SCHEDULER_S).close()
+        except (OSError, OverflowError) as error:
+            raise _no_answer(f"{host}:{port}", error) from None
     if file and not os.path.isfile(file):
         raise TracediffError(OPTION, f"no scheduler file {quoted(file)}", "start the scheduler first, or unset it")
     own = {} if address or file else {"dashboard_address": None, "threads_per_worker": 1}
@@ -233,13 +236,6 @@ def executor_of(name: str) -> Iterator[Any]:
         raise _no_answer(address or file or "", error) from None
     with client:
         yield client
-
-
-def _check_answers(host: str, port: int) -> None:
-    try:
-        socket.create_connection((host, port), bounds.SCHEDULER_S).close()
-    except (OSError, OverflowError) as error:
-        raise _no_answer(f"{host}:{port}", error) from None
 
 
 def _no_answer(address: str, error: Exception) -> TracediffError:
