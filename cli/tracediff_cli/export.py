@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import click
 
@@ -16,10 +15,6 @@ from tracediff_cli.options.groups import (
     two_sets,
 )
 from tracediff_cli.options.judging import PairOptions, pair_options
-
-if TYPE_CHECKING:
-    from tracediff.diff.comparison import Comparison
-
 
 DARK = "dark"
 """A theme among the formats."""
@@ -81,8 +76,8 @@ def export(
     if images and chart_folder is None:
         raise click.UsageError("--images needs --charts DIR")
     formats, theme = [image for image in images if image != DARK], DARK if DARK in images else "light"
-    from tracediff.report.rows import to_folded
-    from tracediff.write import write_text
+    from tracediff.report.rows import to_csv, to_folded
+    from tracediff.write import make_folder, write_text
 
     if formats:
         from tracediff.report.charts_files import check_formats
@@ -92,32 +87,21 @@ def export(
     if folded_file is not None:
         write_text(folded_file, to_folded(comparison))
     if perfetto_file is not None:
-        _write_merged_trace(comparison, perfetto_file)
+        from tracediff.report.to_perfetto import to_perfetto
+
+        merged = to_perfetto(comparison)
+        merged.write(perfetto_file)
+        if perfetto_file != "-":
+            click.echo(f"wrote {merged.summary} to {perfetto_file}")
     if csv_folder is not None:
-        _write_tables(comparison, csv_folder)
+        make_folder(csv_folder)
+        tables = to_csv(comparison)
+        for name, text in tables.items():
+            write_text(os.path.join(csv_folder, name), text)
+        click.echo(f"wrote {len(tables)} tables to {csv_folder}")
     if chart_folder is not None:
         from tracediff.report.charts_files import write_charts
 
         written = write_charts(comparison, chart_folder, formats, theme)
         click.echo(f"wrote {len(written)} chart files to {chart_folder}")
     return 3 if comparison.was_refused else 0
-
-
-def _write_merged_trace(comparison: Comparison, path: str) -> None:
-    from tracediff.report.to_perfetto import to_perfetto
-
-    merged = to_perfetto(comparison)
-    merged.write(path)
-    if path != "-":
-        click.echo(f"wrote {merged.summary} to {path}")
-
-
-def _write_tables(comparison: Comparison, folder: str) -> None:
-    from tracediff.report.rows import to_csv
-    from tracediff.write import make_folder, write_text
-
-    make_folder(folder)
-    tables = to_csv(comparison)
-    for name, text in tables.items():
-        write_text(os.path.join(folder, name), text)
-    click.echo(f"wrote {len(tables)} tables to {folder}")

@@ -182,7 +182,8 @@ def request_of(arguments: Sequence[str]) -> Collection | ShowRequest | None:
     check_torch(COMMAND)
     program = file_of(options.target) if options.target else None
     _check_backends(variants)
-    device, out = options.device or _default_device(), Path(options.out)
+    device = options.device or ("cuda" if import_torch(COMMAND).cuda.is_available() else "cpu")
+    out = Path(options.out)
     if not number_of("RANK", 0):  # for other ranks, rank 0 has already started to fill the folder
         _prepare(out, options.overwrite, program)
     settings = {k: getattr(options, k) for k in ("workload", "target", "size", *OF_RUN, "provenance")}
@@ -230,10 +231,6 @@ def _check_backends(variants: Sequence[Variant]) -> None:
         )
         for name in options.get("options", {}) if backend == "inductor" else ():
             check_choice(name, list_options(), subject, f"inductor has no option {quoted(name)}", listing)
-
-
-def _default_device() -> str:
-    return "cuda" if import_torch(COMMAND).cuda.is_available() else "cpu"
 
 
 def _prepare(out: Path, overwrite: bool, program: Path | None) -> None:

@@ -420,13 +420,11 @@ def project_settings() -> dict[str, Any]:
     from tracediff.ingest.files.documents import read_toml
 
     settings = read_toml(path, f"correct {FILE}").get("tool", {}).get("tracediff", {})
-    return dict(_parameters(settings, path))
-
-
-def _parameters(settings: dict[str, Any], path: Path) -> Iterable[tuple[str, Any]]:
     where = f"{path}, {TABLE}"
+    parameters = {}
     for key, value in settings.items():
         check_choice(key, KEYS, where, f"unknown key {quoted(key)}", f"keys: {', '.join(KEYS)}")
         if not isinstance(value, str | int | float):
             raise TracediffError(where, f"{key} is not one value", "write a text, a number, true or false")
-        yield key.replace("-", "_"), str(path.parent / str(value)) if key == "families" else value
+        parameters[key.replace("-", "_")] = str(path.parent / str(value)) if key == "families" else value
+    return parameters
