@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from tracediff_cli.options.judging import PairOptions, Source, pair_options, sou
 if TYPE_CHECKING:
     from tracediff.diff.gate.limits import GateSettings
 
-LIMITS = "Limits"
+limit_option = partial(option, group="Limits")
 CAUTIONS = ("workload", "missing-work", "gpu", "gpu-count", "world-size", "dtype", "single-run")
 """tracediff.diff.gate.limits.STOPPING, which takes longer to import than --help may."""
 
@@ -33,31 +34,27 @@ def _config_here() -> str | None:
 
 @grouped_command
 @two_sets
-@option(
+@limit_option(
     "--max-regression",
-    group=LIMITS,
     metavar="PERCENT[,TIME]",
     help="Fail if the step time grows by more than this percentage and this amount, such as 3%,50us "
     f"[default: {100 * thresholds.MAX_REGRESSION:g}%,0us].",
 )
-@option(
+@limit_option(
     "--limit",
     "limits",
-    group=LIMITS,
     multiple=True,
     metavar="SUBJECT=RELATIVE[,ABSOLUTE]",
     help="Limit another subject, such as memory=2%,16MB (repeatable).",
 )
-@option(
+@limit_option(
     "--allow",
-    group=LIMITS,
     multiple=True,
     metavar="CAUTION",
     help=f"Judge in spite of this caution (repeatable): {', '.join(CAUTIONS)}.",
 )
-@option(
+@limit_option(
     "--config",
-    group=LIMITS,
     type=Input(),
     default=_config_here,
     metavar="FILE",

@@ -9,6 +9,7 @@ import sys
 import threading
 import webbrowser
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tracediff.engine import LoadOptions
 
 SERVER = "Server and browser"
+server_option = partial(option, group=SERVER)
 TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
 
 
@@ -36,9 +38,8 @@ TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
     table_help='Compute this table, such as rates (repeatable; "all" for every table).',
 )
 @judging_options
-@option(
+@server_option(
     "--port",
-    group=SERVER,
     type=WholeNumber(0, 65535),
     default=8050,
     show_default=True,
@@ -46,26 +47,23 @@ TOKEN_VARIABLE, NO_TOKEN = "TRACEDIFF_TOKEN", "none"
     help="Serve on this port; 0 selects a free one.",
 )
 @browser_option(default=False, group=SERVER)
-@option(
+@server_option(
     "--host",
-    group=SERVER,
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
     help="Serve on this address.",
 )
-@option(
+@server_option(
     "--token",
-    group=SERVER,
     metavar="TOKEN",
     envvar=TOKEN_VARIABLE,
     help="Require this token instead of a random one (16 characters or more; rather in "
     f"{TOKEN_VARIABLE}, because other users see the options of commands), or require {NO_TOKEN!r}: every user of this "
     "machine sees the dashboard.",
 )
-@option(
+@server_option(
     "--theme",
-    group=SERVER,
     type=click.Choice(["auto", "light", "dark"]),
     default="auto",
     show_default=True,

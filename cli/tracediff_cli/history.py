@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,8 +22,8 @@ from tracediff_cli.options.groups import (
 )
 from tracediff_cli.options.loading import LoadArguments, load_options
 
-ENTRY = "What the set is of"
-SERIES = "Series"
+entry_option = partial(option, group="What the set is of")
+series_option = partial(option, group="Series")
 LIMITS = "Limits"
 
 
@@ -55,17 +56,15 @@ history.command_class = GroupedCommand
     metavar="HIST",
     help="Add the set to this folder or URL.",
 )
-@option(
+@entry_option(
     "--commit",
-    group=ENTRY,
     metavar="NAME[,TIME]",
     help="Hash, branch or tag of the code [default: from the manifest, else HEAD of the repository here], and its "
     "time, such as v1.2,2026-11-22T10:00Z [default: from that repository].",
 )
-@option("--machine", group=ENTRY, metavar="NAME", help="What the set ran on [default: the GPU, or the kind of CPU].")
-@option(
+@entry_option("--machine", metavar="NAME", help="What the set ran on [default: the GPU, or the kind of CPU].")
+@entry_option(
     "--configuration",
-    group=ENTRY,
     metavar="NAME",
     help="What ran [default: workload or file, size, variant and device, from the manifest].",
 )
@@ -104,8 +103,8 @@ def add(
 
 @history.command(short_help="Show the step time over commits, and its changes.")
 @click.argument("place", metavar="HIST", type=Input())
-@option("--configuration", group=SERIES, metavar="NAME", help="Show only this configuration.")
-@option("--machine", group=SERIES, metavar="NAME", help="Show only this machine.")
+@series_option("--configuration", metavar="NAME", help="Show only this configuration.")
+@series_option("--machine", metavar="NAME", help="Show only this machine.")
 @option(
     "--by",
     group=INSTEAD,
@@ -159,10 +158,10 @@ def show(
 @history.command(short_help="Find the commit that made the step slower.")
 @click.argument("place", metavar="HIST")
 @click.argument("command", metavar="CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
-@option("--good", required=True, group=SERIES, metavar="COMMIT", help="A commit before the change, with an entry.")
-@option("--bad", required=True, group=SERIES, metavar="COMMIT", help="A commit after the change.")
-@option("--configuration", group=SERIES, metavar="NAME", help="Of the entry of the good commit.")
-@option("--machine", group=SERIES, metavar="NAME", help="Of the entry of the good commit.")
+@series_option("--good", required=True, metavar="COMMIT", help="A commit before the change, with an entry.")
+@series_option("--bad", required=True, metavar="COMMIT", help="A commit after the change.")
+@series_option("--configuration", metavar="NAME", help="Of the entry of the good commit.")
+@series_option("--machine", metavar="NAME", help="Of the entry of the good commit.")
 @option(
     "--max-regression",
     group=LIMITS,

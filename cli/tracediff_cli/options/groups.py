@@ -30,7 +30,6 @@ Decorator = Callable[[Callable[..., Any]], Any]
 
 SETS, READING = "Trace selection", "How traces are read (most can be set in [tool.tracediff] of pyproject.toml)"
 INSTEAD = "Instead of the usual output"
-JUDGING = "Statistics and comparability"
 OUTPUT = "Output"
 OTHER = "Other"
 

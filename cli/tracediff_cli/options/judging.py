@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 from tracediff import thresholds
 from tracediff.errors import quoted
 from tracediff.patterns import late
-from tracediff_cli.options.groups import JUDGING, SETS, Decorator, gathered, option, together
+from tracediff_cli.options.groups import SETS, Decorator, gathered, option, together
 from tracediff_cli.options.loading import SIDES, LoadArguments, load_options
 
 if TYPE_CHECKING:
@@ -44,25 +45,23 @@ def _judging(**settings: Any) -> Judging:
     return Judging(**settings)
 
 
+judging_option = partial(option, group="Statistics and comparability")
 judging_options = together(
-    option(
+    judging_option(
         "--paired",
-        group=JUDGING,
         is_flag=True,
         help=f"Pair run k of control with run k of test (needs {thresholds.RANKED_RUNS} pairs or more).",
     ),
-    option(
+    judging_option(
         "--assume-run-cv",
-        group=JUDGING,
         metavar="PERCENT",
         type=percent,
         help="Assume that runs vary by this, as with one run per side, instead of measuring it.",
     ),
     option("--equivalence-band", hidden=True, type=percent, default=thresholds.EQUIVALENCE_BAND),
     option("--noise-floor", hidden=True, type=percent, default=thresholds.NOISE_FLOOR),
-    option(
+    judging_option(
         "--force",
-        group=JUDGING,
         is_flag=True,
         help="Compare sets that are judged not comparable (exit code 3 otherwise).",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tracediff.engine import LoadOptions
     from tracediff.profile.model.selection import Selection
 
+reading_option = partial(option, group=READING)
 SIDES = ("ctrl", "test")
 """Prefixes, followed by ``=``, that limit an option's value to one side."""
 OF_SETS = ("label", "rank", "step", "skip_first", "capture", "torch_trace")
@@ -177,16 +179,14 @@ def load_options(*, table_help: str | None, table_group: str = SETS, sides: tupl
             READING,
             type=Input(sides),
         ),
-        option(
+        reading_option(
             "--step-marker",
-            group=READING,
             metavar="REGEX",
             help="Use the annotations that match as steps [default: ProfilerStep#N].",
         ),
-        option(
+        reading_option(
             "--families",
             type=Input(),
-            group=READING,
             metavar="FILE",
             help="Classify kernels and operators by the rules of this TOML file before the built-in ones.",
         ),
@@ -195,30 +195,26 @@ def load_options(*, table_help: str | None, table_group: str = SETS, sides: tupl
             if table_help is not None
             else []
         ),
-        option(
+        reading_option(
             "--jobs",
-            group=READING,
             type=WholeNumber(1),
             metavar="N",
             help="Read files in N processes [default: one per core; 1 for less than 4 MiB].",
         ),
-        option(
+        reading_option(
             "--max-memory",
-            group=READING,
             type=Size(),
             metavar="SIZE",
             help="Read as many files at a time as fit, such as 8GB [default: no limit].",
         ),
-        option(
+        reading_option(
             "--executor",
-            group=READING,
             metavar="dask[://HOST:PORT]",
             help="Read files on the workers of a Dask cluster, which see the same paths or URLs; without an address "
             "the one that Dask is configured for, or on this machine.",
         ),
-        option(
+        reading_option(
             "--keep-going",
-            group=READING,
             is_flag=True,
             help="Leave out files that cannot be read, and count them in the health of the traces.",
         ),
