@@ -168,11 +168,6 @@ def signed_time(us: float, *others: float) -> str:
     return time_unit([us, *others]).signed_text(us)
 
 
-def change(control: float, test: float) -> str:
-    """``56.7 → 0.6 ms``, of times in µs."""
-    return _both(time_unit, control, test)
-
-
 def change_and_delta(control: float, test: float) -> str:
     """``7.35 → 7.76 ms (+0.41)``: times in µs and their change, in one unit."""
     unit = time_unit([control, test])
@@ -194,11 +189,6 @@ def signed_size(amount: float) -> str:
     return byte_unit([amount]).signed_text(amount)
 
 
-def sizes(control: float, test: float) -> str:
-    """``4.49 → 5.02 GB``."""
-    return _both(byte_unit, control, test)
-
-
 def _both(unit_of: Callable[[Iterable[float]], Unit], control: float, test: float) -> str:
     """Both in the unit of the larger; each in its own where the smaller would read 0."""
     unit, both = unit_of([control, test]), (control, test)
@@ -206,6 +196,12 @@ def _both(unit_of: Callable[[Iterable[float]], Unit], control: float, test: floa
     if any(amount and not text.strip("0.,") for amount, text in zip(both, (before, after), strict=True)):
         return f"{unit_of([control]).text(control)} → {unit_of([test]).text(test)}"
     return f"{before} → {after} {unit.name}"
+
+
+change = partial(_both, time_unit)
+"""``56.7 → 0.6 ms``, of times in µs."""
+sizes = partial(_both, byte_unit)
+"""``4.49 → 5.02 GB``."""
 
 
 def percent(share: float) -> str:
