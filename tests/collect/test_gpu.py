@@ -255,7 +255,7 @@ def collected(folder, device, variant="eager", code="step = lambda: torch.ones(4
     steps = {"wait": 0, "warmup": 1, "active": 2, "timed": 2, "detail": "timing", "annotate": None, "provenance": True}
     target = {"workload": None, "target": f"{folder}/on_cpu.py", "size": None, "arguments": [], "variant": variant}
     run = {"threads": 1, "seed": 0, "rank": 0, "trace": f"{folder}/trace.json.gz", "phase_file": f"{folder}/phase"}
-    return worker.run({**steps, **target, **run, "device": device})
+    return worker.run(worker.Spec(**steps, **target, **run, device=device))
 
 
 def test_collecting_on_the_cpu_leaves_a_gpu_alone(gpu, tmp_path):

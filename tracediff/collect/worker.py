@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 from tracediff import bounds
@@ -44,7 +44,7 @@ from tracediff.collect.variant import Task, Variant, parse_variant
 from tracediff.collect.workloads import workload
 from tracediff.errors import TracediffError
 
-Spec = dict[str, Any]
+Spec = SimpleNamespace
 """The settings of `Collection`, and variant, trace, rank and phase_file."""
 DETAIL = {"timing": FLAGS[:1], "structure": FLAGS[:3], "all": FLAGS}
 """``--detail`` → options of torch.profiler."""
@@ -57,7 +57,7 @@ SETTLING_S = 1.0
 
 
 def run(spec: Spec) -> dict[str, Any]:
-    """Run the steps that ``spec`` describes, write the trace to ``spec["trace"]`` and return the measurements.
+    """Run the steps that ``spec`` describes, write the trace to ``spec.trace`` and return the measurements.
 
     Args:
         spec: what to run.
@@ -67,18 +67,18 @@ def run(spec: Spec) -> dict[str, Any]:
     """
     import torch
 
-    torch.set_num_threads(spec["threads"])
-    _seed(spec["seed"])
-    _use(spec["device"])
-    variant = parse_variant(spec["variant"], workload(spec["workload"]).own if spec["workload"] else ())
+    torch.set_num_threads(spec.threads)
+    _seed(spec.seed)
+    _use(spec.device)
+    variant = parse_variant(spec.variant, workload(spec.workload).own if spec.workload else ())
     if variant.has("tf32"):
-        if not spec["device"].startswith("cuda"):
+        if not spec.device.startswith("cuda"):
             reason, remedy = "tf32 has no effect on the CPU", "leave it out, or collect on a GPU"
-            raise TracediffError(f"--variant {spec['variant']}", reason, remedy)
+            raise TracediffError(f"--variant {spec.variant}", reason, remedy)
         allow_tf32()
-    if variant.compiles and not spec["device"].startswith("cuda"):
+    if variant.compiles and not spec.device.startswith("cuda"):
         check_compiler(variant.text, dict(variant.options))
-    with log_of_compiling(Path(spec["trace"]), spec["rank"], spec["provenance"]) as compile_trace:
+    with log_of_compiling(Path(spec.trace), spec.rank, spec.provenance) as compile_trace:
         return _measured(spec, variant, compile_trace)
 
 
@@ -87,22 +87,22 @@ def _measured(spec: Spec, variant: Variant, compile_trace: CompileTrace | None) 
     log, provenance = CompileLog(), Provenance()
     if variant.compiles:
         log.attach()
-    if variant.compiles and spec["provenance"]:
+    if variant.compiles and spec.provenance:
         provenance.attach()
     start = time.perf_counter()
     task = _task(spec, variant)
-    fx_nodes = _annotate(task, spec["annotate"], variant) if spec["annotate"] else {}
+    fx_nodes = _annotate(task, spec.annotate, variant) if spec.annotate else {}
     build_s = time.perf_counter() - start
     first_step_s, results = _first_steps(spec, task, variant)
     lost_format = losing_format(task.step) if variant.has("channels_last") and not variant.compiles else {}
-    _settle(task, spec["device"])
-    reset_peak_memory(spec["device"])
+    _settle(task, spec.device)
+    reset_peak_memory(spec.device)
     _enter("timing", spec)
-    with GpuWatch(spec["device"]) as gpu:
+    with GpuWatch(spec.device) as gpu:
         before = waiting_ns()
-        unprofiled = timing_pass(task.step, spec["timed"], spec["device"])
-        waiting = waited(before, waiting_ns(), unprofiled, spec["threads"])
-        memory = peak_memory(spec["device"])
+        unprofiled = timing_pass(task.step, spec.timed, spec.device)
+        waiting = waited(before, waiting_ns(), unprofiled, spec.threads)
+        memory = peak_memory(spec.device)
         _enter("record", spec)
         profiled, profiled_waiting = _profiled(spec, task, compile_trace)
     return {
@@ -110,8 +110,8 @@ def _measured(spec: Spec, variant: Variant, compile_trace: CompileTrace | None) 
         "first_step_s": first_step_s,
         "unprofiled_steps": unprofiled,
         "profiled_steps": profiled,
-        "occupancy": occupancy(unprofiled, spec["threads"]),
-        "profiled_occupancy": occupancy(profiled, spec["threads"]),
+        "occupancy": occupancy(unprofiled, spec.threads),
+        "profiled_occupancy": occupancy(profiled, spec.threads),
         "waiting": waiting,
         "profiled_waiting": profiled_waiting,
         "load_average": load_average(),
@@ -125,7 +125,7 @@ def _measured(spec: Spec, variant: Variant, compile_trace: CompileTrace | None) 
         "fx_nodes": fx_nodes,
         "modules": _modules(task, variant),
         "provenance": provenance.graphs,
-        "environment": environment(spec["device"], spec["threads"]),
+        "environment": environment(spec.device, spec.threads),
     }
 
 
@@ -149,7 +149,7 @@ def _first_steps(spec: Spec, task: Task, variant: Variant) -> tuple[float, dict[
     """(seconds of the first step, what the first and the fourth step computed)."""
     state, start = random_state(), time.perf_counter()
     returned = task.step()
-    synchronise(spec["device"])
+    synchronise(spec.device)
     first_step_s = time.perf_counter() - start
     results: dict[str, Any] = {"dtype": dtype_of(returned, variant), "is_random": random_state() != state}
     results["first"] = computed(returned, task, variant)
@@ -162,7 +162,7 @@ def _first_steps(spec: Spec, task: Task, variant: Variant) -> tuple[float, dict[
 
 def _enter(phase: str, spec: Spec) -> None:
     """Tell the driver which of `run_progress.PHASES` begins."""
-    Path(spec["phase_file"]).write_text(phase)
+    Path(spec.phase_file).write_text(phase)
 
 
 def _seed(seed: int) -> None:
@@ -175,11 +175,11 @@ def _seed(seed: int) -> None:
 
 
 def _task(spec: Spec, variant: Variant) -> Task:
-    if spec["workload"]:
-        selected = workload(spec["workload"])
-        task: Task = selected.make(variant, spec["device"], **selected.sizes[spec["size"]])
+    if spec.workload:
+        selected = workload(spec.workload)
+        task: Task = selected.make(variant, spec.device, **selected.sizes[spec.size])
     else:
-        task = make_user_task(spec["target"], variant, spec["arguments"])
+        task = make_user_task(spec.target, variant, spec.arguments)
     if variant.has("compiled_optimizer") and not variant.optimizers:
         raise TracediffError(
             f"--variant {variant.text}",
@@ -217,21 +217,21 @@ def _profiled(spec: Spec, task: Task, compile_trace: CompileTrace | None) -> tup
     """Run the steps under the profiler; the samples of the recorded ones, and the part in which they waited for a
     processor.
     """
-    first = spec["wait"] + spec["warmup"]
-    path = Path(spec["trace"])
+    first = spec.wait + spec.warmup
+    path = Path(spec.trace)
     path.parent.mkdir(parents=True, exist_ok=True)
-    measured = StepTimer(spec["device"])
-    detail = dict.fromkeys(DETAIL[spec["detail"]], True)
-    with recording(path, spec["wait"], spec["warmup"], spec["active"], detail, compile_trace) as recorder:
-        for _ in range(first + spec["active"]):
+    measured = StepTimer(spec.device)
+    detail = dict.fromkeys(DETAIL[spec.detail], True)
+    with recording(path, spec.wait, spec.warmup, spec.active, detail, compile_trace) as recorder:
+        for _ in range(first + spec.active):
             measured.run(task.step)
             recorder.step()
-    if spec["device"].startswith("cuda") and recorder.device == "cpu":
+    if spec.device.startswith("cuda") and recorder.device == "cpu":
         remedy = "use --device cpu if the step runs there; else end other profilers of this GPU"
-        raise TracediffError(f"--device {spec['device']}", "no GPU event was recorded", remedy)
+        raise TracediffError(f"--device {spec.device}", "no GPU event was recorded", remedy)
     samples = measured.samples()[first:]
     for i, model in enumerate(OnnxModel.instances):
-        model.save_profile(path.with_name(f"rank{spec['rank']}{f'-{i}' if i else ''}.onnxruntime.json"))
+        model.save_profile(path.with_name(f"rank{spec.rank}{f'-{i}' if i else ''}.onnxruntime.json"))
     return samples, recorder.waiting
 
 
@@ -274,7 +274,7 @@ def _in_step(error: BaseException) -> TracebackType | None:
 
 def main() -> None:
     """``python -m tracediff.collect.worker SPEC RESULT``: read the JSON file SPEC and write the JSON file RESULT."""
-    spec = json.loads(Path(sys.argv[1]).read_text())
+    spec = Spec(**json.loads(Path(sys.argv[1]).read_text()))
     try:
         result = run(spec)
     except TracediffError as error:
