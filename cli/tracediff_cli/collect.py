@@ -44,8 +44,6 @@ def show_collection(request: ShowRequest) -> int:
     from tracediff.report import collection as report
 
     table = collection_table(request.out)
-    if documents.write(json=lambda: report.to_json(table), markdown=lambda: report.to_markdown(table)):
-        from tracediff.report.table_terminal import screen_console
-
-        report.show(table, screen_console())
+    if console := documents.write(json=lambda: report.to_json(table), markdown=lambda: report.to_markdown(table)):
+        report.show(table, console)
     return 0

@@ -8,7 +8,7 @@ import click
 
 import tracediff
 from tracediff.errors import did_you_mean, quoted
-from tracediff_cli.options.groups import project_settings
+from tracediff_cli.options.groups import project_settings, write_sections
 
 COMMANDS = {
     "collect": "Run steps under torch.profiler and write trace sets.",
@@ -39,8 +39,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's signature
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(import_module(f"tracediff_cli.{MODULES.get(cmd_name, cmd_name)}"), cmd_name)
-        return command if isinstance(command, click.Command) else None
+        command: click.Command = getattr(import_module(f"tracediff_cli.{MODULES.get(cmd_name, cmd_name)}"), cmd_name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -53,8 +53,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  # click's signature
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        write_sections({"Commands": list(COMMANDS.items())}, formatter)
 
 
 def _show_version(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:

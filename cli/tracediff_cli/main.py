@@ -32,7 +32,7 @@ def _run() -> int:
         return _complete(cli, os.environ[COMPLETION])
     try:
         with cli.make_context("tracediff", sys.argv[1:]) as context:  # cli.main() would exit with 1 at a closed pipe
-            code = cli.invoke(context)
+            code: int = cli.invoke(context)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.exceptions.Abort:
@@ -40,7 +40,7 @@ def _run() -> int:
     except click.ClickException as error:
         error.show()
         return 2
-    return code if isinstance(code, int) else 0
+    return code
 
 
 def _complete(cli: click.Command, instruction: str) -> int:
