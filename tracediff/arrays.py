@@ -249,6 +249,12 @@ def last_equal(ordered: Int64, values: Int64) -> Int64:
     return position
 
 
+def rows_with(keys: Int64, rows: Int64, numbers: Int64) -> Int64:
+    """int64[m]: the last of ``rows`` whose key is each of ``numbers``, −1 for none."""
+    order = np.argsort(keys, kind="stable")
+    return values_at(rows[order], last_equal(keys[order], numbers))
+
+
 def codes_of(*columns: AnyArray) -> Int64:
     """int64[n] codes of equal rows of ``columns``, whose values may be any: slower than `combined`."""
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)

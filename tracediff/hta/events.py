@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from tracediff.arrays import MISSING, Bools, Int64, all_none, last_equal, values_at
+from tracediff.arrays import MISSING, Bools, Int64, all_none, last_up_to, rows_with
 from tracediff.ingest.files.documents import NOT_JSON
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.times import number
@@ -142,8 +142,8 @@ def _host_start(events: HtaEvents) -> Int64:
     ids = events.columns.get("external_id")
     if ids is not None:
         host, gpu = (np.flatnonzero((events.category == c) & (ids >= 0)) for c in (cat.ANNOTATION, cat.GPU_ANNOTATION))
-        launch = _last_equal(ids[gpu], ids[host])
-        start[gpu[launch >= 0]] = events.ts[host[launch[launch >= 0]]]
+        launch = rows_with(ids[host], host, ids[gpu])
+        start[gpu[launch >= 0]] = events.ts[launch[launch >= 0]]
     return start
 
 
@@ -152,7 +152,7 @@ def _number(events: HtaEvents) -> None:
     steps, numbers = events.steps
     if not len(steps):
         return
-    position = np.searchsorted(events.ts[steps], events.ts, side="right") - 1
+    position = last_up_to(events.ts[steps], events.ts)
     inside = (position >= 0) & (events.ts < (events.ts + events.dur)[steps][position])
     events.iteration = np.where(inside, numbers[position], OUTSIDE)
     launched = np.flatnonzero(events.columns["stream"] >= 0)
@@ -167,15 +167,8 @@ def _partners(correlation: Int64, on_gpu: Bools) -> Int64:
     out = all_none(len(correlation))
     host, gpu = (np.flatnonzero((on_gpu == side) & (correlation != -1)) for side in (False, True))
     for mine, theirs in ((host, gpu), (gpu, host)):
-        partner = _last_equal(correlation[mine], correlation[theirs])
-        out[mine[partner >= 0]] = theirs[partner[partner >= 0]]
+        out[mine] = rows_with(correlation[theirs], theirs, correlation[mine])
     return out
-
-
-def _last_equal(numbers: Int64, candidates: Int64) -> Int64:
-    """int64[n]: position of the last of ``candidates`` that equals each of ``numbers``, −1 where none does."""
-    order = np.argsort(candidates, kind="stable")
-    return values_at(order, last_equal(candidates[order], numbers))
 
 
 def _ids(trace: Trace, codes: Codes) -> Int64:

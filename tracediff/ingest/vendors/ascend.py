@@ -16,7 +16,7 @@ import re
 
 import numpy as np
 
-from tracediff.arrays import MISSING, Bools, Int64, all_none, codes_of, last_begun, last_equal, sorted_by, values_at
+from tracediff.arrays import MISSING, Bools, Int64, all_none, codes_of, last_begun, rows_with, sorted_by, values_at
 from tracediff.ingest.json.arguments import FLOW_ID
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
@@ -57,7 +57,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     _to_thread_of_operators(trace, calls)
     work = tasks[np.isin(category[tasks], cat.GPU)]
     stream = integers(trace, ARGUMENT.stream)
-    first_task = _rows_with(connection[tasks][::-1], tasks[::-1], connection[whole])
+    first_task = rows_with(connection[tasks][::-1], tasks[::-1], connection[whole])
     stream[whole] = np.where(first_task >= 0, stream[first_task], MISSING)
     device_rows = np.sort(np.concatenate((work, whole)))
     set_integers(trace, ARGUMENT.stream, device_rows, stream[device_rows])
@@ -107,15 +107,9 @@ def join_to_launches(
         _enqueued_behind(trace, hosts, enqueues, dequeues, queued) for hosts in (calls, from_calls)
     )
     is_queued = behind_call >= 0  # a call without a queue has the connection already
-    by_call = _rows_with(connection[calls[is_queued]], behind_call[is_queued], connection[work])
+    by_call = rows_with(connection[calls[is_queued]], behind_call[is_queued], connection[work])
     by_arrow = np.where(behind_arrow >= 0, behind_arrow, _enqueued_in(trace, from_operators, enqueues))
     _correlate(trace, work, np.where(has_call, by_call, by_arrow), connection)
-
-
-def _rows_with(keys: Int64, rows: Int64, numbers: Int64) -> Int64:
-    """int64[m]: the last of ``rows`` whose key is each of ``numbers``, −1 for none."""
-    order = np.argsort(keys, kind="stable")
-    return values_at(rows[order], last_equal(keys[order], numbers))
 
 
 def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int64, queued: Int64) -> Int64:
@@ -124,7 +118,7 @@ def _enqueued_behind(trace: Trace, hosts: Int64, enqueues: Int64, dequeues: Int6
     """
     dequeue = _last_by(trace, dequeues, hosts, trace.ts[hosts])
     is_running = (hosts >= 0) & (dequeue >= 0) & (trace.ts[hosts] <= trace.spans(dequeue)[1])
-    enqueue = _rows_with(queued[enqueues], enqueues, queued[dequeue])
+    enqueue = rows_with(queued[enqueues], enqueues, queued[dequeue])
     return np.where(is_running & (queued[dequeue] != MISSING), enqueue, -1)
 
 
@@ -134,7 +128,7 @@ def _enqueued_in(trace: Trace, starts: Int64, enqueues: Int64) -> Int64:
     """
     operators = sorted_by(trace.complete((cat.CPU_OP,)), -trace.dur)  # the innermost last
     place = _places(trace, np.concatenate((operators, starts)))
-    operator = _rows_with(place[: len(operators)], operators, place[len(operators) :])
+    operator = rows_with(place[: len(operators)], operators, place[len(operators) :])
     enqueue = _last_by(trace, enqueues, operator, trace.spans(operator)[1])
     is_inside = (enqueue >= 0) & (trace.ts[enqueue] >= trace.ts[operator])
     return np.where((starts < 0) | (operator < 0), -1, np.where(is_inside, enqueue, operator))
@@ -156,9 +150,9 @@ def _arrows(trace: Trace, work: Int64, category: str) -> Int64:
     arrow = codes_of(trace.name[rows], number)
     is_begin, is_end = phase == "s", phase == "f"
     is_begin &= np.bincount(arrow[is_begin], minlength=len(rows))[arrow] == 1
-    begin = _rows_with(arrow[is_begin], rows[is_begin], arrow[is_end])
+    begin = rows_with(arrow[is_begin], rows[is_begin], arrow[is_end])
     place = _places(trace, np.concatenate((work, rows[is_end])))
-    task = _rows_with(place[: len(work)], np.arange(len(work)), place[len(work) :])
+    task = rows_with(place[: len(work)], np.arange(len(work)), place[len(work) :])
     leads = (begin >= 0) & (task >= 0)
     out = all_none(len(work))
     out[task[leads]] = begin[leads]
