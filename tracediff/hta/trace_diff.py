@@ -122,15 +122,12 @@ class LabeledTrace:
         import pandas as pd
 
         ranks = self._select("rank", rank, self.ranks())
-        numbers = sorted({int(n) for p, r in self._files() if r in ranks for n in p.step_numbers})
+        numbers = sorted({int(n) for _, r, p in self.t.files if r in ranks for n in p.step_numbers})
         iterations = self._select("iteration", iteration, numbers, [OUTSIDE])
         device = _device(device_type)
         rows = [(r, i, *row) for r in ranks for i in iterations for row in self._cell(r, i, device)]
         frame = pd.DataFrame(rows, columns=["rank", "iteration", "cat", "name", "counts", "total_ns"])
         return frame if rows else frame.astype({"counts": "int64", "total_ns": "int64"})
-
-    def _files(self) -> Iterator[tuple[Profile, int]]:
-        return ((p, rank) for run in self.t.runs for rank, files in run.ranks.items() for p in files)
 
     def _select(self, what: str, requested: Numbers, available: list[int], extra: Iterable[int] = ()) -> list[int]:
         if requested is None:
