@@ -24,11 +24,6 @@ LEVEL = "INDUCTOR_PROVENANCE"
 """The variable that inductor, once imported, takes its level of provenance from."""
 
 
-def log_beside(trace: Path, rank: int) -> Path:
-    """The file for the log of a rank whose trace is ``trace``."""
-    return trace.parent / FOLDER / f"rank{rank}.log.gz"
-
-
 class CompileTrace(logging.Handler):
     """Records what torch compiles; see `compile_trace`.
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tracediff import thresholds
-from tracediff.collect.compile_trace import CompileTrace, compile_trace, log_beside
+from tracediff.collect.compile_trace import FOLDER, CompileTrace, compile_trace
 from tracediff.collect.compiler import show_compiled_kernels, without_importing_inductor
 from tracediff.collect.driver import MANIFEST, write_json
 from tracediff.collect.measure import environment, peak_memory, waited, waiting_ns
@@ -177,7 +177,7 @@ def on_trace_ready(out: StrPath, *, rank: int | None = None) -> Callable[[Any], 
 
 def log_of_compiling(path: Path, rank: int, is_wanted: bool) -> AbstractContextManager[CompileTrace | None]:
     """The log of what torch.compile compiles, beside the trace ``path`` of a rank; None where it is not wanted."""
-    return compile_trace(log_beside(path, rank)) if is_wanted else nullcontext()
+    return compile_trace(path.parent / FOLDER / f"rank{rank}.log.gz") if is_wanted else nullcontext()
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tracediff.collect.variant import Task, Variant, task_of
+from tracediff.collect.variant import Task, Variant
 from tracediff.errors import TracediffError
 from tracediff.git import CHANGES, Repository
 
@@ -72,10 +72,11 @@ def _from_module(target: str, name: str) -> Any:
 
 
 def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> Task:
-    """The task that ``make_step(variant, *arguments)`` returns.
+    """The task of what ``make_step(variant, *arguments)`` returns: a callable, or an object with ``step()`` and
+    optionally ``model`` and ``items``.
 
     Raises:
-        TracediffError: as for `load_make_step`; or it takes other arguments, or does not return a step.
+        TracediffError: as for `load_make_step`; or it takes other arguments, or returns neither.
     """
     make_step = load_make_step(target)
     try:
@@ -83,7 +84,17 @@ def make_user_task(target: str, variant: Variant, arguments: Sequence[str]) -> T
     except TypeError as error:
         reason = f"make_step cannot be called with the variant and {list(arguments)} ({error})"
         raise TracediffError(target, reason, "write def make_step(variant, …)") from None
-    return task_of(make_step(variant, *arguments), target)
+    returned = make_step(variant, *arguments)
+    if isinstance(returned, Task):
+        return returned
+    step = getattr(returned, "step", None)
+    if callable(step):
+        items = getattr(returned, "items", None)
+        return Task(step, getattr(returned, "model", None), items if isinstance(items, int) and items > 0 else None)
+    if callable(returned):
+        return Task(returned)
+    reason = f"make_step returned {type(returned).__name__}, which is not a step"
+    raise TracediffError(target, reason, "return a callable, or an object with step()")
 
 
 def git_commit(target: str) -> str | None:

@@ -200,25 +200,3 @@ class Task:
     step: Step
     model: Any = None
     items: int | None = None
-
-
-def task_of(returned: Any, subject: str) -> Task:
-    """The task of what ``make_step`` returned: a callable, or an object with ``step()`` and optionally ``model`` and
-    ``items``.
-
-    Raises:
-        TracediffError: ``returned`` is neither.
-    """
-    if isinstance(returned, Task):
-        return returned
-    step = getattr(returned, "step", None)
-    if callable(step):
-        items = getattr(returned, "items", None)
-        return Task(step, getattr(returned, "model", None), items if isinstance(items, int) and items > 0 else None)
-    if callable(returned):
-        return Task(returned)
-    raise TracediffError(
-        subject,
-        f"make_step returned {type(returned).__name__}, which is not a step",
-        "return a callable, or an object with step()",
-    )
