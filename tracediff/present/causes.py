@@ -27,9 +27,9 @@ from tracediff.present.explanation_lines import (
 from tracediff.present.path import (
     FOR_GPU,
     IN_ALL,
-    Change,
     PathPart,
     ReadPath,
+    StepPart,
     Times,
     exposures,
     is_visible,
@@ -93,9 +93,9 @@ def causes_of(comparison: Comparison, explanation: Explanation) -> tuple[str, st
 
 def _rest(
     rest_us: float,
-    every: Sequence[tuple[Change, Cause]],
-    causes: Sequence[Change],
-    exposed: Sequence[Change],
+    every: Sequence[tuple[StepPart, Cause]],
+    causes: Sequence[StepPart],
+    exposed: Sequence[StepPart],
     explanation: Explanation,
     unit: Unit,
 ) -> str:
@@ -131,14 +131,14 @@ def _lead(comparison: Comparison, certainty: str, lead: str) -> str:
     return f"in {profiled}: {lead}" if profiled else lead
 
 
-def _leading(parts: Sequence[Change]) -> Sequence[Change]:
+def _leading(parts: Sequence[StepPart]) -> Sequence[StepPart]:
     """Those of one direction that a sentence names: beside a single event also the next, if that is of each step."""
     number = leading([part.delta_us for part in parts])
     is_of_one = [SINGLES in part.chain for part in parts[:2]] == [True, False]
     return parts[: max(number, 2 if is_of_one else 0)]
 
 
-def _certainty(parts: Sequence[Change], certain: Sequence[Change], other_work: Sequence[Change]) -> str:
+def _certainty(parts: Sequence[StepPart], certain: Sequence[StepPart], other_work: Sequence[StepPart]) -> str:
     """What is certain of ``parts``, if it is the same of all: that they are ``other_work``, or take another time; of a
     whole only if next to all of it is ``certain``.
     """
@@ -152,7 +152,7 @@ def _certainty(parts: Sequence[Change], certain: Sequence[Change], other_work: S
     return "work that differs" if is_other[0] else "parts that surely changed"
 
 
-def _is_named(exposure: Change, parts: Sequence[Change], rest_us: float, step_us: float) -> bool:
+def _is_named(exposure: StepPart, parts: Sequence[StepPart], rest_us: float, step_us: float) -> bool:
     """Whether a sentence names an ``exposure``: if it is larger than all ``parts`` of its direction, or most of what
     the named causes leave, where that is most of the step's change.
     """
@@ -179,7 +179,7 @@ def _is_of_mean(verdict: Verdict) -> bool:
     return by_mean is not None and by_median is not None and opposed(by_mean - 1, by_median - 1)
 
 
-def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[Change, Cause]]:
+def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[StepPart, Cause]]:
     """The causes, as far as they have digits, the largest first, by what they take longer themselves."""
     labels = shortened_pairs([row.cause.label for row in path.rows], bounds.LABEL)
     least = thresholds.WORTH_A_LINE * explanation.scale_us
@@ -188,13 +188,13 @@ def _parts(explanation: Explanation, path: ReadPath) -> list[tuple[Change, Cause
         if not is_visible(row.times.own, path.unit):
             continue
         in_all = _in_all(row.times, path.parts[row.part], path.unit, 0.0 if row.times.exposure else least)
-        parts.append((Change(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
+        parts.append((StepPart(label, row.times.own, _happened(row.cause), row.cause.chain, in_all), row.cause))
     parts.sort(key=lambda both: (both[1].label == START, -abs(both[0].delta_us)))  # START is not of the program
     return parts
 
 
 def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tuple[str, str]:
-    """See `Change`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
+    """See `StepPart`: (`` of −68.6 in all``, ``69.4 → 0.8``), or if it changes by as much in all, what it takes."""
     text, aside = times.in_all(unit, least), part.beside(times.own)
     if not text or abs(times.every.delta) < abs(times.own) + unit.digit:
         return "", ", ".join(filter(None, (text, aside)))
@@ -203,8 +203,12 @@ def _in_all(times: Times, part: PathPart, unit: Unit, least: float = 0.0) -> tup
 
 
 def _with_wholes(
-    parts: list[Change], every: Sequence[Change], explanation: Explanation, path: ReadPath, but: Collection[str] = ()
-) -> list[Change]:
+    parts: list[StepPart],
+    every: Sequence[StepPart],
+    explanation: Explanation,
+    path: ReadPath,
+    but: Collection[str] = (),
+) -> list[StepPart]:
     """``parts`` of one direction, those of a part of the critical path as one if none is most of them, or all work
     changed alike, and they are most of its change, with the largest of ``every`` one in it; ``but`` of some.
     """
@@ -231,7 +235,7 @@ def _with_wholes(
             largest += f", though {against.label} {unit.signed(against.delta_us)}"
         what = ", ".join(filter(None, (how_many, f"largest: {largest}")))
         in_all = _in_all(whole.times, whole, unit)
-        one = Change("host time" if label == HOST else label, change, what, (label,), in_all)
+        one = StepPart("host time" if label == HOST else label, change, what, (label,), in_all)
         parts = sorted((one, *(part for part in parts if part not in inner)), key=lambda part: -abs(part.delta_us))
     return parts
 
@@ -248,7 +252,7 @@ def _happened(cause: Cause) -> str:
     return ", ".join(filter(None, (what, reason, reasons.get("line") or reasons.get("caller", ""))))
 
 
-def _list(lead: str, causes: Sequence[Change], exposure: Sequence[Change], unit: Unit, rest_us: float) -> str:
+def _list(lead: str, causes: Sequence[StepPart], exposure: Sequence[StepPart], unit: Unit, rest_us: float) -> str:
     """After ``lead``, the leading causes, what happened to the first, and the exposure; the host's pace last, which no
     change of the program explains. ``rest_us`` is what all else moves in their direction. Empty without any.
     """
@@ -271,18 +275,18 @@ def _list(lead: str, causes: Sequence[Change], exposure: Sequence[Change], unit:
     return f"{lead} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
 
 
-def _with_calls(parts: list[Change], unit: Unit) -> list[Change]:
+def _with_calls(parts: list[StepPart], unit: Unit) -> list[StepPart]:
     """``parts``, of which waiting for the GPU has also what the calls that wait take themselves."""
     calls = [part for part in parts if part.chain[1:2] == (WAITING,)]
     wait = next((part for part in parts if part.label == FOR_GPU), None)
     if not calls or wait is None:
         return parts
     us = sum(part.delta_us for part in calls)
-    whole = Change(FOR_GPU, wait.delta_us + us, f"{wait.what}, {unit.signed(us)} of it in the calls themselves")
+    whole = StepPart(FOR_GPU, wait.delta_us + us, f"{wait.what}, {unit.signed(us)} of it in the calls themselves")
     return [whole, *(part for part in parts if part not in calls and part is not wait)]
 
 
-def _with_time(part: Change, unit: Unit, what: str) -> str:
+def _with_time(part: StepPart, unit: Unit, what: str) -> str:
     """``label (+1.2 ms: what)``, or of how much in all."""
     change = f"{unit.signed(part.delta_us)} {unit.name}{part.in_all[0]}"
     return f"{part.label} ({': '.join(filter(None, (change, what)))})"

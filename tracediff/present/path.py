@@ -110,7 +110,7 @@ class PathPart(Struct, frozen=True, kw_only=True):
         return f"{self.label}{' work' if self.label == HOST else ''}"
 
 
-class Change(Struct, frozen=True):
+class StepPart(Struct, frozen=True):
     """A part of the step's change.
 
     Attributes:
@@ -231,7 +231,7 @@ def _as_read(unit: Unit, step_us: float, exact: Sequence[Exact]) -> list[Times]:
     ]
 
 
-def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[Change]:
+def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[StepPart]:
     """What is the same work, more or less of it exposed: in causes, and in no cause; and of ``facts`` who alone waits.
     Of both directions it is one, work being exposed in place of other.
     """
@@ -241,20 +241,20 @@ def exposures(path: ReadPath, facts: Iterable[Fact] = ()) -> list[Change]:
     change = sum(part.delta_us for part in exposed)
     more, less = ([part for part in exposed if sign * part.delta_us > 0] for sign in (1, -1))
     if wait := wait_of(facts, change):
-        exposed = [Change(FOR_GPU, change, wait)]
+        exposed = [StepPart(FOR_GPU, change, wait)]
     elif more and less:
         nouns = (" and ".join(part.label.split(", ")[0] for part in parts) for parts in (more, less))
         what = ", ".join(filter(None, (path.parts[part.chain[0]].mostly for part in more)))
-        exposed = [Change(" exposed in place of ".join(nouns), change, what)]
+        exposed = [StepPart(" exposed in place of ".join(nouns), change, what)]
     return [part for part in exposed if is_visible(part.delta_us, unit)]
 
 
-def _exposed(part: PathPart, unit: Unit) -> Change:
+def _exposed(part: PathPart, unit: Unit) -> StepPart:
     """What of a part of the path is only exposed."""
     times, in_all = part.times, part.times.in_all(unit)
     is_opposed = bool(in_all) and times.exposure * times.every.delta < 0
     what = ", ".join(filter(None, (f"{'though ' if is_opposed else ''}{in_all}", part.mostly)))
-    return Change(f"{part.work}, {times.exposed}", times.exposure, what, (part.label,))
+    return StepPart(f"{part.work}, {times.exposed}", times.exposure, what, (part.label,))
 
 
 def path_us(explanation: Explanation, unit: Unit) -> dict[str, Pair[float]]:
