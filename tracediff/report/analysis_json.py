@@ -73,7 +73,7 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="tracediff.profile/1")
     """tables that the set was loaded with (docs/analysis.md): name → rows"""
     findings: list[SetFinding]
     """findings, the largest part of the step first"""
-    health: list[Note]
+    health: tuple[Note, ...]
 
 
 def document(analysis: Analysis) -> ProfileDocument:
@@ -92,7 +92,7 @@ def document(analysis: Analysis) -> ProfileDocument:
         ],
         tables={table.schema.name: _rows(table, analysis.side.gpu) for table in analysis.tables},
         findings=[filled(SetFinding, f) for f in analysis.findings],
-        health=list(analysis.side.notes),
+        health=analysis.side.notes,
     )
 
 

@@ -19,6 +19,7 @@ from tracediff.diff.gate.judge import EXIT_CODES, INCONCLUSIVE, PASS, REGRESSION
 from tracediff.diff.gate.limits import FACTORS, Waiver
 from tracediff.diff.verdict import DiffVerdict
 from tracediff.errors import printable
+from tracediff.formatting import ARROW
 from tracediff.present import sections
 from tracediff.present.answer import answer_of, headline
 from tracediff.present.check import (
@@ -56,7 +57,7 @@ def show(gate: Gate, console: Console) -> None:
     """Print the check."""
     comparison = gate.comparison
     parts: list[RenderableType] = [
-        line(f"{comparison.control.label} → {comparison.test.label}", "bold"),
+        line(ARROW.join(comparison.labels), "bold"),
         line(facts(comparison), "dim"),
         line(),
         line(sentence(gate), STYLES[gate.result], INDENT),
@@ -90,9 +91,11 @@ def to_markdown(gate: Gate) -> str:
     """The result, the table of limits, the limits that did not pass; folded, the step and the largest changes."""
     comparison = gate.comparison
     answer = answer_of(comparison)
-    title = escaped(f"{comparison.control.label} → {comparison.test.label}")
-    lines = [f"## {SIGNS[gate.result]} {title}", "", f"**{escaped(sentence(gate))}**", ""]
-    lines += [
+    lines = [
+        f"## {SIGNS[gate.result]} {escaped(ARROW.join(comparison.labels))}",
+        "",
+        f"**{escaped(sentence(gate))}**",
+        "",
         escaped(comparison.verdict.reason_of_other_work + headline(comparison)),
         "",
         *(line for text in (answer.why, answer.code) if text for line in (escaped(text), "")),
@@ -144,12 +147,12 @@ def to_github(gate: Gate) -> str:
     """A line for each limit that did not pass; a single line if all passed or none was decided."""
     if gate.stopping:
         return _command("warning", f"tracediff: {gate.result.replace('-', ' ')}", sentence(gate))
-    lines = [_annotation(judged) for result in LEVELS for judged in gate.with_result(result)[: bounds.ANNOTATIONS]]
+    lines = [
+        _command(level, f"tracediff: {result} of {subject(judged)}", explanation(judged))
+        for result, level in LEVELS.items()
+        for judged in gate.with_result(result)[: bounds.ANNOTATIONS]
+    ]
     return "".join(lines) or _command("notice", f"tracediff: {PASS}", sentence(gate))
-
-
-def _annotation(judged: Judged) -> str:
-    return _command(LEVELS[judged.result], f"tracediff: {judged.result} of {subject(judged)}", explanation(judged))
 
 
 def _command(level: str, title: str, message: str) -> str:
@@ -169,22 +172,20 @@ SUITE = "tracediff check"
 
 def to_junit(gate: Gate) -> str:
     """The document: exceeded limits are failures, inconclusive ones skipped, waived ones pass with a note."""
-    totals = {
-        "tests": len(gate.judged),
-        "failures": len(gate.with_result(REGRESSION)),
-        "skipped": len(gate.with_result(INCONCLUSIVE)),
-        "errors": 0,
+    attributes = {
+        "name": SUITE,
+        "tests": str(len(gate.judged)),
+        "failures": str(len(gate.with_result(REGRESSION))),
+        "skipped": str(len(gate.with_result(INCONCLUSIVE))),
+        "errors": "0",
     }
-    attributes = {"name": SUITE, **{k: str(v) for k, v in totals.items()}}
     root = xml.Element("testsuites", attributes)
     suite = xml.SubElement(root, "testsuite", attributes)
     for judged in gate.judged:
         _case(suite, judged)
     xml.SubElement(suite, "system-out").text = printable(sentence(gate))
     xml.indent(root)
-    return xml.tostring(root, encoding="unicode", xml_declaration=False).join(
-        ("<?xml version='1.0' encoding='utf-8'?>\n", "\n")
-    )
+    return f"<?xml version='1.0' encoding='utf-8'?>\n{xml.tostring(root, encoding='unicode')}\n"
 
 
 def _case(suite: xml.Element, judged: Judged) -> None:
@@ -295,7 +296,6 @@ def document(gate: Gate) -> CheckDocument:
         comparability=filled(
             GateComparability,
             comparison.comparability,
-            reasons=list(comparison.comparability.reasons),
             stopping=[reason.code for reason in gate.stopping],
         ),
         limits=LIMITS.json(comparison, gate.judged),

@@ -294,7 +294,7 @@ class DiffExplanation(JsonObject):
     tree: ExplanationNode
 
 
-class Health(Sides[list[Note]]):
+class Health(Sides[tuple[Note, ...]]):
     """Health notes of both sides."""
 
 

@@ -59,8 +59,8 @@ def _times(cell: Cell) -> tuple[float, float, float | None, tuple[float, float] 
     return control, test, test / control - 1 if control else None, tested.ci95_us
 
 
-def table(cells: Sequence[Cell]) -> Group:
-    """A table for the terminal, and the cautions below."""
+def show(cells: Sequence[Cell], console: Console) -> None:
+    """Print the table, and the cautions below."""
     unit, body = text_rows(cells)
     controls = {row[0] for row in body}
     one = next(iter(controls)) if len(controls) == 1 else None
@@ -72,12 +72,7 @@ def table(cells: Sequence[Cell]) -> Group:
         rows=tuple((name, row[8], *row[4:8], row[2]) for name, row in zip(names, body, strict=True)),
     )
     cautions = [f"{name}: {row[-1]}" for name, row in zip(names, body, strict=True) if row[-1]]
-    return Group(to_rich(sets), *remarks("Compared with caution", cautions))
-
-
-def show(cells: Sequence[Cell], console: Console) -> None:
-    """Print the table and the cautions."""
-    print_screen(console, table(cells))
+    print_screen(console, Group(to_rich(sets), *remarks("Compared with caution", cautions)))
 
 
 def to_markdown(cells: Sequence[Cell]) -> str:

@@ -37,11 +37,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         schema="tracediff.diff/1",
         control=filled(json_types.Set, comparison.control),
         test=filled(json_types.Set, comparison.test),
-        comparability=filled(
-            json_types.DiffComparability,
-            comparison.comparability,
-            reasons=list(comparison.comparability.reasons),
-        ),
+        comparability=filled(json_types.DiffComparability, comparison.comparability),
         verdict=filled(DiffVerdict, comparison.verdict),
         answer=answer_of(comparison),
         unprofiled=filled(DiffUnprofiled, unprofiled) if unprofiled else None,
@@ -52,7 +48,7 @@ def document(comparison: Comparison) -> json_types.DiffDocument:
         families=FAMILIES.json(comparison, comparison.families),
         tables=tables_of(comparison),
         explanation=explanation_of(comparison.explanation, comparison.sides),
-        health=json_types.Health(list(comparison.control.notes), list(comparison.test.notes)),
+        health=json_types.Health(*(side.notes for side in comparison.sides)),
     )
 
 
@@ -135,7 +131,7 @@ def _table(comparison: Comparison, table_diff: TableDiff) -> list[json_types.Row
     return out
 
 
-REST, GROUP, PART = "rest", "group", "part"
+REST = "rest"
 KINDS = {REPLACED: "replaced", SINGLE: "event"}
 """Note of a node → its kind."""
 UNKNOWN: dict[str, Any] = {"amount": None, "reasons": [], "significance": None, "first": None}
@@ -146,43 +142,29 @@ def explanation_of(explanation: Explanation | None, sides: Pair[Side]) -> json_t
     """The explanation with a tree that closes at every node; None of a refused comparison."""
     if explanation is None:
         return None
-    root = explanation.root
-    scale = scale_of(root)
-    causes = {id(cause.node): cause for cause in explanation.causes}
-    return json_types.DiffExplanation(
+    line_values = {id(cause.node): _known(cause, sides) for cause in explanation.causes}
+    return filled(
+        json_types.DiffExplanation,
+        explanation,
         facts=[filled(json_types.FactRow, fact) for fact in explanation.facts],
-        lines=[
-            filled(
-                json_types.CauseRow,
-                cause,
-                trail=list(cause.trail),
-                **_known(cause, sides),
-            )
-            for cause in explanation.causes
-        ],
-        exposure_us=explanation.exposure_us,
-        rest_us=explanation.rest_us,
-        change_us=explanation.change_us,
-        profiled=explanation.profiled,
-        tree=_node(root, ROOT, thresholds.WRITTEN_NODE * scale, causes, sides),
+        lines=[filled(json_types.CauseRow, cause, **line_values[id(cause.node)]) for cause in explanation.causes],
+        tree=_node(explanation.root, ROOT, thresholds.WRITTEN_NODE * scale_of(explanation.root), line_values),
     )
 
 
-def _node(
-    node: Node, kind: str, least: float, causes: dict[int, Cause], sides: Pair[Side]
-) -> json_types.ExplanationNode:
+def _node(node: Node, kind: str, least: float, line_values: dict[int, dict[str, Any]]) -> json_types.ExplanationNode:
+    """``node`` with its children; ``line_values`` is what is said of the nodes that are lines."""
     visible_children = [
         (step, child) for step, child in node.children.items() if max(abs(child.work), abs(child.change)) >= least
     ]
     visible_children.sort(key=lambda entry: (-abs(entry[1].work), entry[1].label))
     children = [
-        _node(child, KINDS.get(child.note, GROUP if isinstance(step, int) else PART), least, causes, sides)
+        _node(child, KINDS.get(child.note, "group" if isinstance(step, int) else "part"), least, line_values)
         for step, child in visible_children
     ]
     if visible_children and len(visible_children) < len(node.children):
         rest = _without(node, [child for _, child in visible_children])
-        children.append(_node(rest, REST, least, causes, sides))
-    cause = causes.get(id(node))
+        children.append(_node(rest, REST, least, line_values))
     control, test = (float(ns) / 1000 for ns in node.total)
     return json_types.ExplanationNode(
         label=node.label,
@@ -194,7 +176,7 @@ def _node(
         delta_us=node.change / 1000,
         effects=json_types.NodeEffects(**{name: ns / 1000 for name, ns in node.effects.items()}),
         children=children,
-        **(_known(cause, sides) if cause else UNKNOWN),
+        **line_values.get(id(node), UNKNOWN),
     )
 
 
@@ -211,7 +193,7 @@ def _known(cause: Cause, sides: Pair[Side]) -> dict[str, Any]:
     """What a line and its node say of a cause."""
     return {
         "amount": cause.amount,
-        "reasons": list(cause.reasons),
+        "reasons": cause.reasons,
         "significance": filled(json_types.LineSignificance, cause.significance, result=cause.significance.time_change),
         "first": _first(cause, sides),
     }

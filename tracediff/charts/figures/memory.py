@@ -25,57 +25,44 @@ from tracediff.memory.account import (
 from tracediff.pair import SIDES
 from tracediff.profile.model.profile import Memory
 
+Curve = tuple[int, TypicalStep, Memory]
+"""(0 for control or 1 for test, its step, a device's memory in it)."""
+
 
 def memory(subject: Scaled, *, theme: str = "light") -> go.Figure:
     """Bytes allocated on each device over the typical step of both sides (or of one set), beginning at 0."""
-    steps = [
-        (which, side.typical)
+    curves = [
+        (which, side.typical, curve)
         for which, side in enumerate(subject.sides)
-        if side.typical and side.typical.timeline.memory
+        if side.typical
+        for curve in side.typical.timeline.memory
     ]
-    if not steps:
+    if not curves:
         return empty(theme, "No memory events: record the traces with profile_memory=True. Snapshots contain none.")
     colours = palette(theme)
-    devices = _devices([step for _, step in steps])
-    lengths = [step.period_us for _, step in steps]
+    devices = _devices(curves)
+    lengths = [step.period_us for _, step, _ in curves]
     unit = time_unit(lengths)
     figure = panels([label(device) for device in devices], 0.3 / len(devices))
     for row, device in enumerate(devices, start=1):
-        _panel(
-            figure,
-            row,
-            [(which, step, m) for which, step in steps for m in step.timeline.memory if m.device == device],
-            unit=unit,
-            theme_colours=colours,
-            names=side_names(subject),
-        )
+        _panel(figure, row, _of_device(curves, device), unit, colours, side_names(subject))
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))])
     figure.update_xaxes(title_text=f"time ({unit.name})", row=len(devices), col=1)
-    return finish(
-        figure,
-        theme,
-        _title(subject, steps, devices[0]),
-        _subtitle([step for _, step in steps]),
-        60 + 210 * len(devices),
-    )
+    return finish(figure, theme, _title(subject, curves, devices[0]), _subtitle(curves), 60 + 210 * len(devices))
+
+
+def _of_device(curves: list[Curve], device: str) -> list[Curve]:
+    return [curve for curve in curves if curve[-1].device == device]
 
 
 def _panel(
-    figure: go.Figure,
-    row: int,
-    curves: list[tuple[int, TypicalStep, Memory]],
-    *,
-    unit: Unit,
-    theme_colours: Palette,
-    names: tuple[str, ...],
+    figure: go.Figure, row: int, curves: list[Curve], unit: Unit, theme_colours: Palette, names: tuple[str, ...]
 ) -> None:
     """The curves of one device."""
     byte = byte_unit(int(m.allocated.max()) for _, _, m in curves)
     for which, step, curve in curves:
-        times, amounts = (
-            [*(curve.time / 1000).tolist(), step.period_us],
-            [*curve.allocated.tolist(), int(curve.allocated[-1])],
-        )
+        times = [*(curve.time / 1000).tolist(), step.period_us]
+        amounts = [*curve.allocated.tolist(), int(curve.allocated[-1])]
         figure.add_scatter(
             name=names[which],
             **once_in_legend(figure, str(which)),
@@ -90,33 +77,29 @@ def _panel(
     figure.update_yaxes(title_text=byte.name, row=row, col=1)
 
 
-def _devices(steps: list[TypicalStep]) -> list[str]:
+def _devices(curves: list[Curve]) -> list[str]:
     """Those with a curve on any side: GPUs first, by number; the host last."""
     most: dict[str, int] = {}
-    for curve in (m for step in steps for m in step.timeline.memory):
+    for _, _, curve in curves:
         most[curve.device] = max(most.get(curve.device, 0), int(curve.allocated.max()))
     devices = sorted(most, key=lambda d: -most[d])[: bounds.PANELS]
     return sorted(devices, key=lambda d: (d == "host", len(d), d))
 
 
-def _title(subject: Scaled, steps: list[tuple[int, TypicalStep]], device: str) -> str:
-    curves = [(which, curve) for which, step in steps for curve in step.timeline.memory if curve.device == device]
-    sides = subject.sides
-    peaks = [f"{size(int(curve.allocated.max()))}{in_set(which, sides)}" for which, curve in curves]
-    if len({size(int(curve.allocated.max())) for _, curve in curves}) < len(curves):
-        peaks = [f"{size(int(curves[0][1].allocated.max()))} on both sides"]
+def _title(subject: Scaled, curves: list[Curve], device: str) -> str:
+    peaks = [(which, size(int(curve.allocated.max()))) for which, _, curve in _of_device(curves, device)]
+    texts = [f"{peak}{in_set(which, subject.sides)}" for which, peak in peaks]
+    if len({peak for _, peak in peaks}) < len(peaks):
+        texts = [f"{peaks[0][1]} on both sides"]
     where = "" if subject.is_whole_file else " in a typical step"
-    return f"Peak memory allocated{where} ({device}): {', '.join(peaks)}"
+    return f"Peak memory allocated{where} ({device}): {', '.join(texts)}"
 
 
-def _subtitle(steps: list[TypicalStep]) -> str:
-    curves = [m for step in steps for m in step.timeline.memory]
+def _subtitle(curves: list[Curve]) -> str:
     text = "Memory allocated by torch's allocator, without what it only reserves."
-    return text + (
-        " Where a trace records only changes, the amount at its start is assumed to be 0."
-        if not all(m.from_zero for m in curves)
-        else ""
-    )
+    if all(curve.from_zero for _, _, curve in curves):
+        return text
+    return f"{text} Where a trace records only changes, the amount at its start is assumed to be 0."
 
 
 PANEL = 240

@@ -72,10 +72,9 @@ def _title(subject: Scaled) -> str:
     if not isinstance(subject, Comparison):
         periods = [step.period_ns / 1000 for run in subject.sides[0].steps.values() for step in run]
         return f"The median step takes {time(median(periods))}, the mean {time(mean(periods))}"
-    verdict = subject.verdict
-    names = subject.control.label, subject.test.label
+    verdict, names = subject.verdict, subject.labels
     what = "whole file" if subject.is_whole_file else "median step"
-    control_us, test_us = verdict.median_control_us, verdict.median_test_us
+    control_us, test_us = verdict.medians
     medians = f"The {what} takes {time(control_us, test_us)} in {names[0]}, {time(test_us, control_us)} in {names[1]}"
     if verdict.ci95_us is None:
         return medians
@@ -89,8 +88,7 @@ def _subtitle(subject: Scaled, is_sampled: bool) -> str:
         return text
     verdict = subject.verdict
     if verdict.ci95_us is None and verdict.within_runs_us is not None:
-        medians = verdict.median_control_us, verdict.median_test_us
-        low, high = (signed_time(end, *medians) for end in verdict.within_runs_us)
+        low, high = (signed_time(end, *verdict.medians) for end in verdict.within_runs_us)
         text += f" Within these two runs the change is {low} to {high} (95 %); other runs may differ."
     elif verdict.ci95_us is None:
         text += " Too few runs: significance unknown."

@@ -17,7 +17,7 @@ from tracediff.charts.marks import data_array, hovers, name_rows, once_in_legend
 from tracediff.charts.theme import Palette, empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison, Scaled
 from tracediff.formatting import ARROW, Unit, change, count, plural, time, time_unit
-from tracediff.pair import SIDES, Pair
+from tracediff.pair import SIDES
 from tracediff.profile.events.step_states import GPU_STATES, state_label
 from tracediff.profile.kernels.display_names import display_name
 from tracediff.profile.model.profile import Timeline
@@ -42,15 +42,7 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
     titles = [f"{side_names(subject)[which]}, rank {step.rank}" for which, step in steps]
     figure = panels(titles, 46 / (ROW * sum(heights) + 46), heights)
     for k, (which, step) in enumerate(steps):
-        _step(
-            figure,
-            k + 1,
-            side=which,
-            of_step=step.timeline,
-            unit=unit,
-            theme_colours=colours,
-            gpu=subject.has_gpu,
-        )
+        _step(figure, k + 1, which, step.timeline, unit, _colours(colours), subject.has_gpu)
     figure.update_layout(barmode="overlay", bargap=0.12, hovermode="closest")
     figure.update_xaxes(range=[0, unit.scaled(max(lengths))], showgrid=True, zeroline=False)
     figure.update_xaxes(title_text=f"time ({unit.name})", row=len(steps), col=1)
@@ -58,18 +50,10 @@ def timeline(subject: Scaled, *, theme: str = "light") -> go.Figure:
 
 
 def _step(
-    figure: go.Figure,
-    row: int,
-    *,
-    side: int,
-    of_step: Timeline,
-    unit: Unit,
-    theme_colours: Palette,
-    gpu: bool,
+    figure: go.Figure, row: int, side: int, of_step: Timeline, unit: Unit, colours: dict[str, str], gpu: bool
 ) -> None:
     """The marks of one step, a trace for each kind; a mark's id is its side and event."""
     marks = of_step.marks
-    colours = _colours(theme_colours)
     for code in np.unique(marks.kind).tolist():
         kind = KINDS[code]
         which = np.flatnonzero(marks.kind == code).tolist()
@@ -122,32 +106,15 @@ def _hover(of_step: Timeline, i: int, gpu: bool) -> str:
 
 def _colours(theme_colours: Palette) -> dict[str, str]:
     sky, orange, green, yellow, purple, brown, teal, *_ = theme_colours.parts
-    return dict(
-        zip(
-            KINDS,
-            (
-                green,
-                yellow,
-                sky,
-                theme_colours.quiet,
-                orange,
-                purple,
-                brown,
-                teal,
-                theme_colours.grid,
-                theme_colours.neutral,
-            ),
-            strict=True,
-        )
-    )
+    quiet, grid, neutral = theme_colours.quiet, theme_colours.grid, theme_colours.neutral
+    return dict(zip(KINDS, (green, yellow, sky, quiet, orange, purple, brown, teal, grid, neutral), strict=True))
 
 
 def _title(subject: Scaled, lengths: list[float]) -> str:
     what = "The whole file" if subject.is_whole_file else "A typical step"
-    if len(lengths) == 1:
+    if len(lengths) == 1 or not isinstance(subject, Comparison):
         return f"{what} takes {time(lengths[0])}"
-    verdict = subject.verdict if isinstance(subject, Comparison) else None
-    medians = Pair(verdict.median_control_us, verdict.median_test_us) if verdict else Pair(*lengths)
+    medians = subject.verdict.medians
     if all(abs(us - median) <= thresholds.NO_DIFFERENCE * median for us, median in zip(lengths, medians, strict=True)):
         return f"{what}: {change(*lengths)}"
     return f"One step of each side: {change(*lengths)}; the median step: {change(*medians)}"
