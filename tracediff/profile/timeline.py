@@ -61,7 +61,7 @@ def build_timeline(
     launching = np.zeros(len(trace), bool)
     launching[gpu.launch[gpu.launch >= 0]] = True
     for code in threads[: bounds.TIMELINE_THREADS]:
-        thread = thread_title(trace.ids[code % (len(trace.ids) + 1)])
+        thread = thread_title(trace.ids_of(code)[1])
         for what, lane, inside in lanes:
             mine = inside[lane.thread[inside] == code]
             for depth in range(bounds.TIMELINE_DEPTH):

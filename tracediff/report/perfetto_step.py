@@ -5,6 +5,7 @@ launches to GPU events.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
@@ -176,16 +177,15 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
     """As `Trace.thread`; instants join the thread whose id is spelled alike: torch 1.8 and 1.9 write it as a number
     there, as text elsewhere.
     """
-    width = len(trace.ids) + 1
     threads = trace.thread(rows)
     complete = trace.dur[rows] >= 0
-    spans: list[int] = np.unique(threads[complete]).tolist()
-    alike = {(code // width, str(trace.ids[code % width])): code for code in spans}
 
-    def of_span(code: int) -> int:
-        return alike.get((code // width, str(trace.ids[code % width])), code)
+    def spelled(code: int) -> tuple[int | str | None, str]:
+        process, thread = trace.ids_of(code)
+        return process, str(thread)
 
-    threads[~complete] = mapped(threads[~complete], of_span)
+    spans = {spelled(code): code for code in np.unique(threads[complete]).tolist()}
+    threads[~complete] = mapped(threads[~complete], lambda code: spans.get(spelled(code), code))
     return threads
 
 
@@ -195,18 +195,11 @@ def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels
     yield from name_events
     begins, ends = _arrows(trace, placed, ids)
     names = {code: bounded_text(trace.names[code]) for code in np.unique(trace.name[placed.rows]).tolist()}
-    categories = [bounded_text(name) for name in trace.categories]
-    columns = (
-        placed.rows,
-        placed.start,
-        placed.end,
-        trace.name[placed.rows],
-        trace.category[placed.rows],
-        trace.ts[placed.rows],
-        trace.dur[placed.rows],
-    )
+    categories = [*map(bounded_text, trace.categories)]
+    recorded = (column[placed.rows] for column in (trace.name, trace.category, trace.ts, trace.dur))
+    columns = tuples(placed.rows, placed.start, placed.end, *recorded)
     arguments = _arguments(trace, placed.rows)
-    for key, args, (row, start, end, name, category, ts, dur) in zip(keys, arguments, tuples(*columns), strict=True):
+    for key, args, (row, start, end, name, category, ts, dur) in zip(keys, arguments, columns, strict=True):
         pid, tid = tracks[key]
         place = {"pid": pid, "tid": tid}
         what = names[name], categories[category], place, start
@@ -227,25 +220,19 @@ def _tracks(
     trace: Trace, keys: list[Key], title: str, labels: str, ids: Ids
 ) -> tuple[dict[Key, tuple[int, int]], list[Event]]:
     """The (pid, tid) of each key, and the events that name them."""
-    processes: dict[tuple[bool, int], int] = {}
+    processes: dict[tuple[bool, int | str | None], int] = {}
     tracks: dict[Key, tuple[int, int]] = {}
     events: list[Event] = []
-    width = len(trace.ids) + 1  # as `Trace.thread` counts
-    for gpu, code, level in sorted(
-        set(keys), key=lambda k: (k[0], _order(trace.ids[k[1] // width]), _order(trace.ids[k[1] % width]), k[2])
-    ):
-        process, thread = trace.ids[code // width], trace.ids[code % width]
-        half = gpu, code // width
+    for gpu, code, level in sorted(set(keys), key=lambda key: (key[0], *map(_order, trace.ids_of(key[1])), key[2])):
+        process, thread = trace.ids_of(code)
+        half = gpu, process
         if half not in processes:
             processes[half] = next(ids.process)
             events += process_events(processes[half], f"{title}, {'GPU' if gpu else 'process'} {process}", labels)
         pid, tid = tracks[gpu, code, level] = processes[half], next(ids.thread)
-        thread_name = (
-            str(thread)
-            if isinstance(thread, str) and not thread.isdigit()
-            else f"{'stream' if gpu else 'thread'} {thread}"
-        )
-        events += thread_events(pid, tid, thread_name + (f", overlapping {level}" if level else ""))
+        is_name = isinstance(thread, str) and not thread.isdigit()
+        name = thread if is_name else f"{'stream' if gpu else 'thread'} {thread}"
+        events += thread_events(pid, tid, f"{name}, overlapping {level}" if level else f"{name}")
     return tracks, events
 
 
@@ -259,13 +246,13 @@ def _arrows(trace: Trace, placed: PlacedEvents, ids: Ids) -> tuple[dict[int, lis
     shown in this order.
     """
     starts: dict[int, int] = dict(tuples(placed.rows, placed.start))
-    begins: dict[int, list[int]] = {}
+    begins: defaultdict[int, list[int]] = defaultdict(list)
     ends: dict[int, int] = {}
     gpu = gpu_events(trace, whole_file(trace), Notes())
     for row, launch in tuples(gpu.rows, gpu.launch):
         if row in starts and launch in starts and starts[launch] <= starts[row]:
             ends[row] = next(ids.arrow)
-            begins.setdefault(launch, []).append(ends[row])
+            begins[launch].append(ends[row])
     return begins, ends
 
 

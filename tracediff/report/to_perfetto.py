@@ -18,7 +18,7 @@ from tracediff.aggregate.summary import Side
 from tracediff.arrays import tuples
 from tracediff.diff.comparison import Comparison
 from tracediff.errors import TracediffError
-from tracediff.formatting import plural
+from tracediff.formatting import ARROW, plural
 from tracediff.pair import SIDES
 from tracediff.present.explanation_lines import INNER, explanation_table, sentence
 from tracediff.profile.events.step_states import state_label
@@ -75,20 +75,30 @@ def to_perfetto(comparison: Comparison) -> MergedTrace:
     Raises:
         TracediffError: a side is a snapshot, its file cannot be read any more, or a step has too many events.
     """
-    typical = [_typical(side) for side in comparison.sides]
-    ids = Ids()
-    lines = [encoded(event) for event in overview(comparison, typical, ids)]
-    sides = [
-        step_events(step, f"{name}: {side.label}", ids)
-        for name, side, step in zip(SIDES, comparison.sides, typical, strict=True)
-    ]
-    lines += [line for events in sides for line in events.lines]
-    return MergedTrace(
-        document(_metadata(comparison, typical, sides), lines),
-        " and ".join(
-            _side_summary(name, step, events) for name, step, events in zip(SIDES, typical, sides, strict=True)
-        ),
-    )
+    ids, steps = Ids(), _steps(comparison)
+    missing = next((side.label for side in comparison.sides if side.typical is None), None)
+    if missing is not None:
+        raise TracediffError(missing, "a snapshot contains no events", "give the traces")
+    lines = [encoded(event) for event in overview(comparison, steps, ids)]
+    metadata: dict[str, Any] = {"tracediff": __version__}
+    summaries = []
+    for name, side, step in steps:
+        events = step_events(step, f"{name}: {side.label}", ids)
+        lines += events.lines
+        metadata[name] = _metadata(side, step, events)
+        without = f", without {plural(events.left_out, 'Python function')}" if events.left_out else ""
+        summaries.append(f"step {step.timeline.step} of {name} ({plural(events.count, 'event')}{without})")
+    return MergedTrace(document(metadata, lines), " and ".join(summaries))
+
+
+Steps = list[tuple[str, Side, TypicalStep]]
+"""What each side is called, the side, and its typical step."""
+
+
+def _steps(comparison: Comparison) -> Steps:
+    """The sides that have a typical step; a snapshot has none."""
+    sides = zip(SIDES, comparison.sides, strict=True)
+    return [(name, side, side.typical) for name, side in sides if side.typical is not None]
 
 
 def document(metadata: dict[str, Any], events: Iterable[bytes]) -> str:
@@ -97,45 +107,30 @@ def document(metadata: dict[str, Any], events: Iterable[bytes]) -> str:
     return b"".join((head[:-1], b',"traceEvents":[\n', b",\n".join(events), b"\n]}\n")).decode()
 
 
-def _typical(side: Side) -> TypicalStep:
-    if side.typical is None:
-        raise TracediffError(side.label, "a snapshot contains no events", "give the traces")
-    return side.typical
+def _metadata(side: Side, step: TypicalStep, events: StepEvents) -> dict[str, Any]:
+    """What the file says of the origin of a side: an allow-list."""
+    return {
+        "label": bounded_text(side.label),
+        "file": bounded_text(step.file.name),
+        "rank": step.rank,
+        "step": step.timeline.step,
+        "gpu": [*map(bounded_text, side.gpu)],
+        "torch": None if side.torch is None else bounded_text(side.torch),
+        "events": events.count,
+        "python_functions_left_out": events.left_out,
+    }
 
 
-def _side_summary(name: str, step: TypicalStep, events: StepEvents) -> str:
-    without = f", without {plural(events.left_out, 'Python function')}" if events.left_out else ""
-    return f"step {step.timeline.step} of {name} ({plural(events.count, 'event')}{without})"
-
-
-def _metadata(comparison: Comparison, typical: list[TypicalStep], sides: list[StepEvents]) -> dict[str, Any]:
-    """The file's metadata on its origin: an allow-list."""
-    out: dict[str, Any] = {"tracediff": __version__}
-    for name, side, step, events in zip(SIDES, comparison.sides, typical, sides, strict=True):
-        out[name] = {
-            "label": bounded_text(side.label),
-            "file": bounded_text(step.file.name),
-            "rank": step.rank,
-            "step": step.timeline.step,
-            "gpu": [bounded_text(gpu) for gpu in side.gpu],
-            "torch": None if side.torch is None else bounded_text(side.torch),
-            "events": events.count,
-            "python_functions_left_out": events.left_out,
-        }
-    return out
-
-
-def overview(comparison: Comparison, typical: list[TypicalStep], ids: Ids) -> Iterator[Event]:
+def overview(comparison: Comparison, steps: Steps, ids: Ids) -> Iterator[Event]:
     """The process on top: rows of each side's step and states, of the explanation's lines, and of memory."""
     pid = next(ids.process)
-    yield from process_events(pid, f"tracediff: {comparison.control.label} → {comparison.test.label}")
-    has_gpu = comparison.has_gpu
-    for name, side, step in zip(SIDES, comparison.sides, typical, strict=True):
+    yield from process_events(pid, f"tracediff: {ARROW.join(comparison.labels)}")
+    for name, side, step in steps:
         place = {"pid": pid, "tid": next(ids.thread)}
         yield from thread_events(**place, name=f"{name}: {side.label}")
-        yield from _states(step.timeline, has_gpu, place)
+        yield from _states(step.timeline, comparison.has_gpu, place)
     yield from _explanation(comparison, pid, ids)
-    for name, step in zip(SIDES, typical, strict=True):
+    for name, _, step in steps:
         yield from _memory(step.timeline, name, pid)
 
 
@@ -182,13 +177,11 @@ def timeline_trace(comparison: Comparison) -> str | None:
     """Chrome trace JSON of the typical steps of both sides, each beginning at 0: states, explanation, memory, and the
     marks of streams and threads, in which short events are merged. None where a side is a snapshot.
     """
-    sides = comparison.sides
-    typical = [side.typical for side in sides if side.typical is not None]
-    if len(typical) < len(sides):
+    ids, steps = Ids(), _steps(comparison)
+    if len(steps) < len(SIDES):
         return None
-    ids = Ids()
-    events = list(overview(comparison, typical, ids))
-    for name, side, step in zip(SIDES, sides, typical, strict=True):
+    events = list(overview(comparison, steps, ids))
+    for name, side, step in steps:
         events += _marks(step, f"{name}: {side.label}", ids)
     return document({"tracediff": __version__, "short events": "merged"}, map(encoded, events))
 

@@ -153,6 +153,11 @@ class Trace(EventColumns, kw_only=True):
         code += self.tid[rows]
         return code
 
+    def ids_of(self, thread: int) -> tuple[int | str | None, int | str | None]:
+        """The ids of the process and thread that a code of `thread` is of."""
+        process, number = divmod(thread, len(self.ids) + 1)
+        return self.ids[process], self.ids[number]
+
     def complete(self, categories: Sequence[int]) -> Int64:
         """Rows of the complete events of ``categories``."""
         return np.flatnonzero(self.is_of(categories) & (self.dur >= 0))

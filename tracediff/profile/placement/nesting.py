@@ -64,11 +64,10 @@ class Lanes(NamedTuple):
 
 def thread_ranks(trace: Trace, lanes: Lanes) -> dict[int, int]:
     """Code of a thread with scopes → its place in order of process and thread ids."""
-    size = len(trace.ids) + 1
     codes = {code for lane in lanes for code in lane.thread[changes(lane.thread)].tolist()}
 
     def place(code: int) -> list[tuple[bool, int, str]]:
-        return [_id_order(trace.ids[part]) for part in divmod(code, size)]
+        return [*map(_id_order, trace.ids_of(code))]
 
     return {code: rank for rank, code in enumerate(sorted(codes, key=place))}
 

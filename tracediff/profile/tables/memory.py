@@ -165,10 +165,9 @@ def _threads(context: Context, device: Allocations) -> Int64:
     text and as a number.
     """
     trace, ops = context.trace, context.lanes.ops
-    base = len(trace.ids) + 1
 
-    def text(code: int) -> tuple[str, str]:
-        return str(trace.ids[code // base]), str(trace.ids[code % base])
+    def text(code: int) -> tuple[str, ...]:
+        return tuple(map(str, trace.ids_of(code)))
 
     thread_of_text = {text(code): code for code in np.unique(ops.thread).tolist()}
     return mapped(trace.thread(device.rows), lambda code: thread_of_text.get(text(code), -1))
