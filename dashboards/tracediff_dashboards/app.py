@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import flask
 from dash import Dash
 from werkzeug.exceptions import BadRequest
@@ -71,10 +69,8 @@ class Dashboard:
         self.loader = Loader(sets, options)
         self.comparisons = Comparisons(self.loader, judging, force)
         self.step_inspector = StepInspector(self.loader.options.step_marker)
-        folder = Path(__file__).parent / "assets"
         self.app = Dash(
             __name__,
-            assets_folder=str(folder),
             use_pages=False,
             suppress_callback_exceptions=True,
             serve_locally=True,

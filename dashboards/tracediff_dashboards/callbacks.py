@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from tracediff import bounds
 from tracediff.errors import TracediffError
 from tracediff_dashboards import layout
-from tracediff_dashboards.pages import components, draw, flame, page_at, timeline
+from tracediff_dashboards.pages import PAGES, components, flame, page_at, timeline
 from tracediff_dashboards.pages.details import details, spans
 from tracediff_dashboards.pages.rows import TableRow, find_row
 from tracediff_dashboards.reading.comparisons import Comparisons, PageContext
 from tracediff_dashboards.reading.loading import Load
 from tracediff_dashboards.reading.sets import Sets
-from tracediff_dashboards.reading.step_inspector import StepInspector, has_range, window_of
+from tracediff_dashboards.reading.step_inspector import StepInspector, time_axes, window_of
 from tracediff_dashboards.state.controls import CONTROLS, PROPERTIES, changed, row_of, values_of
 from tracediff_dashboards.state.view import TABS, Filters, View, view_of
 
@@ -62,10 +62,9 @@ class Callbacks:
     """The callbacks of the server, over the comparisons of sets and the events of single steps."""
 
     def __init__(self, comparisons: Comparisons, step_inspector: StepInspector) -> None:
-        self._comparisons = comparisons
+        self._comparisons, self._inspector = comparisons, step_inspector
         self._loader = comparisons.loader
         self._sets = comparisons.loader.sets
-        self._inspector = step_inspector
 
     def register(self, app: Dash) -> None:
         """Connect the callbacks."""
@@ -77,10 +76,8 @@ class Callbacks:
 
     def _register_frame(self, app: Dash) -> None:
         address = [Input("url", "pathname"), Input("url", "search"), Input("theme", "data"), Input("ready", "data")]
-        controls = [
-            Input(component, value, allow_optional=True)
-            for component, value in (name.split(".") for name in PROPERTIES.values())
-        ]
+        names = (name.split(".") for name in PROPERTIES.values())
+        controls = [Input(component, value, allow_optional=True) for component, value in names]
         # one callback, because the URL and the controls set each other
         app.callback([*ALWAYS, *PAGE], [*address, *controls], State("shown", "data"))(self.show_page)
         app.callback(
@@ -146,7 +143,7 @@ class Callbacks:
         )  # else as the user left it
         one_rank = [len(ranks) < 2 for ranks in options[-len(RANKS) :]]
         parts = [page, is_done, is_done, view.filters.part.is_all, fold, *one_rank]
-        return [*always, *new_values, names, names, *options, *parts]
+        return [*always, *new_values, *[names] * 2, *options, *parts]
 
     def page(self, which: str | None, view: View, theme: str | None) -> tuple[list[Any], list[Any], bool]:
         """(components, options of the filters, whether nothing more will come)."""
@@ -160,7 +157,8 @@ class Callbacks:
         except TracediffError as error:
             return [components.error_alert(error)], options, True
         if context is not None:
-            return draw(which, context), layout.filter_options(view, context, self._comparisons.ranks(view)), True
+            options = layout.filter_options(view, context, self._comparisons.ranks(view))
+            return PAGES[which][1](context), options, True
         load = self._loader.find(view.control, view.test)
         if load is not None and load.finished.is_set() and load.error:
             return [components.alert(load.error, html.Button("Try again", id="again", type="button"))], options, True
@@ -205,8 +203,8 @@ class Callbacks:
         """(what is shown, the row of ``tab`` with a key); None while the sets are being read, or without it."""
         view = replace(view_of(search), tab=tab)
         context = self._comparisons.context(view, theme) if key and tab in TABS else None
-        row = find_row(context.comparison, tab, key) if context is not None else None
-        return (context, row) if context is not None and row is not None else None
+        row = context and find_row(context.comparison, tab, key)
+        return (context, row) if context and row else None
 
     def show_zoomed(self, state: Any, search: str | None, theme: str | None) -> list[Any]:
         """The panel of the box that the flame graph is zoomed to, and whether it is hidden."""
@@ -228,7 +226,7 @@ class Callbacks:
             if context is None:
                 return [no_update] * 4
             sides, is_marked = context.shown_steps, bool(view.row) or context.is_filtered
-            if all(side.is_kept for side in sides) and not (view.window or has_range(relayout) or is_marked):
+            if all(side.is_kept for side in sides) and not (view.window or time_axes(relayout) or is_marked):
                 for side in sides:
                     self._inspector.prepare(side)
                 return [no_update] * 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dash import dcc, html
@@ -69,7 +69,7 @@ def _sets() -> Any:
     )
     return html.Section(
         [
-            _labelled("control", "control", clearable=False),
+            _labelled("control", clearable=False, placeholder="choose a set"),
             _ranks("rank"),
             html.Button(
                 "⇄",
@@ -78,7 +78,7 @@ def _sets() -> Any:
                 title="Swap control and test",
                 **components.attributes(aria_label="Swap control and test"),
             ),
-            _labelled("test", "test", clearable=False),
+            _labelled("test", clearable=False, placeholder="choose a set"),
             _ranks("test-rank", placeholder="the same"),
             html.Div(
                 drop,
@@ -100,8 +100,8 @@ def _filters() -> Any:
     )
     fields = html.Div(
         [
-            _labelled("device", "device", options=devices),
-            *(_labelled(key, key, multi=True) for key in ("phase", "family", "module")),
+            _labelled("device", options=devices),
+            *(_labelled(key, multi=True) for key in ("phase", "family", "module")),
             html.Div([html.Label("steps", htmlFor="steps"), steps], className="field small"),
             html.Button("Clear", id="clear", type="button", title="Clear all filters"),
             html.P(UNFILTERED, id="unfiltered", className="facts", hidden=True),
@@ -113,16 +113,16 @@ def _filters() -> Any:
     return html.Details([html.Summary("Filters and steps"), fields], id="filters", className="fold")
 
 
-def _ranks(key: str, **options: Any) -> Any:
+def _ranks(key: str, placeholder: str = "all") -> Any:
     """The ranks of a side, beside its set; hidden of a set with one rank."""
-    choice = components.choice(key, "rank", maxHeight=LIST_PX, multi=True, **{"placeholder": "all", **options})
+    choice = components.choice(key, "rank", maxHeight=LIST_PX, multi=True, placeholder=placeholder)
     return html.Div(choice, id=f"{key}-field", className="field small", hidden=True)
 
 
-def _labelled(key: str, label: str, **options: Any) -> Any:
+def _labelled(key: str, placeholder: str = "all", **options: Any) -> Any:
     """A dropdown of every page."""
-    options.setdefault("placeholder", "all" if options.get("clearable", True) else "choose a set")
-    return html.Div(components.choice(key, label, maxHeight=LIST_PX, **options), className="field")
+    choice = components.choice(key, key, maxHeight=LIST_PX, placeholder=placeholder, **options)
+    return html.Div(choice, className="field")
 
 
 def links(current: str | None, view: View) -> list[Any]:
@@ -155,15 +155,12 @@ def filter_options(
     names.
     """
     filters = view.filters
-    members = context.members if context is not None else []
-    operators = context.whole.ops if context is not None else ()
-    values_of_filters: list[Iterable[Any]] = [
-        {m.phase for m in members} | set(filters.phase),
-        {m.family for m in members} | {op.family for op in operators} | set(filters.family),
-        {*(context.module_paths if context is not None else ()), *filters.module},
-        {*ranks[0], *filters.rank},
-        {*ranks[1], *filters.test_rank},
-    ]
+    phases, families, modules = set(filters.phase), set(filters.family), set(filters.module)
+    if context is not None:
+        phases |= {member.phase for member in context.members}
+        families |= {member.family for member in context.members} | {op.family for op in context.whole.ops}
+        modules |= context.module_paths
+    values_of_filters = (phases, families, modules, {*ranks[0], *filters.rank}, {*ranks[1], *filters.test_rank})
     return [
         [{"label": str(v)[:200], "value": v} for v in sorted(values) if is_choosable(str(v))]
         for values in values_of_filters

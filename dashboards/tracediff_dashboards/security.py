@@ -74,8 +74,6 @@ def protect(app: Dash, host: str, token: str | None) -> None:
                 return flask.Response(AGAIN, mimetype="text/html")
             return _refused(403, "This dashboard does not accept requests from other sites.")
         refusal = guard.check() if guard is not None else None
-        if isinstance(refusal, tuple):
-            return _refused(*refusal)
         if refusal is None and request.path == PATH and request.method == "POST":
             check_callback(app)
         return refusal
@@ -104,28 +102,24 @@ def protect(app: Dash, host: str, token: str | None) -> None:
 
 
 def security_headers(script_hashes: Sequence[str] = ()) -> dict[str, str]:
-    """The headers of every response; pages may not be shown in frames.
+    """The headers of every response: only content of this server is allowed, and pages may not be shown in frames.
 
     Args:
         script_hashes: hashes of the inline scripts that the page needs.
     """
     return {
-        "Content-Security-Policy": _policy(script_hashes),
+        "Content-Security-Policy": (
+            f"default-src 'none'; script-src 'self' {' '.join(script_hashes)}; "
+            "style-src 'self' 'unsafe-inline'; "  # plotly and the grid need inline styles
+            "img-src 'self' data: blob:; "
+            "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin-allow-popups",  # to hand a trace to Perfetto's page
         "Cross-Origin-Resource-Policy": "same-origin",
     }
-
-
-def _policy(script_hashes: Sequence[str]) -> str:
-    """Allow only content of this server; plotly and the grid need inline styles."""
-    return (
-        f"default-src 'none'; script-src 'self' {' '.join(script_hashes)}; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; "
-        "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
 
 
 def _host_name(host: str) -> str:
@@ -155,9 +149,9 @@ class Guard:
         self._wrong: deque[float] = deque(maxlen=bounds.WRONG_TOKENS)
         self._places = threading.BoundedSemaphore(bounds.TOKENS_DELAYED)
 
-    def check(self) -> flask.Response | tuple[int, str] | None:
+    def check(self) -> flask.Response | None:
         """None if the request may be served; else the redirect that exchanges the token in its address for a cookie, or
-        the status and the sentence with which it is refused.
+        the refusal.
         """
         request = flask.request
         in_address = request.args.get("token")
@@ -168,8 +162,8 @@ class Guard:
         if has_session or _same(bearer, self._token):
             return None
         if (in_address or bearer) and self._are_many():
-            return 429, "Too many wrong tokens: open the address that the dashboard printed when it started."
-        return 401, "This dashboard requires a token: open the address that it printed when it started."
+            return _refused(429, "Too many wrong tokens: open the address that the dashboard printed when it started.")
+        return _refused(401, "This dashboard requires a token: open the address that it printed when it started.")
 
     def _without_token(self) -> flask.Response:
         """A redirect to the same address without the token, so that neither the history nor copied links contain it."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tracediff_dashboards.pages import changes, flame, static, timeline
-from tracediff_dashboards.reading.comparisons import PageContext
 
 PAGES = {
     "overview": ("Overview", static.overview),
@@ -23,8 +20,3 @@ def page_at(pathname: str | None) -> str | None:
     """The page of a URL path, None if there is none."""
     page = (pathname or "/").strip("/") or "overview"
     return page if page in PAGES else None
-
-
-def draw(which: str, context: PageContext) -> list[Any]:
-    """The components of a page."""
-    return PAGES[which][1](context)

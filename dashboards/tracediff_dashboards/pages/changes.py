@@ -72,11 +72,10 @@ def _tabs(view: View) -> Any:
 def _details(context: PageContext, selected: TableRow | None) -> list[Any]:
     if selected is not None:
         return details(context, selected)
-    hidden = "The selected row is hidden by a filter: clear a filter above." if context.view.row else ""
+    if context.view.row:
+        return [components.missing("The selected row is hidden by a filter: clear a filter above.")]
     return [
-        components.missing(
-            hidden or "Select a row (click or Space) to see its matches, its time per step and its call sites."
-        )
+        components.missing("Select a row (click or Space) to see its matches, its time per step and its call sites.")
     ]
 
 
@@ -89,8 +88,8 @@ def _empty(context: PageContext) -> Any:
         return components.missing("The filters leave no work of this kind: clear a filter above.")
     if context.view.tab == "modules":
         return components.missing(["Nothing to show: ", *no_modules(context)])
-    reasons = {"kernels": "The traces contain no GPU work."}
-    return components.missing(reasons.get(context.view.tab, "The traces contain no work of this kind."))
+    kind = "GPU work" if context.view.tab == "kernels" else "work of this kind"
+    return components.missing(f"The traces contain no {kind}.")
 
 
 def _tools(context: PageContext, rows: list[TableRow]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dash import dcc, html
@@ -42,9 +43,13 @@ NO_CALL_SITES = (
 
 def details(context: PageContext, row: TableRow) -> list[Any]:
     """The components of the panel next to the table; `spans` fills when it runs, for which events are read."""
-    title, *body = _details(context, row)
+    item = row.item
+    if isinstance(item, Group):
+        title, body = row.cells["name"], _matched_group(context, item)
+    else:
+        title, body = item.name, _op(context, item) if isinstance(item, Op) else _sum(context, item)
     return [
-        title,
+        html.H2(components.name(title)),
         html.H3("When it runs"),
         dcc.Store(id="spans-of", data=f"{context.view.tab} {row.key}"),
         html.Div(id="spans", style={"minHeight": f"{SPANS_PX}px"}),
@@ -80,18 +85,9 @@ def spans_of(context: PageContext, item: Op | Group | Sum | None, inspector: Ste
     return [inspector.spans(step, select) for step, select in zip(context.shown_steps, selects, strict=True)]
 
 
-def _details(context: PageContext, row: TableRow) -> list[Any]:
-    item = row.item
-    if isinstance(item, Op):
-        return _op(context, item)
-    if isinstance(item, Group):
-        return [
-            html.H2(components.name(row.cells["name"])),
-            *_group(context, item),
-            *_steps(context, item.items),
-            *_call_sites(places_of(context.whole, item), context),
-        ]
-    return _sum(context, item)
+def _matched_group(context: PageContext, group: Group) -> list[Any]:
+    call_sites = _call_sites(places_of(context.whole, group), context)
+    return [*_group(context, group), *_steps(context, group.items), *call_sites]
 
 
 def _op(context: PageContext, op: Op) -> list[Any]:
@@ -109,10 +105,9 @@ def _op(context: PageContext, op: Op) -> list[Any]:
     ]
     samples = [per_step(traces, op.category, table_name(op.raw_name)) for traces in context.sets]
     note = "The chart covers all work of this name: the filters do not apply."
-    groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for side in g.members for m in side)]
+    groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for m in chain(*g.members))]
     matched = _matched(context, groups) if groups or op.category in MATCHED else []
     return [
-        html.H2(components.name(op.name)),
         _facts(facts),
         *_in_flame_graph(context, op),
         *matched,
@@ -188,13 +183,11 @@ def _sum(context: PageContext, total: Sum) -> list[Any]:
         ("count", f"{counts(*total.count.map(number))} events per step"),
         ("time", change_and_delta(*total.time.map(us))),
     ]
-    groups = [
-        g for g in context.comparison.work.groups if any(view(m) == total.name for side in g.members for m in side)
-    ]
-    spans = any(view(m) != total.name for g in groups for side in g.members for m in side)
+    groups = [g for g in context.comparison.work.groups if any(view(m) == total.name for m in chain(*g.members))]
+    spans = any(view(m) != total.name for g in groups for m in chain(*g.members))
     note = [components.note("Groups are shown whole, with work that does not belong to this row.")]
     matched = _matched(context, groups, note if spans else [])
-    return [html.H2(components.name(total.name)), _facts(facts), *matched, *_steps(context, _items(context, total))]
+    return [_facts(facts), *matched, *_steps(context, _items(context, total))]
 
 
 def _items(context: PageContext, item: Group | Sum | None) -> Sequence[Sequence[Item]]:

@@ -71,11 +71,9 @@ def _work_link(context: PageContext, table: str, words: tuple[str, ...]) -> dict
     family that the first names; none without either.
     """
     place = rows.row_named(context.comparison, words[-1]) if words else None
-    if place is not None:
-        tab, row = place
+    tab, row = place or (ON_HOST, "")
+    if place or table == ON_HOST:
         return {"href": context.address("changes", tab=tab, row=row)}
-    if table == ON_HOST:
-        return {"href": context.address("changes", tab=ON_HOST, row="")}
     if not any(words[:1] == (family.name,) for family in context.whole.families):
         return {}
     filters = replace(context.view.filters, family=words[:1])
@@ -88,12 +86,11 @@ def _changes(context: PageContext) -> list[Any]:
     if not work.rows:
         nothing = "The filters leave no matched work." if context.is_filtered else "Nothing changed."
         return [components.missing(nothing), every]
-    names = side_names(context.whole)
     return [
         *components.rendered(
             "changes_table.html.jinja",
             changes=work,
-            names=names,
+            names=side_names(context.whole),
             per=context.whole.basis,
             link=partial(_work_link, context),
         ),
@@ -104,9 +101,8 @@ def _changes(context: PageContext) -> list[Any]:
 
 def answers(context: PageContext) -> Any:
     """Both questions with their answers."""
-    has_gpu = context.whole.has_gpu
     questions = [_module(context)]
-    if has_gpu:
+    if context.whole.has_gpu:
         questions.append(("Why the GPU is idle", _idle(context)))
     terms = [piece for question, answer in questions for piece in (html.Dt(question), html.Dd(answer))]
     return html.Dl(terms, className="answers")
@@ -157,11 +153,12 @@ def ranks(context: PageContext) -> list[Any]:
 
 def memory(context: PageContext) -> list[Any]:
     """The components: bytes allocated per device over the typical step of each side."""
-    notes = [
+    return [
+        html.H1("Memory"),
         *components.memory_of_other_step(context),
         *components.missing_events(context),
+        components.chart(context, "memory"),
     ]
-    return [html.H1("Memory"), *notes, components.chart(context, "memory")]
 
 
 def health(context: PageContext) -> list[Any]:

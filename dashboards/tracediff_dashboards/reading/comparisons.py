@@ -91,7 +91,9 @@ class Comparisons:
         return compare_sets(*sets, view.forced or self.force, self.judging), Pair(*of_common_ranks(*sets))
 
     @cachedmethod(
-        attrgetter("_parts"), key=lambda _self, view, _whole: _part_key(view), condition=attrgetter("_condition")
+        attrgetter("_parts"),
+        key=lambda _self, view, _whole: (view.control, view.test, view.filters, view.forced),
+        condition=attrgetter("_condition"),
     )
     def _part(self, view: View, whole: Comparison) -> Comparison:
         return only(whole, view.filters.part)
@@ -106,10 +108,6 @@ def _with_distinct_labels(pair: Pair[TraceSet], names: Sequence[str]) -> Pair[Tr
 
 def _pair_key(view: View) -> Hashable:
     return view.control, view.test, view.filters.steps, view.filters.rank, view.filters.test_rank, view.forced
-
-
-def _part_key(view: View) -> Hashable:
-    return view.control, view.test, view.filters, view.forced
 
 
 class PageContext(Struct, frozen=True):

@@ -272,7 +272,7 @@ def window_of(relayout: Mapping[str, Any] | None, unit_us: float, before: Window
 
     None is the whole step; ``before`` is returned if ``relayoutData`` contains no range.
     """
-    axes = _axes(relayout)
+    axes = time_axes(relayout)
     for axis in ("xaxis", "xaxis2"):
         ends = axes.get(f"{axis}.range") or [axes.get(f"{axis}.range[{k}]") for k in (0, 1)]
         if (
@@ -285,10 +285,6 @@ def window_of(relayout: Mapping[str, Any] | None, unit_us: float, before: Window
     return None if axes else before
 
 
-def has_range(relayout: Mapping[str, Any] | None) -> bool:
-    """Whether ``relayoutData`` contains a range of the time axis, and not only a new size of the page."""
-    return bool(_axes(relayout))
-
-
-def _axes(relayout: Mapping[str, Any] | None) -> dict[str, Any]:
+def time_axes(relayout: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What ``relayoutData`` says of the time axes; nothing where it is only a new size of the page."""
     return {key: value for key, value in (relayout or {}).items() if key.startswith("xaxis")}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -60,6 +61,8 @@ COLUMNS = {name: column for columns in OF_TABS.values() for name, column in colu
 PINNED = ("name",)
 
 ORDERS = ("asc", "desc")
+SORTS = {f"{name}:{order}" for name in COLUMNS for order in ORDERS}
+"""What `TableLayout.sort` may contain."""
 TEXT_CONDITIONS = ("contains", "notContains", "equals", "notEqual", "startsWith", "endsWith", "blank", "notBlank")
 NUMBER_CONDITIONS = ("lessThan", "lessThanOrEqual", "greaterThan", "greaterThanOrEqual", "inRange")
 CONDITIONS = frozenset((*TEXT_CONDITIONS, *NUMBER_CONDITIONS))
@@ -95,23 +98,19 @@ class TableLayout(Struct, frozen=True):
 
 def parse_layout(sort: Sequence[str], visible: Sequence[str], pinned: Sequence[str], where: str) -> TableLayout:
     """The layout in a URL; unknown columns and invalid filters are ignored."""
-    sorts = [entry for entry in sort if entry.partition(":")[0] in COLUMNS and entry.partition(":")[2] in ORDERS]
-    columns = [tuple(name for name in dict.fromkeys(names) if name in COLUMNS) for names in (visible, pinned)]
+    sorts = {entry.partition(":")[0]: entry for entry in sort if entry in SORTS}
+    visible, pinned = (tuple(name for name in dict.fromkeys(names) if name in COLUMNS) for names in (visible, pinned))
     try:
-        model = json.loads(where) if where else None
+        model = json.loads(where)
     except (ValueError, RecursionError):
         model = None
-    return TableLayout(
-        tuple({entry.partition(":")[0]: entry for entry in sorts}.values()), columns[0], columns[1], where_of(model)
-    )
+    return TableLayout(tuple(sorts.values()), visible, pinned, where_of(model))
 
 
 def sort_of(state: Any) -> tuple[str, ...]:
     """The sort order in the grid's ``columnState``, as `TableLayout.sort`."""
-    sorted_by = [
-        c for c in state or () if isinstance(c, dict) and c.get("sort") in ORDERS and c.get("colId") in COLUMNS
-    ]
-    return tuple(f"{c['colId']}:{c['sort']}" for c in sorted(sorted_by, key=lambda c: c.get("sortIndex") or 0))
+    entries = [(c.get("sortIndex") or 0, f"{c.get('colId')}:{c.get('sort')}") for c in state or ()]
+    return tuple(entry for _, entry in sorted(entries, key=itemgetter(0)) if entry in SORTS)
 
 
 def selected_columns(value: Any, default: Sequence[str]) -> tuple[str, ...]:
@@ -130,7 +129,7 @@ def where_of(model: Any) -> str:
 
 def _condition(model: Any) -> dict[str, Any]:
     """The condition of a column: a single one, or several joined by AND or OR."""
-    if not isinstance(model, Mapping) or not isinstance(model.get("conditions"), list):
+    if not isinstance(model, dict) or not isinstance(model.get("conditions"), list):
         return _single(model)
     parts = [part for condition in model["conditions"][: bounds.CONDITIONS] if (part := _single(condition))]
     joined = "OR" if model.get("operator") == "OR" else "AND"
@@ -139,7 +138,7 @@ def _condition(model: Any) -> dict[str, Any]:
 
 def _single(model: Any) -> dict[str, Any]:
     if (
-        not isinstance(model, Mapping)
+        not isinstance(model, dict)
         or model.get("filterType") not in ("text", "number")
         or str(model.get("type")) not in CONDITIONS
     ):
