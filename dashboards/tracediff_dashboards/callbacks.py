@@ -13,7 +13,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.errors import TracediffError
+from tracediff.errors import TracediffError, whole_number
 from tracediff_dashboards import layout
 from tracediff_dashboards.pages import PAGES, components, flame, page_at, timeline
 from tracediff_dashboards.pages.details import details, spans
@@ -118,11 +118,12 @@ class Callbacks:
     ) -> list[Any]:
         """Draw the page of a URL, and update the URL when a control has changed."""
         *control_values, before = values
+        sent = dict(zip(PROPERTIES, control_values, strict=True))
         view, which = view_of(search), page_at(pathname)
         is_address = any(name.startswith("url.") for name in ctx.triggered_prop_ids)
         controls = {control for control, name in PROPERTIES.items() if name in ctx.triggered_prop_ids}
         if controls and not is_address:
-            view = changed(view, controls, dict(zip(PROPERTIES, control_values, strict=True)))
+            view = changed(view, controls, sent)
         elif not (view.control or view.test) and len(self._sets.named_paths) > 1:  # the first page
             control, test = list(self._sets.named_paths)[:2]
             view = replace(view, control=control, test=test)
@@ -134,7 +135,6 @@ class Callbacks:
         page, options, is_done = self.page(which, view, theme)
         names = layout.set_options(self._sets.names(), view)
         # what is as it was asked for is left alone: it may have been changed again meanwhile
-        sent = dict(zip(PROPERTIES, control_values, strict=True))
         new_values = [
             no_update if value == sent[key] else value for key, value in zip(CONTROLS, values_of(view), strict=True)
         ]
@@ -246,12 +246,13 @@ class Callbacks:
         side, _, event = str(((clicked or {}).get("points") or [{}])[0].get("id") or "").partition(":")
         if side not in ("0", "1"):
             return []
-        if not (event.isascii() and event.isdigit() and len(event) < 16):
+        row = whole_number(event)
+        if row is None:
             return timeline.linked_table([])
         context = self._comparisons.context(view_of(search), theme)
         if context is None:
             return []
-        return timeline.linked_table(self._inspector.follow(context.shown_steps[int(side)], int(event)))
+        return timeline.linked_table(self._inspector.follow(context.shown_steps[int(side)], row))
 
 
 def _progress(load: Load) -> Any:

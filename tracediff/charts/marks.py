@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracediff import bounds
 from tracediff.charts.labels import HOVER_WIDTH
@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tracediff.charts.theme import Palette
+
+T = TypeVar("T")
+
+
+def split(rows: list[T], most: int) -> tuple[list[T], list[T]]:
+    """The first ``most`` of ``rows``, and the rest, which a chart shows as one and which is never a single row."""
+    cut = most if len(rows) > most + 1 else len(rows)
+    return rows[:cut], rows[cut:]
 
 
 def data_array(values: Iterable[Any]) -> Any:

@@ -105,14 +105,10 @@ PALETTES = {
 
 def readable(background: str) -> str:
     """Black or white, whichever contrasts with ``background`` (#RRGGBB): at least 4.5 to 1."""
-    return "#000000" if luminance(background) > 0.179 else "#FFFFFF"
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of ``colour`` (#RRGGBB) as WCAG defines it, 0 for black to 1 for white."""
-    channels = (channel / 255 for channel in _rgb(colour))
+    channels = (channel / 255 for channel in _rgb(background))
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue  # as WCAG defines it, 0 for black to 1 for white
+    return "#000000" if luminance > 0.179 else "#FFFFFF"
 
 
 def faint(colour: str, opacity: float) -> str:

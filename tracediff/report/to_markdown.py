@@ -52,13 +52,15 @@ def to_markdown(
         if view is not None:
             lines += _changes(sections.work_by(comparison, view, top, modules), names, "work")
         elif device is None and sort == "change":
-            lines += _changed_work(sections.changed_work(comparison, top), names)
+            work = sections.changed_work(comparison, top)
+            table = rows_table("name", [*work.rows, work.whole], work.unit, names, work.counted)
+            lines += [f"### {work.title}", "", *table, ""]
         else:
             changes = sections.changes(comparison, device, sort, top)
-            lines += [line for table in changes if table.rows for line in _changes(table, names)]
+            lines += [line for change in changes if change.rows for line in _changes(change, names)]
         if sections.shows_causes(comparison):
             lines += _changes(sections.work_by(comparison, "cause", len(comparison.work.groups)), names, "work")
-        lines += [line for table in comparison_tables(comparison, top) for line in section_lines(table)]
+        lines += [line for further in comparison_tables(comparison, top) for line in section_lines(further)]
         for address, title in (images or {}).values():
             lines += [f"![{escaped(title)}]({quote(address)})", ""]
     lines += list_lines("### Health of the traces", map(escaped, sections.health_lines(comparison)))
@@ -68,11 +70,6 @@ def to_markdown(
 def joined(lines: Iterable[str]) -> str:
     """``lines`` as a document, with a new line at its end."""
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _changed_work(work: sections.Sums, names: Pair[str]) -> list[str]:
-    rows = [*work.rows, work.whole]
-    return [f"### {work.title}", "", *rows_table("name", rows, work.unit, names, work.counted), ""]
 
 
 def _changes(table: sections.Changes, names: Pair[str], first: str = "name") -> list[str]:
@@ -109,8 +106,7 @@ def step_lines(comparison: Comparison) -> list[str]:
     fell end, and bars of times that rose begin, where their columns meet.
     """
     step = sections.step_sums(comparison)
-    longest = max(step.whole.us)
-    change_bars = bars((row.delta_us for row in step.rows), BAR + 2, bounds.LEAST_BAR * longest)
+    change_bars = bars((row.delta_us for row in step.rows), BAR + 2, bounds.LEAST_BAR * max(step.whole.us))
     rows = []
     for row in step.rows:
         less, more = (change_bars.blocks(row.delta_us) if side else "" for side in (row.delta_us < 0, row.delta_us > 0))

@@ -25,7 +25,7 @@ from tracediff.formatting import ARROW, change, counts, time_unit
 from tracediff.pair import Pair
 from tracediff.present import sections
 from tracediff.present.answer import answer_of
-from tracediff.present.explanation_lines import ExplanationTable, explanation_table, in_room
+from tracediff.present.explanation_lines import explanation_table, in_room
 from tracediff.present.next_command import next_command
 from tracediff.present.plain_text import bars, no_rows_shown, shortened_pairs
 from tracediff.present.sections import ALL_MODULES
@@ -200,18 +200,17 @@ def _dim(*texts: str | None) -> list[RenderableType]:
 
 
 def _step_table(comparison: Comparison) -> RenderableType:
-    step, us = sections.step_sums(comparison), comparison.us
+    step = sections.step_sums(comparison)
     unit, whole = step.unit, step.whole
     control, test = side_names(comparison)
     table = grid([step.title, f"{control} {unit.name}", test, "change"], "lrrr", expand=True)
     table.add_column("", width=len(CLOSING) + 6, no_wrap=True)
-    longest = max(whole.us)
-    change_bars = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * longest)
+    change_bars = bars((row.delta_us for row in step.rows), len(CLOSING) + 1, bounds.LEAST_BAR * max(whole.us))
     for row in step.rows:
         table.add_row(Text(printable(f"  {row.name}")), *row.times(unit), change_bars.draw(row.delta_us))
     closing = CLOSING.replace("0", sections.unexplained_ns(comparison))
     table.add_row(Text(whole.name, style="bold"), *whole.times(unit), Text(closing, style="dim"))
-    foreign = comparison.step_time.foreign.map(us)
+    foreign = comparison.step_time.foreign.map(comparison.us)
     note = f"GPU time launched outside the used steps: {change(*foreign)}" if any(foreign) else None
     # on a wide terminal numbers stay beside their names
     constrained = Constrain(table, max((len(row.name) for row in step.rows), default=0) + BESIDE_NAMES)
@@ -260,11 +259,10 @@ def explanation(
     causes = explanation_table(explanation, most)
     if not causes.lines:
         return []
-    columns = _columns_of_times(causes)
-    heads, *figures, whole = zip(*columns, strict=True)
     levels, lines = zip(*causes.rows, strict=True)
+    heads, *figures, whole = causes.heads[1:], *map(causes.figures, lines), causes.figures(causes.total)
     labels, reasons = ([*map(printable, texts)] for texts in zip(*((k.label, k.because) for k in lines), strict=True))
-    widths = [max(map(len, column)) for column in columns]
+    widths = [max(map(len, column)) for column in zip(heads, *figures, whole, strict=True)]
     others = sum(widths) + len(widths) * GAP
     closing = causes.total.because
     room = width - others - (len(closing) + GAP if width >= WIDE else 0)
@@ -312,13 +310,6 @@ def show_explanation(why: Explanation, names: Pair[str], console: Console) -> No
     """Print the ``names`` of the sides, the facts, and all lines of ``why`` with whole names and reasons."""
     texts = ARROW.join(names), *(fact.text for fact in why.facts)
     print_screen(console, Group(*map(line, texts), *explanation(why, console.width)))
-
-
-def _columns_of_times(causes: ExplanationTable) -> list[tuple[str, ...]]:
-    """The columns, each with its head, the texts of the lines, and that of the total."""
-    lines = [*(line for _, line in causes.rows), causes.total]
-    columns = zip(*map(causes.figures, lines), strict=True)
-    return [(head, *column) for head, column in zip(causes.heads[1:], columns, strict=True)]
 
 
 def _fitting(reason: str, room: int) -> str:

@@ -22,22 +22,16 @@ from tracediff_dashboards.state.view import (
 
 CONTROLS = ("control", "test", *(name.replace("_", "-") for name in Filters.__struct_fields__))
 """Controls on every page: the sets and the filters, in the order of `Filters`."""
-OTHERS = {
-    "flame-view": "flame-view.data",
-    "grid": "grid.selectedRows",
-    "at-control": "at-control.value",
-    "at-test": "at-test.value",
-    "window": "window.data",
-    "columns": "columns.value",
-    "pinned": "pinned.value",
-    "grid.columnState": "grid.columnState",
-    "grid.filterModel": "grid.filterModel",
-    "swap": "swap.n_clicks",
-    "clear": "clear.n_clicks",
-    "dropped": "dropped.data",
+OTHERS = (
+    *("flame-view.data", "grid.selectedRows", "at-control.value", "at-test.value", "window.data"),
+    *("columns.value", "pinned.value", "swap.n_clicks", "clear.n_clicks", "dropped.data"),
+)
+"""Controls of single pages, and buttons; ``grid`` is its selected row, its order and filters are controls, too."""
+PROPERTIES = {
+    **{key: f"{key}.value" for key in CONTROLS},
+    **{name.partition(".")[0]: name for name in OTHERS},
+    **{name: name for name in ("grid.columnState", "grid.filterModel")},
 }
-"""Controls of single pages, and buttons; ``grid`` is its selected row, order and filters are separate."""
-PROPERTIES = {key: f"{key}.value" for key in CONTROLS} | OTHERS
 """Control → the property of a component that has its value."""
 
 

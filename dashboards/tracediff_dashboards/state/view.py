@@ -115,7 +115,7 @@ def sort_of(state: Any) -> tuple[str, ...]:
 
 def selected_columns(value: Any, default: Sequence[str]) -> tuple[str, ...]:
     """The columns selected in a dropdown, empty if they are the default."""
-    selected = tuple(column for column in COLUMNS if column in (value or ()))
+    selected = tuple(column for column in COLUMNS if column in value)
     return selected if set(selected) != set(default) else ()
 
 

@@ -13,7 +13,6 @@ from tracediff.charts.labels import label
 from tracediff.charts.marks import data_array, hovers, named_ticks, panels
 from tracediff.charts.theme import Palette, finish, palette
 from tracediff.formatting import Unit, byte_unit, plural, signed_percent, size, time, time_unit
-from tracediff.history.change_points import Change
 from tracediff.history.series import Point, Series
 
 PANEL = 220
@@ -45,11 +44,10 @@ def commits(series: Series, *, theme: str = "light") -> go.Figure:
 
 
 def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
-    points = series.points
+    points, effects = series.points, {change.first: change.estimate.effect for change in series.changes}
     intervals = [series.interval_us(point) or (point.step_us, point.step_us) for point in points]
     unit = time_unit(high for _, high in intervals)
-    borders = [0, *(change.first for change in series.changes), len(points)]
-    for start, end in pairwise(borders):
+    for start, end in pairwise([0, *effects, len(points)]):
         level = math.exp(fmean(log for point in points[start:end] for log in point.logs))
         figure.add_scatter(
             x=[start - 0.4, end - 0.6],
@@ -74,30 +72,26 @@ def _steps(figure: go.Figure, series: Series, colours: Palette) -> None:
             "width": 2,
         },
         mode="markers",
-        marker={"size": 7, "color": [_colour(k, series, colours) for k in range(len(points))]},
+        marker={
+            "size": 7,  # the first commit after a change has the colour of its direction
+            "color": [colours.change(effects[k]) if k in effects else colours.test for k in range(len(points))],
+        },
         **hovers([_hover(point, interval) for point, interval in zip(points, intervals, strict=True)]),
         showlegend=False,
         row=1,
         col=1,
     )
     for change in series.changes:
-        colour = colours.change(change.estimate.effect)
         figure.add_vrect(
             change.earliest - 0.75,
             change.latest - 0.25,
-            fillcolor=colour,
+            fillcolor=colours.change(change.estimate.effect),
             opacity=0.25,
             line_width=0,
             row=1,
             col=1,
         )
     figure.update_yaxes(title_text=unit.name, row=1, col=1)
-
-
-def _colour(position: int, series: Series, colours: Palette) -> str:
-    """The first commit after a change has the colour of its direction."""
-    change = next((c for c in series.changes if c.first == position), None)
-    return colours.change(change.estimate.effect) if change else colours.test
 
 
 def _hover(point: Point, interval: tuple[float, float]) -> str:
@@ -149,11 +143,10 @@ def _line(
 
 
 def _title(series: Series) -> str:
-    changes: tuple[Change, ...] = series.changes
-    largest = max(changes, key=lambda change: abs(change.estimate.effect), default=None)
+    largest = max(series.changes, key=lambda change: abs(change.estimate.effect), default=None)
     head = f"Step time over {plural(len(series.points), 'commit')}"
     if largest is None:
         return f"{head}: no change beyond the noise"
-    change_count = plural(len(changes), "change point")
+    change_count = plural(len(series.changes), "change point")
     size_of_change = signed_percent(math.expm1(largest.estimate.effect))
     return f"{head}: {change_count}, the largest {size_of_change} at {series.points[largest.first].commit[:9]}"

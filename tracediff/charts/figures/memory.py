@@ -17,7 +17,6 @@ from tracediff.memory.account import (
     BEFORE_RECORDING,
     OTHER_SITES,
     Account,
-    Layers,
     SnapshotAccount,
     largest_sites,
     timeline,
@@ -113,9 +112,17 @@ def memory_layers(accounts: Sequence[SnapshotAccount], *, theme: str = "light") 
     unit = byte_unit(account.peak for _, account in account_panels)
     figure = panels([title for title, _ in account_panels], 0.3 / len(account_panels))
     for row, (_, account) in enumerate(account_panels, start=1):
-        levels, layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
-        _layers(figure, row, levels, layers, account, unit=unit, colours=colours)
-        _peak(figure, row, account, unit, palette(theme))
+        _layers(figure, row, account, unit, colours)
+        figure.add_scatter(
+            x=[account.peak_level],
+            y=[unit.scaled(account.peak)],
+            mode="markers",
+            showlegend=False,
+            marker={"size": 8, "color": palette(theme).text},
+            **hovers([f"peak: {size(account.peak)}{_when(account, account.peak_level)}"]),
+            row=row,
+            col=1,
+        )
     figure.update_yaxes(title_text=unit.name, range=[0, 1.08 * unit.scaled(max(a.peak for _, a in account_panels))])
     figure.update_xaxes(range=[0, max(len(account.levels) for _, account in account_panels) - 1])
     figure.update_xaxes(title_text="events of the allocator", row=len(account_panels), col=1)
@@ -148,16 +155,8 @@ def _colours(accounts: Sequence[Account], theme_colours: Palette) -> dict[str, s
     return {BEFORE_RECORDING: theme_colours.control, **parts, OTHER_SITES: theme_colours.neutral}
 
 
-def _layers(
-    figure: go.Figure,
-    row: int,
-    levels: list[int],
-    layers: Layers,
-    account: Account,
-    *,
-    unit: Unit,
-    colours: dict[str, str],
-) -> None:
+def _layers(figure: go.Figure, row: int, account: Account, unit: Unit, colours: dict[str, str]) -> None:
+    levels, layers = timeline(account, [name for name in colours if name not in (BEFORE_RECORDING, OTHER_SITES)])
     for name, colour in colours.items():
         amounts = layers.get(name)
         if amounts is None:
@@ -178,19 +177,6 @@ def _layers(
             row=row,
             col=1,
         )
-
-
-def _peak(figure: go.Figure, row: int, account: Account, unit: Unit, theme_colours: Palette) -> None:
-    figure.add_scatter(
-        x=[account.peak_level],
-        y=[unit.scaled(account.peak)],
-        mode="markers",
-        showlegend=False,
-        marker={"size": 8, "color": theme_colours.text},
-        **hovers([f"peak: {size(account.peak)}{_when(account, account.peak_level)}"]),
-        row=row,
-        col=1,
-    )
 
 
 def _when(account: Account, level: int) -> str:

@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 
 from tracediff import bounds
 from tracediff.charts.labels import both_names, choice, full_name, label, not_compared, safe, side_names
-from tracediff.charts.marks import data_array, hovers, name_rows, named_ticks
+from tracediff.charts.marks import data_array, hovers, name_rows, named_ticks, split
 from tracediff.charts.theme import Palette, empty, finish, palette
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.ops import GPU_WORK, HOST_WORK, Op
@@ -50,21 +50,18 @@ SORTS: dict[str, Callable[[Bar], float | str]] = {
 """Orders of the bars."""
 
 
-def which_device(comparison: Comparison, device: str | None) -> str:
-    """``device``, by default gpu where there is any work on it.
+def ops_of(comparison: Comparison, device: str | None) -> tuple[str, list[Op]]:
+    """``device``, by default gpu where there is any work on it, and its operations: GPU work, or operators and runtime
+    calls.
 
     Raises:
         TracediffError: neither gpu nor cpu.
     """
-    if device is not None:
-        return choice("device", device, ("gpu", "cpu"))
-    return "gpu" if any(op.category in GPU_WORK for op in comparison.ops) else "cpu"
-
-
-def ops_of(comparison: Comparison, device: str) -> list[Op]:
-    """The operations on one device; GPU work, or operators and runtime calls."""
-    work = GPU_WORK if device == "gpu" else HOST_WORK
-    return [op for op in comparison.ops if op.category in work]
+    ops = {"gpu": GPU_WORK, "cpu": HOST_WORK}
+    every = {key: [op for op in comparison.ops if op.category in work] for key, work in ops.items()}
+    if device is None:
+        device = "gpu" if every["gpu"] else "cpu"
+    return device, every[choice("device", device, every)]
 
 
 def draw_op_bars(
@@ -170,11 +167,9 @@ def duration_diff(
         device: gpu or cpu; by default gpu where there is any.
         time: ``self`` (without what it calls) or ``total``; on the GPU they are the same.
     """
-    device = which_device(comparison, device)
+    device, ops = ops_of(comparison, device)
     choice("time", time, ("self", "total"))
-    bars = [
-        Bar(op, (op.self_time if time == "self" else op.total).map(comparison.us)) for op in ops_of(comparison, device)
-    ]
+    bars = [Bar(op, (op.self_time if time == "self" else op.total).map(comparison.us)) for op in ops]
     what = "GPU time" if device == "gpu" else f"{time} time on the host"
     unit = time_unit(v for b in bars for v in b.amount)
     return draw_op_bars(comparison, bars, what, unit, top=top, sort=sort, theme=theme)
@@ -189,8 +184,8 @@ def counts_diff(
     theme: str = "light",
 ) -> go.Figure:
     """Occurrences of each operation per step on both sides, and the difference. Arguments as `duration_diff`."""
-    device = which_device(comparison, device)
-    bars = [Bar(op, op.count.map(comparison.number)) for op in ops_of(comparison, device)]
+    device, ops = ops_of(comparison, device)
+    bars = [Bar(op, op.count.map(comparison.number)) for op in ops]
     what = f"Count of {'GPU events' if device == 'gpu' else 'operators and runtime calls'}"
     return draw_op_bars(comparison, bars, what, None, top=top, sort=sort, theme=theme)
 
@@ -279,8 +274,7 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
     colours = palette(theme)
     for side, (name, colour) in enumerate(zip(side_names(comparison), colours.sides, strict=True)):
         _side(figure, rows, side=side, name=name, colour=colour, unit=unit)
-    ticks = [label(row.name) for row in rows]
-    name_rows(figure, ticks)
+    name_rows(figure, [label(row.name) for row in rows])
     figure.update_xaxes(rangemode="tozero")
     figure.update_xaxes(title_text=f"calls {comparison.basis}", row=1, col=1)
     figure.update_xaxes(title_text=f"host time {comparison.basis} ({unit.name})", row=2, col=1)
@@ -297,9 +291,9 @@ def launches(comparison: Comparison, top: int = bounds.LAUNCH_BARS, *, theme: st
 def _rows(comparison: Comparison, ops: list[Op], top: int) -> list[CallTimes]:
     us, number = comparison.us, comparison.number
     ordered = sorted(ops, key=lambda op: (-max(op.self_time), op.raw_name))
-    cut = top if len(ordered) > top + 1 else len(ordered)
-    names = [(op.name, both_names(op.name, op.raw_name), [op]) for op in ordered[:cut]]
-    if rest := ordered[cut:]:
+    first, rest = split(ordered, top)
+    names = [(op.name, both_names(op.name, op.raw_name), [op]) for op in first]
+    if rest:
         names.append((f"{len(rest)} others", full_name(", ".join(op.name for op in rest)), rest))
     return [
         CallTimes(name, full, total(op.count for op in same).map(number), total(op.self_time for op in same).map(us))

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from tracediff import bounds
 from tracediff.analysis import Analysis
 from tracediff.charts.labels import choice, full_name, label, not_compared
-from tracediff.charts.marks import hovers, name_rows
+from tracediff.charts.marks import hovers, name_rows, split
 from tracediff.charts.theme import empty, finish, palette, readable
 from tracediff.diff.comparison import Comparison
 from tracediff.diff.views import Sum, summed
@@ -24,18 +24,17 @@ def families(comparison: Comparison, *, theme: str = "light") -> go.Figure:
     parts = _parts(comparison, len(colours.parts))
     if not parts:
         return empty(theme, not_compared(comparison) or "The traces contain no work in the used steps.")
-    us = comparison.us
-    whole = total(p.time for p in parts).map(us)
+    whole = total(p.time for p in parts).map(comparison.us)
     unit = time_unit(whole)
     words = {f.name: f.significance.word for f in comparison.families if f.significance.word}
     figure = go.Figure()
     for k, family in enumerate(parts):
         colour = (*colours.parts, colours.quiet)[min(k, len(colours.parts))]
-        values = family.time.map(us)
+        values = family.time.map(comparison.us)
         significance = f"<br>significance: {words[family.name]}" if family.name in words else ""
         hover = (
-            f"<b>{label(family.name, 80)}</b><br>{change(values[0], values[1])} "
-            f"({signed_time(values[1] - values[0])}) {comparison.basis}{significance}"
+            f"<b>{label(family.name, 80)}</b><br>{change(*values)} "
+            f"({signed_time(values.delta)}) {comparison.basis}{significance}"
         )
         figure.add_bar(
             name=label(family.name, 28),
@@ -68,26 +67,21 @@ def _parts(comparison: Comparison, most: int) -> list[Sum]:
         (s for s in summed(comparison.work, "family") if any(s.time)),
         key=lambda s: (-max(s.time), s.name),
     )
-    cut = most if len(lines) > most + 1 else len(lines)
-    rest = lines[cut:]
-    work = comparison.work
-    parts = lines[:cut]
+    parts, rest = split(lines, most)
     if rest:
         parts.append(Sum(total(s.time for s in rest), name=f"{len(rest)} smaller families"))
-    if any(work.unattributed):
-        parts.append(Sum(work.unattributed, name="unattributed"))
+    if any(comparison.work.unattributed):
+        parts.append(Sum(comparison.work.unattributed, name="unattributed"))
     return parts
 
 
 def _title(comparison: Comparison, parts: list[Sum], whole: tuple[float, float]) -> str:
     what = "GPU time" if comparison.gpu_time.groups else "Operator self time"
     largest = max(parts, key=lambda p: abs(p.delta))
-    head = f"{what} {comparison.basis}: {change(whole[0], whole[1])}"
-    return (
-        f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta), *whole)})"
-        if largest.delta
-        else f"{head}; no family changed"
-    )
+    head = f"{what} {comparison.basis}: {change(*whole)}"
+    if not largest.delta:
+        return f"{head}; no family changed"
+    return f"{head}; {largest.name} changed most ({signed_time(comparison.us(largest.delta), *whole)})"
 
 
 def step_parts(analysis: Analysis, *, theme: str = "light") -> go.Figure:
@@ -108,9 +102,9 @@ def work_parts(analysis: Analysis, by: str = "family", *, theme: str = "light") 
     """
     choice("by", by, analysis.views)
     lines = [(s.name, analysis.us(s.ns)) for s in analysis.views[by] if s.ns]
-    rest = lines[bounds.WORK_BARS :]
-    if len(rest) > 1:
-        lines = [*lines[: bounds.WORK_BARS], (f"{len(rest):,} smaller", sum(us for _, us in rest))]
+    first, rest = split(lines, bounds.WORK_BARS)
+    if rest:
+        lines = [*first, (f"{len(rest):,} smaller", sum(us for _, us in rest))]
     what = "GPU time" if analysis.side.has_gpu else "Operator self time"
     whole = analysis.us(analysis.work)
     title = f"{what} by {by}: {time(whole)} per step"
