@@ -94,7 +94,7 @@ def test_the_same_time_reads_the_same_everywhere(ns, tmp_path):
     given = tables(comparison, 1_000_000)["ops"]["unit"]  # what the page's script rounds by
     assert f"{ns / 1000 / given['size']:,.{given['decimals']}f} {given['name']}" == READ[ns]
 
-    shown = str(rendered("step_table.html.jinja", step=step, unexplained_ns="0", names=SIDES, per="per step"))
+    shown = str(rendered("step_table.html.jinja", step=step, unexplained_ns="0", names=SIDES, comparison=comparison))
     assert f" in {unit} per step" in shown
     assert f"'{plain}'" in shown
     shown_times = OF_TABS["groups"]["control_us"]

@@ -48,7 +48,7 @@ def overview(context: PageContext) -> list[Any]:
             step=sections.step_sums(comparison),
             unexplained_ns=sections.unexplained_ns(comparison),
             names=side_names(context.whole),
-            per=comparison.basis,
+            comparison=comparison,
         ),
         html.H2("Changed work"),
         *_changes(context),
@@ -91,7 +91,7 @@ def _changes(context: PageContext) -> list[Any]:
             "changes_table.html.jinja",
             changes=work,
             names=side_names(context.whole),
-            per=context.whole.basis,
+            comparison=context.whole,
             link=partial(_work_link, context),
         ),
         every,
@@ -166,7 +166,7 @@ def health(context: PageContext) -> list[Any]:
     whole = context.whole
     return components.rendered(
         "health.html.jinja",
-        reasons=whole.comparability.reasons,
+        comparison=whole,
         health_lines=sections.health_lines(whole),
         origin=origin(whole),
         names=side_names(whole),

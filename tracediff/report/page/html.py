@@ -34,7 +34,6 @@ from tracediff.report.to_perfetto import timeline_trace
 if TYPE_CHECKING:
     from tracediff.aggregate.summary import Side
     from tracediff.diff.comparison import Comparison
-    from tracediff.source.changed_code import Touching
 
 
 CHARTS = ("families", "timeline", "memory", "distributions", "ranks", "duration_diff", "counts_diff", "launches")
@@ -70,7 +69,6 @@ def to_html(comparison: Comparison, command: str | None = None) -> str:
         flame=flame,
         trace=trace,
         **answer(comparison),
-        reasons=comparison.comparability.reasons,
         health_lines=sections.health_lines(comparison),
         command=command,
         origin=origin(comparison),
@@ -88,12 +86,12 @@ def _work(comparison: Comparison) -> dict[str, Any]:
     return {
         "step": sections.step_sums(comparison),
         "unexplained_ns": sections.unexplained_ns(comparison),
-        "per": comparison.basis,
         "changes": sections.changed_work(comparison, bounds.PAGE_CHANGES),
         "explanation": explanation(comparison),
-        "is_of_host": is_of_host(comparison),
+        # whether the first cause is on the host, while the GPU is idle
+        "is_of_host": any(cause.chain[0] == HOST for cause in comparison.causes[:1]),
         "link": link,
-        "changed_code": changed_code(comparison),
+        "where": where,
         "matched": sections.matched_line(comparison),
         "work_titles": WORK_TITLES,
         "module": sections.changed_module(comparison),
@@ -179,12 +177,10 @@ def sha256(script: str) -> str:
 
 
 def answer(comparison: Comparison) -> dict[str, Any]:
-    """The answer, and why there is no comparison; the labels of both sides, and what their columns are called."""
+    """The comparison, what its columns are called, the answer, and why there is no comparison."""
     return {
-        "control": comparison.control.label,
-        "test": comparison.test.label,
+        "comparison": comparison,
         "names": side_names(comparison),
-        "result": comparison.verdict.result,
         "answer": answer_of(comparison),
         "cautions": sections.caution_lines(comparison) if comparison.was_refused else [],
     }
@@ -197,17 +193,6 @@ def explanation(comparison: Comparison) -> ExplanationTable | None:
     return explanation_table(comparison.explanation, bounds.CAUSE_ROWS)
 
 
-def is_of_host(comparison: Comparison) -> bool:
-    """Whether the first cause is on the host, while the GPU is idle."""
-    return bool(comparison.causes) and comparison.causes[0].chain[0] == HOST
-
-
-def changed_code(comparison: Comparison) -> list[tuple[Touching, str]]:
-    """The changed lines that changed work runs for, each with what it is called."""
-    code = comparison.changed_code
-    return [(place, where(place)) for place in code.touching] if code else []
-
-
 def origin(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Rows (name, control, test) on how the report was made; versions are in the control column."""
     sides = zip(*map(set_facts, comparison.sides), strict=True)
@@ -217,22 +202,14 @@ def origin(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 def set_facts(side: Side) -> list[tuple[str, str]]:
     """What the origin section says about a set: (name, value)."""
+    more = len(side.files) - 8
     return [
         ("torch in the traces", side.torch or "not recorded"),
         ("CUDA or HIP", side.driver or "not recorded"),
-        ("devices", _devices(side)),
+        ("devices", ", ".join(side.gpu) or ("not recorded" if side.has_gpu else hardware(side))),
         ("runs", str(side.runs)),
-        ("files", _files(side)),
+        ("files", ", ".join(side.files[:8]) + (f" and {more:,} more" if more > 0 else "")),
     ]
-
-
-def _devices(side: Side) -> str:
-    return ", ".join(side.gpu) or ("not recorded" if side.has_gpu else hardware(side))
-
-
-def _files(side: Side) -> str:
-    names = ", ".join(side.files[:8])
-    return names if len(side.files) <= 8 else f"{names} and {len(side.files) - 8:,} more"
 
 
 def render(template: str, **context: Any) -> str:
@@ -253,11 +230,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "text": text,
-        "direction": direction,
-        "meaning": meaning,
-    }
+    environment.filters |= {"text": text, "direction": direction, "meaning": meaning}
     environment.globals["LONGEST_CELL"] = bounds.CELL
     return environment
 
@@ -287,7 +260,6 @@ def to_summary(comparison: Comparison) -> str:
         step=None if comparison.was_refused else sections.step_sums(comparison),
         unexplained_ns=sections.unexplained_ns(comparison),
         explanation=explanation(comparison),
-        per=comparison.basis,
         link=lambda *_: {},
     )
 
