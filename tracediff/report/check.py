@@ -115,17 +115,18 @@ def to_markdown(gate: Gate) -> str:
 def _limits(gate: Gate) -> list[str]:
     limits = [*not_passed(gate), *gate.with_result(PASS)]
     heads = ["subject", "control", "test", "change", "95 % interval", "limit", "result"]
-    rows = [_cells(judged) for judged in limits[: bounds.COMMENT_LIMITS]]
+    rows = [
+        [
+            *(escaped(row_subject(judged)), *figures(judged), change(judged), interval(judged), bound(judged)),
+            f"{SIGNS[judged.result]} {judged.result}",
+        ]
+        for judged in limits[: bounds.COMMENT_LIMITS]
+    ]
     used = [k for k, head in enumerate(heads) if head != "95 % interval" or any(cells[k] for cells in rows)]
     aligned = "".join("lrrrrll"[k] for k in used)
     lines = table_lines([heads[k] for k in used], aligned, [[cells[k] for k in used] for cells in rows])
     more = len(limits) - bounds.COMMENT_LIMITS
     return [*lines, "", f"{more:,} more limits are in the JSON document (--json)."] if more > 0 else lines
-
-
-def _cells(judged: Judged) -> list[str]:
-    cells = [*figures(judged), change(judged), interval(judged), bound(judged)]
-    return [escaped(row_subject(judged)), *cells, f"{SIGNS[judged.result]} {judged.result}"]
 
 
 def _changes(gate: Gate) -> list[str]:
@@ -283,10 +284,10 @@ class CheckDocument(JsonObject, tag_field="schema", tag="tracediff.check/1"):
     """tables of --table by name, as in tracediff.diff/1; absent where none was requested"""
 
 
-def document(gate: Gate) -> CheckDocument:
-    """The document of a check."""
+def to_json(gate: Gate) -> str:
+    """The document as indented text, with a new line at its end."""
     comparison = gate.comparison
-    return filled(
+    document = filled(
         CheckDocument,
         gate,
         sentence=sentence(gate),
@@ -301,8 +302,4 @@ def document(gate: Gate) -> CheckDocument:
         limits=LIMITS.json(comparison, gate.judged),
         tables=tables_of(comparison) if comparison.tables else UNSET,
     )
-
-
-def to_json(gate: Gate) -> str:
-    """The document as indented text, with a new line at its end."""
-    return json_text(document(gate))
+    return json_text(document)

@@ -223,14 +223,9 @@ def _together(same: Sequence[Member]) -> Member:
 
 def _member(comparison: Comparison, member: Member, files: tuple[str, ...]) -> str:
     operator = f" below {member.op}" if member.op and member.op != member.name else ""
+    first, kind = member.first, "stream" if member.category in DEVICE_CATEGORIES else "thread"
     return (
         f"{count(comparison.number(member.count))} × {display_name(member.name)}{operator}, "
-        f"{time(comparison.us(member.ns))}; first at ts {member.first.ns / 1000:.3f}{_lane(member)} "
-        f"of {files[member.first.file]}"
+        f"{time(comparison.us(member.ns))}; first at ts {first.ns / 1000:.3f}{first.lane and f', {kind} {first.lane}'} "
+        f"of {files[first.file]}"
     )
-
-
-def _lane(member: Member) -> str:
-    if not member.first.lane:
-        return ""
-    return f", {'stream' if member.category in DEVICE_CATEGORIES else 'thread'} {member.first.lane}"

@@ -168,6 +168,7 @@ def _holders(device: DeviceAccounts, view: str) -> list[MemoryHolder]:
 
 
 def _amounts(account: Account) -> MemoryAmounts:
+    levels, layers = timeline(account)
     return filled(
         MemoryAmounts,
         account,
@@ -175,13 +176,8 @@ def _amounts(account: Account) -> MemoryAmounts:
         above_start_bytes=account.peak - account.start,
         peak_event=account.peak_level,
         peak_us=account.times[account.peak_level] if account.times else None,
-        timeline=_layers(account),
+        timeline=Layers(levels, [account.times[level] for level in levels] if account.times else None, layers),
     )
-
-
-def _layers(account: Account) -> Layers:
-    levels, layers = timeline(account)
-    return Layers(levels, [account.times[level] for level in levels] if account.times else None, layers)
 
 
 def to_html(text: MemoryText, accounts: Sequence[SnapshotAccount], command: str | None = None) -> str:

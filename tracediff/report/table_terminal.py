@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from operator import ne
+from itertools import compress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,12 +43,14 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
     """``table`` in ``width`` columns: names are cut where they must be, numbers never; columns without a value are left
     out, columns that do not fit are omitted with a note.
     """
-    table = whole = _with_values(table)
+    first = 0, table.texts  # these columns stay even without a value
+    has_value = [k in first or any(row[k] not in WITHOUT_VALUE for row in table.rows) for k in range(len(table.heads))]
+    table = whole = _of_columns(table, has_value)
     room = width - INDENT
     widths = _widths(table)
     while table.texts > 1 and not _fit(widths, table.texts, table.together + 1, room):  # with what it is about
         last_name = table.texts - 1  # it says least
-        table = _of_columns(table, partial(ne, last_name))
+        table = _of_columns(table, [k != last_name for k in range(len(table.heads))])
         widths = _widths(table)
     visible = len(widths) - table.texts
     while visible > table.together and not _fit(widths, table.texts, visible, room):
@@ -64,25 +66,20 @@ def fitted(table: Table, width: int) -> Iterator[RenderableType]:
         cells = [*(column[k] for column in columns), *row[table.texts : table.texts + visible]]
         lines.add_row(*(Text(printable(cell)) for cell in cells))
     yield Padding(lines, (0, 0, 0, INDENT))
-    omitted = [f"{table.more:,} more (--top)" if table.more else "", _columns(hidden) if hidden else ""]
-    if any(omitted):
-        yield line("; ".join(filter(None, omitted)), "dim", INDENT)
+    omitted = [f"{table.more:,} more (--top)"] if table.more else []
+    if hidden:
+        omitted.append(f"columns omitted: {', '.join(hidden)} (widen the terminal or use --markdown)")
+    if omitted:
+        yield line("; ".join(omitted), "dim", INDENT)
 
 
-def _with_values(table: Table) -> Table:
-    """``table`` without the columns in which no row has a value; its first name and first number stay."""
-    first = 0, table.texts
-    return _of_columns(table, lambda k: k in first or any(row[k] not in WITHOUT_VALUE for row in table.rows))
-
-
-def _of_columns(table: Table, is_visible: Callable[[int], bool]) -> Table:
-    """``table`` with those of its columns, by number, that are visible."""
-    visible = list(filter(is_visible, range(len(table.heads))))
+def _of_columns(table: Table, is_visible: Sequence[bool]) -> Table:
+    """``table`` with those of its columns that are visible."""
     return replace(
         table,
-        heads=tuple(table.heads[k] for k in visible),
-        texts=sum(k < table.texts for k in visible),
-        rows=tuple(tuple(row[k] for k in visible) for row in table.rows),
+        heads=tuple(compress(table.heads, is_visible)),
+        texts=sum(is_visible[: table.texts]),
+        rows=tuple(tuple(compress(row, is_visible)) for row in table.rows),
     )
 
 
@@ -103,10 +100,6 @@ def _shared(natural_widths: list[int], room: int) -> list[int]:
     while sum(widths) > max(room, sum(min(w, LEAST_NAME) for w in natural_widths)) and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     return widths
-
-
-def _columns(heads: tuple[str, ...]) -> str:
-    return f"columns omitted: {', '.join(heads)} (widen the terminal or use --markdown)"
 
 
 def to_rich(table: Table) -> RenderableType:
@@ -288,8 +281,9 @@ def _with_place(row: ReportRow, place: str, width: int) -> str:
     if not place:
         return shortened_pairs([row.kernels], width)[0]
     room = min(len(place), max(LEAST_PLACE, width - len(row.kernels) - GAP, int(LARGEST_PLACE * width)))
-    remaining = width - room - GAP
-    if not row.kernels or (remaining < len(row.kernels) and remaining < LEAST_KERNELS):
-        return cut_left(place, width) if place == row.module else shortened([place], width)[0]
-    (kernels,) = shortened_pairs([row.kernels], remaining)
-    return f"{kernels}{' ' * GAP}{cut_left(place, room) if place == row.module else shortened([place], room)[0]}"
+    remaining, kernels = width - room - GAP, ""
+    if row.kernels and remaining >= min(len(row.kernels), LEAST_KERNELS):
+        kernels = f"{shortened_pairs([row.kernels], remaining)[0]}{' ' * GAP}"
+    else:
+        room = width
+    return kernels + (cut_left(place, room) if place == row.module else shortened([place], room)[0])

@@ -131,13 +131,11 @@ def alert(sentence: str, *more: Any) -> Any:
     return html.Div([html.P(printable(sentence)), *more], className="alert", role="alert")
 
 
-def items(
-    lines: Sequence[Any], most: int = bounds.ITEMS, more: str = "more: `tracediff compare --json` writes all of them"
-) -> Any:
-    """A list of plain texts or components, at most ``most``; ``more`` follows the number of others."""
-    entries = [html.Li(printable(line) if isinstance(line, str) else line) for line in lines[:most]]
-    if len(lines) > most:
-        entries.append(html.Li(f"and {len(lines) - most:,} {more}"))
+def items(lines: Sequence[Any]) -> Any:
+    """A list of plain texts or components, at most MEMBERS, and how many more there are."""
+    entries = [html.Li(printable(line) if isinstance(line, str) else line) for line in lines[: bounds.MEMBERS]]
+    if len(lines) > bounds.MEMBERS:
+        entries.append(html.Li(f"and {len(lines) - bounds.MEMBERS:,} more"))
     return html.Ul(entries)
 
 

@@ -249,7 +249,7 @@ def _group(context: PageContext, group: Group) -> list[Any]:
 def _members(context: PageContext, members: Sequence[Member]) -> Any:
     if not members:
         return components.missing("none")
-    return components.items([_member(context, member) for member in members], bounds.MEMBERS, "more")
+    return components.items([_member(context, member) for member in members])
 
 
 def _member(context: PageContext, member: Member) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from dash import dcc
@@ -92,12 +93,13 @@ def row_named(comparison: Comparison, name: str) -> tuple[str, str] | None:
         if name in (op.name, op.raw_name):
             return _tab(op), _key(_identity(op, _tab(op)))
     calls = [(f"{change.operator}{change.shapes}", change) for change in comparison.work_changes]
-    candidates = [
+    candidates = (
         (len(call), change)
         for call, change in calls
         if name == change.name or (call and (name == call or name.startswith(f"{call}:")))
-    ]
-    return ("groups", _key(_identity(max(candidates, key=lambda entry: entry[0])[1], "groups"))) if candidates else None
+    )
+    longest = max(candidates, key=itemgetter(0), default=None)
+    return ("groups", _key(_identity(longest[1], "groups"))) if longest else None
 
 
 SUMS: dict[str, Callable[[Member | Item], str]] = {

@@ -269,13 +269,8 @@ def to_notebook(comparison: Comparison) -> str:
     flame = comparison_flame(comparison)
     if flame.data is None or len(encoded(flame.data)) > bounds.NOTEBOOK_BYTES:
         return to_summary(comparison)
-    return to_summary(comparison) + render("flame_frame.html.jinja", flame=flame, document=_document(flame))
-
-
-def _document(flame: Drawing) -> str:
-    """A page with nothing but the flame graph."""
     script = inline(resource("numbers.js") + resource("flame.js") + DRAW)
-    return render(
+    document = render(
         "flame_alone.html.jinja",
         flame=flame,
         hash=sha256(script),
@@ -283,3 +278,4 @@ def _document(flame: Drawing) -> str:
         data=Markup(encoded(flame.data)),
         script=Markup(script),
     )
+    return to_summary(comparison) + render("flame_frame.html.jinja", flame=flame, document=document)

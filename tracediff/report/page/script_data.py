@@ -81,7 +81,8 @@ def tables(comparison: Comparison, room: int) -> dict[str, Any]:
     names = Names()
     ops = _table(OPS, comparison, largest_first(comparison.ops), names, room // 2)
     ops["time"] = "self time"
-    groups = _table(CHANGES, comparison, comparison.work_changes, names, room - names.size - _size(ops["rows"]))
+    remaining = room - names.size - sum(len(encoded(row)) for row in ops["rows"])
+    groups = _table(CHANGES, comparison, comparison.work_changes, names, remaining)
     groups["time"] = _what(comparison.has_gpu)
     spelled = names.by_match_name()
     marks = {
@@ -113,10 +114,6 @@ def _marks(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
                     yield f"{side}:{event}", [*map(match_name, names)]
 
 
-def _size(rows: list[list[Any]]) -> int:
-    return sum(len(encoded(row)) for row in rows)
-
-
 def _fitting(rows: Iterable[list[Any]], names: Names, room: int) -> list[list[Any]]:
     """The first SEARCHED_ROWS of ``rows``, as many as fit into ``room`` bytes with the names that they add."""
     before, size = names.size, 0
@@ -133,16 +130,17 @@ def _table(schema: RowSchema, comparison: Comparison, rows: Sequence[Any], names
     """The first of ``rows``; the columns that the script shows, and those whose words it searches."""
     columns = schema.of[PAGE]
     every = ([_cell(value, names) for value in schema.values(PAGE, comparison, row)] for row in rows)
-    displayed = [
-        c for c in columns if c.head and PAGE not in c.hidden and c.name != "test_count"
-    ]  # counts share a column
     sides = side_names(comparison)
-    heads = [c.head.split(",")[0] if "," in c.head else c.heading(sides) for c in displayed]
     return {
         "columns": [column.name for column in columns],
         "shown": [
-            [c.name.replace("control_count", "count"), head, c.width, c.help]
-            for c, head in zip(displayed, heads, strict=True)
+            [
+                c.name.replace("control_count", "count"),
+                c.head.split(",")[0] if "," in c.head else c.heading(sides),
+                *(c.width, c.help),
+            ]
+            for c in columns
+            if c.head and PAGE not in c.hidden and c.name != "test_count"  # counts share a column
         ],
         "words": [column.name for column in columns if column.kind == TEXT and not column.type],
         "rows": _fitting(every, names, room),
@@ -192,9 +190,8 @@ def comparison_flame(comparison: Comparison) -> Drawing:
         title += f"; the box {name} changed most, {signed_time(comparison.us(delta), *whole_us)}"
     alone = sum(sum(f.work) for f in frames if not all(f.work))
     how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
-    groups = comparison.work.groups
-    items = Pair([i for group in groups for i in group.items[0]], [i for group in groups for i in group.items[1]])
-    lines = line_graph(comparison.trees, items)
+    items = ([i for group in comparison.work.groups for i in group.items[side]] for side in (0, 1))
+    lines = line_graph(comparison.trees, Pair(*items))
     return _graph(title, how, (frames, lines), side_names(comparison), comparison.scale, gpu)
 
 
