@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
@@ -33,9 +33,20 @@ class Palette(Struct, frozen=True, kw_only=True):
         control, test, faster, slower: of the two sides and the two directions of change.
         neutral: neither faster nor slower: a change of counts, the equality line. quiet: untested.
         text, muted, grid, paper: of the page. middle: no change, between faster and slower.
-        parts: parts of a whole, without a meaning beyond their chart.
+        parts: parts of a whole, without a meaning beyond their chart; the same in light and dark.
     """
 
+    parts: ClassVar = (
+        "#56B4E9",
+        "#E69F00",
+        "#009E73",
+        "#F0E442",
+        "#7A6FC0",
+        "#B98B5E",
+        "#8FD3C8",
+        "#C5B26B",
+        "#9AA83A",
+    )
     control: str
     test: str
     faster: str
@@ -47,7 +58,6 @@ class Palette(Struct, frozen=True, kw_only=True):
     grid: str
     paper: str
     middle: str
-    parts: tuple[str, ...]
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -60,17 +70,11 @@ class Palette(Struct, frozen=True, kw_only=True):
         sky, amber, green, yellow, *_ = self.parts
         return {"phase": self.control, "annotation": yellow, "module": sky, "op": green, "kernel": amber}
 
-    @property
-    def amount(self) -> list[list[Any]]:
-        """Colour scale of a plain amount, from none to much."""
-        return [[0.0, self.grid], [1.0, self.neutral]]
-
     def change(self, delta: float) -> str:
         """The colour of a change of time."""
         return self.slower if delta > 0 else self.faster if delta < 0 else self.neutral
 
 
-PARTS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#7A6FC0", "#B98B5E", "#8FD3C8", "#C5B26B", "#9AA83A")
 PALETTES = {
     "light": Palette(
         control="#B3B9C1",
@@ -84,7 +88,6 @@ PALETTES = {
         grid="#E3E6EA",
         paper="#FFFFFF",
         middle="#E6E9ED",
-        parts=PARTS,
     ),
     "dark": Palette(
         control="#737C88",
@@ -98,7 +101,6 @@ PALETTES = {
         grid="#363D47",
         paper="#171B21",
         middle="#343A43",
-        parts=PARTS,
     ),
 }
 

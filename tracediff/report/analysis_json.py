@@ -6,7 +6,6 @@ Schema from these types; docs/analysis.md is the same in prose.
 
 from __future__ import annotations
 
-from tracediff.aggregate.averages import SetTable
 from tracediff.analysis import Analysis, SetFinding
 from tracediff.diff.ops import GPU_WORK, HOST_WORK
 from tracediff.ingest.model.health import Note
@@ -78,19 +77,35 @@ class ProfileDocument(JsonObject, tag_field="schema", tag="tracediff.profile/1")
 
 def document(analysis: Analysis) -> ProfileDocument:
     """The document: times in µs per step, counts and bytes per step."""
+    us, has_gpu, gpus = analysis.us, analysis.side.has_gpu, analysis.side.gpu
     return ProfileDocument(
         set=filled(Set, analysis.side),
-        step_time=_step_time(analysis),
-        gpu_time=_gpu_time(analysis),
+        step_time=SetStepTime(
+            us=us(analysis.period),
+            states=SET_STATES.json(analysis, analysis.states),
+            foreign_gpu_us=us(analysis.foreign),
+            draining_us=us(analysis.draining),
+            residual_us=us(analysis.period - sum(s.ns for s in analysis.states)),
+        ),
+        gpu_time=SetGpuTime(
+            us=us(analysis.work) if has_gpu else 0.0,
+            busy_us=us(analysis.busy),
+            unattributed_us=us(analysis.unattributed),
+            tensor_core_share=analysis.tensor_cores,
+            families=SHARES.json(analysis, analysis.views["family"]) if has_gpu else [],
+        ),
         ops=SET_OPS.json(analysis, (o for o in analysis.operations if o.category in HOST_WORK)),
         kernels=SET_OPS.json(analysis, (o for o in analysis.operations if o.category in GPU_WORK)),
         modules=SHARES.json(analysis, analysis.views["module"]),
         phases=SHARES.json(analysis, analysis.views["phase"]),
         ranks=[
-            Rank(rank, [StateTime(name, us) for name, us in states.items()])
+            Rank(rank, [StateTime(name, time_us) for name, time_us in states.items()])
             for rank, states in analysis.side.rank_states.items()
         ],
-        tables={table.schema.name: _rows(table, analysis.side.gpu) for table in analysis.tables},
+        tables={
+            table.schema.name: [row_object(table.schema, key, values, gpus) for key, values in table.per_step()]
+            for table in analysis.tables
+        },
         findings=[filled(SetFinding, f) for f in analysis.findings],
         health=analysis.side.notes,
     )
@@ -99,29 +114,3 @@ def document(analysis: Analysis) -> ProfileDocument:
 def to_json(analysis: Analysis) -> str:
     """The document as indented text, with a new line at its end."""
     return json_text(document(analysis))
-
-
-def _step_time(analysis: Analysis) -> SetStepTime:
-    us = analysis.us
-    return SetStepTime(
-        us=us(analysis.period),
-        states=SET_STATES.json(analysis, analysis.states),
-        foreign_gpu_us=us(analysis.foreign),
-        draining_us=us(analysis.draining),
-        residual_us=us(analysis.period - sum(s.ns for s in analysis.states)),
-    )
-
-
-def _gpu_time(analysis: Analysis) -> SetGpuTime:
-    us, has_gpu = analysis.us, analysis.side.has_gpu
-    return SetGpuTime(
-        us=us(analysis.work) if has_gpu else 0.0,
-        busy_us=us(analysis.busy),
-        unattributed_us=us(analysis.unattributed),
-        tensor_core_share=analysis.tensor_cores,
-        families=SHARES.json(analysis, analysis.views["family"]) if has_gpu else [],
-    )
-
-
-def _rows(table: SetTable, gpus: tuple[str, ...]) -> list[Row]:
-    return [row_object(table.schema, key, values, gpus) for key, values in table.per_step()]

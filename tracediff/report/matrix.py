@@ -29,13 +29,13 @@ UNPROFILED = "times without the profiler"
 
 def text_rows(cells: Sequence[Cell]) -> tuple[str, list[list[str]]]:
     """(unit of the times, one row of texts per comparison)."""
-    unit = time_unit([us for cell in cells for us in _times(cell)[:2]])
+    unit = time_unit([us for cell in cells for us in cell.comparison.tested.medians])
     return unit.name, [_row(cell, unit.plain) for cell in cells]
 
 
 def _row(cell: Cell, plain: Any) -> list[str]:
     c, v = cell.comparison, cell.comparison.verdict
-    control, test, change, ci95 = _times(cell)
+    (control, test), ci95 = c.tested.medians, c.tested.ci95_us
     interval = " … ".join(PERCENT.signed_text(end / control) for end in ci95) if ci95 and control else "–"
     remarks = [*(r.code for r in c.comparability.reasons), *([UNPROFILED] if c.believed_unprofiled else [])]
     return [
@@ -44,19 +44,12 @@ def _row(cell: Cell, plain: Any) -> list[str]:
         f"{v.n_control} : {v.n_test}",
         plain(control),
         plain(test),
-        PERCENT.signed_text(change) if change is not None else "–",
+        PERCENT.signed_text(test / control - 1) if control else "–",
         interval,
         p_value(cell.p_adjusted),
         "not comparable" if c.was_refused else cell.result,
         ", ".join(dict.fromkeys(remarks)),
     ]
-
-
-def _times(cell: Cell) -> tuple[float, float, float | None, tuple[float, float] | None]:
-    """(control's and test's median step in µs, change, its interval in µs) of the test that the result is from."""
-    tested = cell.comparison.tested
-    control, test = tested.medians
-    return control, test, test / control - 1 if control else None, tested.ci95_us
 
 
 def show(cells: Sequence[Cell], console: Console) -> None:

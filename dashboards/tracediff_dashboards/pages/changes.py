@@ -116,14 +116,11 @@ def _tools(context: PageContext, rows: list[TableRow]) -> Any:
     )
 
 
-def _unit(context: PageContext, rows: list[TableRow]) -> Unit:
-    """The unit for all work, independent of filters, so that the numbers in column filters keep their meaning."""
-    all_rows = table_rows(context.whole, context.view.tab) if context.is_filtered else rows
-    return time_unit(context.comparison.us(max(row.item.time)) for row in all_rows)
-
-
 def _grid(context: PageContext, rows: list[TableRow]) -> Any:
-    view, unit, names = context.view, _unit(context, rows), side_names(context.whole)
+    view, names = context.view, side_names(context.whole)
+    # of all work, whatever the filters, so that the numbers in column filters keep their meaning
+    all_rows = table_rows(context.whole, view.tab) if context.is_filtered else rows
+    unit = time_unit(context.comparison.us(max(row.item.time)) for row in all_rows)
     return AgGrid(
         id="grid",
         columnDefs=[column(row_column, unit, view, names) for row_column in OF_TABS[view.tab].values()],

@@ -107,26 +107,19 @@ def _op(context: PageContext, op: Op) -> list[Any]:
     note = "The chart covers all work of this name: the filters do not apply."
     groups = [g for g in context.comparison.work.groups if any(_belongs_to(m, op) for m in chain(*g.members))]
     matched = _matched(context, groups) if groups or op.category in MATCHED else []
+    link, call_sites = [], [components.missing(NO_CALL_SITES)]
+    if op.category in MATCHED:
+        address = context.address("flame", flame=FlameView(find=op.name[: bounds.PAGE_CELL]))
+        link = [html.P(dcc.Link("Show in the flame graph", href=address))]
+        call_sites = _call_sites(places(context.comparison, op.category, op.raw_name), context)
     return [
         _facts(facts),
-        *_in_flame_graph(context, op),
+        *link,
         *matched,
         *_time_per_step(name_steps(samples, theme=context.theme)),
         *([components.note(note)] if context.view.filters.part.has_place else []),
-        *(
-            _call_sites(places(context.comparison, op.category, op.raw_name), context)
-            if op.category in MATCHED
-            else [components.missing(NO_CALL_SITES)]
-        ),
+        *call_sites,
     ]
-
-
-def _in_flame_graph(context: PageContext, op: Op) -> list[Any]:
-    """A link to the flame graph that searches for ``op``, if it is part of the call tree."""
-    if op.category not in MATCHED:
-        return []
-    address = context.address("flame", flame=FlameView(find=op.name[: bounds.PAGE_CELL]))
-    return [html.P(dcc.Link("Show in the flame graph", href=address))]
 
 
 def _belongs_to(member: Member, op: Op) -> bool:
@@ -209,7 +202,13 @@ def _matched(context: PageContext, groups: Sequence[Group], note: Sequence[Any] 
         nothing = "No matched work: it launches no GPU work, or is a runtime call or an annotation."
         return [head, components.missing(nothing)]
     group_details = [
-        html.Details([html.Summary(_title(context, g)), *_group(context, g)], open=k == 0)
+        html.Details(
+            [
+                html.Summary([components.name(g.name), f" {signed_time(context.comparison.us(g.delta))}, {g.level}"]),
+                *_group(context, g),
+            ],
+            open=k == 0,
+        )
         for k, g in enumerate(groups[: bounds.GROUPS_LISTED])
     ]
     return [head, *note, *group_details, *_more(groups, bounds.GROUPS_LISTED, "more groups with smaller changes")]
@@ -218,10 +217,6 @@ def _matched(context: PageContext, groups: Sequence[Group], note: Sequence[Any] 
 def _more(rows: Sequence[object], most: int, what: str) -> list[Any]:
     """How many are not shown; nothing if all are."""
     return [components.note(f"and {len(rows) - most:,} {what}")] if len(rows) > most else []
-
-
-def _title(context: PageContext, group: Group) -> list[Any]:
-    return [components.name(group.name), f" {signed_time(context.comparison.us(group.delta))}, {group.level}"]
 
 
 def _group(context: PageContext, group: Group) -> list[Any]:

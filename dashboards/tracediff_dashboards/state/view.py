@@ -293,17 +293,10 @@ def view_of(search: str | None) -> View:
 
 def filters_of(values: Mapping[str, Any]) -> Filters:
     """The filters with the ``values`` of the URL or of the controls; what is missing or invalid is the default."""
-    phase, family, module = (tuple(dict.fromkeys(values.get(key) or ())) for key in ("phase", "family", "module"))
-    rank, test_rank = (_ranks(values.get(key) or ()) for key in ("rank", "test_rank"))
-    return Filters(
-        device if (device := values.get("device")) in ("gpu", "cpu") else None,
-        phase=phase,
-        family=family,
-        module=module,
-        steps=(values.get("steps") or "").strip(),
-        rank=rank,
-        test_rank=test_rank,
-    )
+    names: dict[str, Any] = {key: tuple(dict.fromkeys(values.get(key) or ())) for key in ("phase", "family", "module")}
+    ranks: dict[str, Any] = {key: _ranks(values.get(key) or ()) for key in ("rank", "test_rank")}
+    device = values.get("device") if values.get("device") in ("gpu", "cpu") else None
+    return Filters(device, steps=(values.get("steps") or "").strip(), **names, **ranks)
 
 
 def _ranks(values: Iterable[str | int]) -> tuple[int, ...]:

@@ -118,7 +118,8 @@ def ranks(subject: Scaled, *, theme: str = "light") -> go.Figure:
         _map(figure, k + 1, side=side, cells=cells[k], names=names, unit=unit)
     colours = palette(theme)
     colorbar = {"ticksuffix": f" {unit.name}", "thickness": 10, "outlinewidth": 0, "tickfont": {"size": 11}}
-    figure.update_layout(coloraxis={"colorscale": colours.amount, "cmin": 0, "colorbar": colorbar})
+    scale = [[0.0, colours.grid], [1.0, colours.neutral]]
+    figure.update_layout(coloraxis={"colorscale": scale, "cmin": 0, "colorbar": colorbar})
     figure.update_xaxes(**named_ticks(list(map(label, names.values()))), tickangle=-40)
     figure.update_xaxes(showgrid=False, zeroline=False)
     subtitle = (

@@ -181,15 +181,14 @@ def comparison_flame(comparison: Comparison) -> Drawing:
         return Drawing("The sides were not compared.")
     gpu = comparison.has_gpu
     frames = flame_graph(comparison.trees, comparison.pairing)
-    control, test = total(f.work for f in frames)
-    whole_us = comparison.us(control), comparison.us(test)
+    whole = total(f.work for f in frames)
+    whole_us = whole.map(comparison.us)
     title = f"{_what(gpu)} {comparison.basis} {change(*whole_us)}"
-    name, sums = largest(frames, lambda pair: pair[1] - pair[0])
-    delta = sums[1] - sums[0]
-    if 0 < abs(delta) <= thresholds.MOVED_CALLS * abs(test - control):
-        title += f"; the box {name} changed most, {signed_time(comparison.us(delta), *whole_us)}"
+    name, sums = largest(frames, lambda pair: pair.delta)
+    if 0 < abs(sums.delta) <= thresholds.MOVED_CALLS * abs(whole.delta):
+        title += f"; the box {name} changed most, {signed_time(comparison.us(sums.delta), *whole_us)}"
     alone = sum(sum(f.work) for f in frames if not all(f.work))
-    how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > control + test else HOW
+    how = f"{HOW} {KERNELS_FIRST}" if 2 * alone > sum(whole) else HOW
     items = ([i for group in comparison.work.groups for i in group.items[side]] for side in (0, 1))
     lines = line_graph(comparison.trees, Pair(*items))
     return _graph(title, how, (frames, lines), side_names(comparison), comparison.scale, gpu)
