@@ -200,24 +200,16 @@ def finish(figure: go.Figure, theme: str, title: str, subtitle: str = "", height
     )
     top = 28 + 19 * (1 + title_lines.count("<br>")) + (17 * (1 + subtitle_lines.count("<br>")) if subtitle_lines else 0)
     top += PANEL_TITLE if figure.layout.annotations else 0
-    legend = 40 if _has_legend(figure) else 0
-    size = height + top + legend
-    title_layout = {"text": text, "font": {"size": 14}, "y": 1 - 22 / size}
+    in_legend = [t for t in figure.data if t["type"] in ("bar", "scatter", "box") and t["showlegend"] is not False]
+    size = height + top + (40 if len(in_legend) > 1 else 0)
     figure.update_layout(
         template=template(theme),
-        title=title_layout,
+        title={"text": text, "font": {"size": 14}, "y": 1 - 22 / size},
         height=size,
         margin={"t": top},
         legend={"y": -BELOW_AXIS / (height - BELOW_AXIS)},
     )
     return figure
-
-
-def _has_legend(figure: go.Figure) -> bool:
-    return (
-        sum(trace["type"] in ("bar", "scatter", "box") and trace["showlegend"] is not False for trace in figure.data)
-        > 1
-    )
 
 
 def empty(theme: str, sentence: str) -> go.Figure:

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from tracediff import bounds
 from tracediff.aggregate.averages import TypicalStep
@@ -68,14 +67,11 @@ class PlacedEvents(Spans, frozen=True, kw_only=True):
     """Where n events of a trace are shown.
 
     Attributes:
-        rows: int64[n] of the trace. gpu: bool[n] whether they are on a GPU stream.
-        thread: int64[n] as `Trace.thread`. level: int64[n] which of its rows.
+        rows: int64[n] of the trace. level: int64[n] which of the rows of their thread or stream.
         start, end: int64[n] in ns after the step's start, within the step.
     """
 
     rows: Int64
-    gpu: NDArray[np.bool_]
-    thread: Int64
     level: Int64
 
 
@@ -168,9 +164,7 @@ def _place_events(trace: Trace, rows: Int64, window: tuple[int, int]) -> PlacedE
     parts.append((rows[~complete], trace.ts[rows[~complete]], 0))
     all_rows, ends, level = stacked(*parts)
     start, end = (np.clip(times, *window) - window[0] for times in (trace.ts[all_rows], ends))
-    return PlacedEvents(
-        rows=all_rows, gpu=gpu[all_rows], thread=_threads(trace, all_rows), level=level, start=start, end=end
-    )
+    return PlacedEvents(rows=all_rows, level=level, start=start, end=end)
 
 
 def _threads(trace: Trace, rows: Int64) -> Int64:
@@ -190,7 +184,7 @@ def _threads(trace: Trace, rows: Int64) -> Int64:
 
 
 def _events(trace: Trace, placed: PlacedEvents, *, zero: int, title: str, labels: str, ids: Ids) -> Iterator[Event]:
-    keys: list[Key] = list(tuples(placed.gpu, placed.thread, placed.level))
+    keys: list[Key] = list(tuples(trace.is_of(ON_GPU, placed.rows), _threads(trace, placed.rows), placed.level))
     tracks, name_events = _tracks(trace, keys, title, labels, ids)
     yield from name_events
     begins, ends = _arrows(trace, placed, ids)

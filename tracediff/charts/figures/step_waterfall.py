@@ -46,8 +46,9 @@ def step_waterfall(comparison: Comparison, *, theme: str = "light") -> go.Figure
         **hovers(_hovers(changes, ends, names)),
     )
     name_rows(figure, [f"<b>{names[0]}</b>", *map(label, changes), f"<b>{names[1]}</b>"])
-    low = _start(totals, ends)
-    high = max(*totals, *ends)
+    lowest, high = min(*totals, *ends), max(*totals, *ends)
+    span = high - lowest
+    low = max(lowest - span, 0.0) if 0 < span < bounds.FLAT_CHART * high else 0.0  # where the axis begins
     note = f" The axis starts at {time(low)}." if low else ""
     figure.update_xaxes(
         title_text=f"time {comparison.basis} ({unit.name})",
@@ -74,13 +75,6 @@ def _changes(comparison: Comparison) -> dict[str, Pair[float]]:
     if small:
         changes[f"{len(small)} smaller changes"] = total(s.time for s in small).map(us)
     return changes
-
-
-def _start(totals: list[float], ends: tuple[float, float]) -> float:
-    """Where the axis begins, in µs."""
-    low, high = min(*totals, *ends), max(*totals, *ends)
-    span = high - low
-    return max(low - span, 0.0) if 0 < span < bounds.FLAT_CHART * high else 0.0
 
 
 def _hovers(changes: dict[str, Pair[float]], ends: tuple[float, float], names: tuple[str, ...]) -> list[str]:
