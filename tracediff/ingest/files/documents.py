@@ -78,10 +78,19 @@ def value_end(text: bytes, start: int, stop: int = sys.maxsize) -> int:
     return -1
 
 
+def raw_fields(text: bytes) -> dict[str, msgspec.Raw]:
+    """The fields of a JSON object, their values as they are written.
+
+    Raises:
+        one of NOT_JSON: ``text`` is no such object.
+    """
+    return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+
+
 def is_object(text: bytes) -> bool:
     """Whether ``text`` is one JSON object."""
     try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        raw_fields(text)
     except NOT_JSON:
         return False
     return True

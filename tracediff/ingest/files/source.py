@@ -330,13 +330,9 @@ def _decompressed(packed: BinaryIO, first: bytes) -> Any:
             import gzip
         return gzip.GzipFile(fileobj=packed, mode="rb")
     if first == ZSTD:
-        return _zstd().ZstdFile(packed, mode="rb")
+        try:
+            from compression import zstd  # Python ≥ 3.14
+        except ImportError:
+            from backports import zstd
+        return zstd.ZstdFile(packed, mode="rb")
     return packed
-
-
-def _zstd() -> Any:
-    try:
-        from compression import zstd  # Python ≥ 3.14
-    except ImportError:
-        from backports import zstd
-    return zstd

@@ -11,14 +11,14 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from tracediff import bounds
 from tracediff.arrays import MISSING, Int64
-from tracediff.ingest.files.documents import NOT_JSON, repaired
+from tracediff.ingest.files.documents import NOT_JSON, raw_fields, repaired
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Codes, Columns, is_present
@@ -281,15 +281,15 @@ class ArgumentDecoder:
         return self.struct(**fitted)
 
 
-def _object(text: Any, notes: Notes) -> dict[str, Any] | None:
+def _object(text: Any, notes: Notes) -> dict[str, msgspec.Raw] | None:
     try:
-        return cast(dict[str, Any], msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+        return raw_fields(text)
     except NOT_JSON:
         fixed = repaired(bytes(text))
         if fixed is None:
             return None
         notes.add("repaired", "arguments whose names were not valid UTF-8 were repaired")
-        return msgspec.json.decode(fixed, type=dict[str, msgspec.Raw])
+        return raw_fields(fixed)
 
 
 def json_text(value: Any) -> str:

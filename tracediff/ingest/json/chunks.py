@@ -13,12 +13,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from tracediff import bounds
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.files.documents import NOT_JSON, brackets, is_malformed, is_object, repaired, top_level
+from tracediff.ingest.files.documents import (
+    NOT_JSON,
+    brackets,
+    is_malformed,
+    is_object,
+    raw_fields,
+    repaired,
+    top_level,
+)
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.json.irregular import PHASE_KEY, Salvage, events_in
 from tracediff.ingest.model.health import REPAIRED, UNREADABLE, Notes
@@ -259,7 +266,7 @@ class EventStream(Struct):
             self._tail_damaged(body)
         else:
             self.notes.add("truncated", "the file is cut off after its events; the metadata there is missing")
-        if self.key.decode() in msgspec.json.decode(self.tail, type=dict[str, msgspec.Raw]):
+        if self.key.decode() in raw_fields(self.tail):
             self.notes.add("second-events", "the file has a second list of events, which was dropped")
 
     def _tail_damaged(self, tail: bytes) -> None:

@@ -22,6 +22,7 @@ from tracediff.ingest.files.documents import (
     begins_with_value,
     is_malformed,
     is_object,
+    raw_fields,
     repaired,
     value_end,
 )
@@ -109,7 +110,7 @@ def _converted(text: bytes, kind: type[Event]) -> Event:
     Raises:
         one of NOT_JSON: it is not an object, or a text in it is not valid.
     """
-    fields = {name: bytes(raw) for name, raw in msgspec.json.decode(text, type=dict[str, msgspec.Raw]).items()}
+    fields = {name: bytes(raw) for name, raw in raw_fields(text).items()}
 
     def value(name: str) -> Any:
         raw = fields.get(name, b"null")
@@ -281,7 +282,7 @@ def events_in(text: bytes, start: int = 0, stop: int = sys.maxsize) -> int:
 
 def _is_event(text: bytes) -> bool:
     try:
-        keys = msgspec.json.decode(text if is_object(text) else repaired(text) or b"{}", type=dict[str, msgspec.Raw])
+        keys = raw_fields(text if is_object(text) else repaired(text) or b"{}")
     except NOT_JSON:
         return False
     return "ph" in keys and ("ts" in keys or bytes(keys["ph"]) == b'"M"')

@@ -14,7 +14,7 @@ import numpy as np
 from tracediff import bounds
 from tracediff.arrays import MISSING, distinct
 from tracediff.errors import NotATrace, TracediffError
-from tracediff.ingest.files.documents import NOT_JSON
+from tracediff.ingest.files.documents import NOT_JSON, raw_fields
 from tracediff.ingest.files.source import TraceFile, Unpacked
 from tracediff.ingest.json.arguments import read_inputs, text_of
 from tracediff.ingest.json.chunks import BLANK, CHUNK, EventStream
@@ -87,9 +87,7 @@ def _nothing(file: TraceFile, notes: Notes) -> NotATrace:
 
 
 def _meta(stream: EventStream, notes: Notes) -> TraceMeta:
-    raw_values: dict[str, Any] = {}
-    for text in (stream.head, stream.tail):
-        raw_values |= msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    raw_values = raw_fields(stream.head) | raw_fields(stream.tail)
 
     def value(key: str, kind: Any) -> Any:
         try:
