@@ -185,6 +185,14 @@ class Trace(EventColumns, kw_only=True):
         used = range(len(self.names)) if rows is None else np.flatnonzero(np.bincount(codes)).tolist()
         return marked([code for code in used if matches(self.names[code])], len(self.names))[codes]
 
+    def rows_named(self, matches: Callable[[str], object], rows: Int64) -> Int64:
+        """Those of ``rows`` for whose event's name ``matches`` is true."""
+        return rows[self.name_matches(matches, rows)]
+
+    def text(self, code: int) -> str:
+        """The text of a code, empty for −1."""
+        return self.texts[code] if code >= 0 else ""
+
     def integer_column(self, argument: str, *categories: int, missing: int = MISSING) -> Int64:
         """int64[n] of ``argument`` for every event, ``missing`` where an event has none or is of another category."""
         out: Int64 = self._column(argument, np.int64, categories)
@@ -285,8 +293,7 @@ def integers(trace: Trace, argument: str) -> Int64:
 
 def texts(trace: Trace, argument: str, rows: Int64) -> list[str]:
     """The text argument of the events at ``rows``, empty where an event has none."""
-    codes = trace.text_column(argument, *trace.arguments)[rows]
-    return [trace.texts[code] if code >= 0 else "" for code in codes.tolist()]
+    return list(map(trace.text, trace.text_column(argument, *trace.arguments)[rows].tolist()))
 
 
 def set_integers(trace: Trace, argument: str, rows: Any, values: Any) -> None:

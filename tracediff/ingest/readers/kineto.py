@@ -144,7 +144,7 @@ def _assembled(file: TraceFile, meta: TraceMeta, notes: Notes, decoder: EventDec
 def _refile_annotations(trace: Trace) -> None:
     """Give the annotations that old profilers wrote as operators their category."""
     operators = np.flatnonzero(trace.category == cat.CPU_OP)
-    annotations = operators[trace.name_matches(lambda name: name.startswith(cat.OLD_ANNOTATIONS), operators)]
+    annotations = trace.rows_named(lambda name: name.startswith(cat.OLD_ANNOTATIONS), operators)
     if len(annotations):
         category = trace.category.copy()
         category[annotations] = cat.ANNOTATION

@@ -49,7 +49,7 @@ def translate_ascend(trace: Trace, notes: Notes) -> None:
     category = trace.category.copy()
     category[rows[np.isin(where, ASCEND.processes)]] = category_code(trace, MARKS)
     category[np.concatenate((calls, enqueues, dequeues))] = cat.KNOWN.index(ASCEND.calls[0])
-    whole = collectives[trace.name_matches(WHOLE.match, collectives)]
+    whole = trace.rows_named(WHOLE.match, collectives)
     category[whole] = cat.KERNEL
     in_whole = np.isin(connection[tasks], connection[whole]) & (connection[tasks] != MISSING)
     category[tasks] = _of_tasks(trace, tasks, in_whole, category_code(trace, MARKS))

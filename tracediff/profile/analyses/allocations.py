@@ -63,7 +63,7 @@ def allocations(trace: Trace) -> list[Allocations]:
     which orders events with the same time.
     """
     rows = np.flatnonzero(trace.integer_column("Bytes", cat.MEMORY) != MISSING)
-    happened, failed = (rows[trace.name_matches(name.__eq__, rows)] for name in (CHANGE, FAILURE))
+    happened, failed = (trace.rows_named(name.__eq__, rows) for name in (CHANGE, FAILURE))
     kind, number = (trace.integer_column(name, cat.MEMORY) for name in ("Device Type", "Device Id"))
     devices = [(k, n) for k in distinct(kind[rows]).tolist() for n in distinct(number[rows][kind[rows] == k]).tolist()]
     return [

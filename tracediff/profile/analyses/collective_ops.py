@@ -71,8 +71,7 @@ def collectives(context: Context) -> Collectives:
     """
     trace, gpu = context.trace, context.gpu
     kernels = np.flatnonzero(gpu.state == COMMUNICATES)
-    host = trace.complete((cat.ANNOTATION,))
-    host = host[trace.name_matches(is_host_collective, host)]
+    host = trace.rows_named(is_host_collective, trace.complete((cat.ANNOTATION,)))
     rows = np.concatenate((gpu.rows[kernels], host))
     start, end = trace.spans(rows)
     around = _around(trace, context.lanes.annotations, collective_of_scope, gpu.launch[kernels])
@@ -179,13 +178,13 @@ def _described(
     row, first = combined(*name_columns, annotated, trace.name[rows], types, ranks)
     kinds: dict[CollectiveKind, int] = {}
     kind_of_sample, width = np.zeros(len(first), np.int64), np.zeros(len(first), np.int64)
-    recorded_texts, names = (*trace.texts, ""), (*trace.names, "")  # the last is of no code
+    names = (*trace.names, "")  # the last is of no code
     only = _only_group(trace)
     for i, sample in enumerate(first.tolist()):
-        operation, group, about, members, dtype = (recorded_texts[column[sample]] for column in name_columns)
+        operation, group, about, members, dtype = (trace.text(column[sample]) for column in name_columns)
         scope, name = names[annotated[sample]], names[trace.name[rows[sample]]]
         operation = operation or collective_of_scope(scope) or name
-        of_inputs = read_list(recorded_texts[types[sample]])
+        of_inputs = read_list(trace.text(types[sample]))
         spelled = dtype or (str(of_inputs[0]) if of_inputs else "")
         dtype, width[i] = dtype_of(spelled) or (spelled[: bounds.GROUP_NAME] or UNKNOWN, 0)
         label, members, n = (group, members, int(ranks[sample])) if group else only
@@ -229,7 +228,7 @@ def _only_group(trace: Trace) -> tuple[str, str, int]:
 
 def _elements_of_inputs(trace: Trace, dims: Int64, kind: Int64, kinds: tuple[CollectiveKind, ...]) -> Int64:
     """int64[m] elements from the inputs of the annotation, −1 where unknown; gathers move one input per rank."""
-    elements = mapped(dims, lambda code: _elements(read_list(trace.texts[code])) if code >= 0 else -1)
+    elements = mapped(dims, lambda code: _elements(read_list(trace.text(code))))
     gathers = np.array([k.collective in ("all_gather", "gather") for k in kinds], bool)[kind]
     ranks = np.array([k.ranks for k in kinds], np.int64)[kind]
     return np.where(

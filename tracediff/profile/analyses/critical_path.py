@@ -118,7 +118,7 @@ class Host(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _roots(self) -> Int64:
-        return np.flatnonzero(self.context.lanes.ops.depth == 0)
+        return self.context.lanes.ops.roots
 
     @cached_property
     def outermost(self) -> dict[int, Int64]:
@@ -293,7 +293,7 @@ def _spans(events: list[int], others: _Spans, completions: Int64, device: Device
 
 def _host(context: Context, rank: dict[int, int], device: DeviceEvents) -> Host:
     trace, ops = context.trace, context.lanes.ops
-    roots = np.flatnonzero(ops.depth == 0)
+    roots = ops.roots
     roots = roots[trace.category[ops.rows[roots]] == cat.CPU_OP]
     engine = set(distinct(ops.thread[roots[trace.name_matches(BACKWARD_OP.search, ops.rows[roots])]]).tolist())
     main = _step_thread(context, rank, engine)
@@ -327,8 +327,7 @@ def _step_thread(context: Context, rank: dict[int, int], engine: set[int]) -> in
     steps_run: Counter[int] = Counter(context.trace.thread(context.steps.rows).tolist())
     if steps_run:
         return min(steps_run, key=lambda t: (-steps_run[t], rank[t]))
-    roots = np.flatnonzero(ops.depth == 0)
-    busy = Counter[int]()
+    roots, busy = ops.roots, Counter[int]()
     for thread, ns in tuples(ops.thread[roots], ops.ns[roots]):
         busy[thread] += ns
     return min(busy, key=lambda t: (t in engine, -busy[t], rank[t])) if busy else -1

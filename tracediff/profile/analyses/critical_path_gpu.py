@@ -324,8 +324,8 @@ def _finds_full_queue(start: Int64, launch: Int64, launched: Int64, stream: Int6
 
 def _last_wait_calls(trace: Trace, launched: Int64, before: Int64) -> Int64 | None:
     """See `Device.wait_call`."""
-    rows = np.flatnonzero(trace.is_of(cat.CALLS))
-    calls = np.append(ALWAYS, np.sort(trace.ts[rows[trace.name_matches(is_stream_wait, rows)]]))
+    rows = trace.rows_named(is_stream_wait, np.flatnonzero(trace.is_of(cat.CALLS)))
+    calls = np.append(ALWAYS, np.sort(trace.ts[rows]))
     if len(calls) == 1:
         return None
     latest = calls[np.maximum(np.searchsorted(calls, launched, side="left") - 1, 0)]
@@ -353,7 +353,7 @@ def recorded_syncs(trace: Trace, names: tuple[str, ...], streams: dict[tuple[int
     if not categories:
         return []
     candidates = np.flatnonzero(trace.is_of(categories))
-    rows = np.concatenate([candidates[trace.name_matches(name.__eq__, candidates)] for name in names])
+    rows = np.concatenate([trace.rows_named(name.__eq__, candidates) for name in names])
     arguments = (
         ARGUMENT.correlation,
         ARGUMENT.device,

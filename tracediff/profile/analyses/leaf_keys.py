@@ -97,7 +97,7 @@ class Sources(Struct, dict=True):
     def root_starts(self) -> Int64:
         """ns at which the outermost operators and calls start, ascending."""
         ops = self.context.lanes.ops
-        return np.sort(ops.start[ops.depth == 0])
+        return np.sort(ops.start[ops.roots])
 
     @cached_property
     def scopes(self) -> tuple[Painting, Int64, Int64]:

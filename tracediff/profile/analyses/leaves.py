@@ -275,8 +275,7 @@ def _path_cells(cell: Int64, begin: Int64, ns: Int64, instance: Int64) -> tuple[
 def _following(context: Context, instance: Int64) -> Int64:
     """int64[r] code of the name of the outermost operator or call after each stretch of Python; −1 for others."""
     ops = context.lanes.ops
-    roots = np.flatnonzero(ops.depth == 0)
-    roots = sorted_by(roots, ops.start)
+    roots = sorted_by(ops.roots, ops.start)
     gap = -1 - instance
     with_root = np.flatnonzero((instance < 0) & (gap < len(roots)))
     out = all_none(len(instance))

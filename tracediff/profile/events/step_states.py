@@ -96,7 +96,7 @@ def step_account(
     names, ops = list(STATES), lanes.ops
     layers = [*_gpu_layers(trace, gpu), *_host_layers(trace, gpu, lanes.annotations)]
     if len(gpu.rows):
-        layers.append(_layer("op", trace, ops.rows[ops.parent < 0]))
+        layers.append(_layer("op", trace, ops.rows[ops.roots]))
     else:
         layers += _op_layers(trace, steps, lanes, names, families)
     some = np.flatnonzero(collectives.rows[:-1] >= 0)

@@ -164,7 +164,6 @@ def message_bytes(trace: Trace, rows: Int64, records: Int64) -> Int64:
 def _bytes(trace: Trace, rows: Int64) -> Int64:
     sent, received = (trace.integer_column(name, cat.KERNEL, cat.CPU_OP, missing=0)[rows] for name in (SENT, RECEIVED))
     elements = np.maximum(sent, received)
-    recorded_texts = (*trace.texts, "")  # the last is of no code
     dtypes = trace.text_column(DTYPE, cat.KERNEL, cat.CPU_OP)[rows]
-    element_bytes = mapped(dtypes, lambda code: (dtype_of(recorded_texts[code]) or ("", 0))[1])
+    element_bytes = mapped(dtypes, lambda code: (dtype_of(trace.text(code)) or ("", 0))[1])
     return np.clip(elements, 0, MOST) * element_bytes

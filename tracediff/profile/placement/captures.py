@@ -55,8 +55,7 @@ def captures_of(trace: Trace) -> list[Capture]:
     notes = Notes()
     steps = whole_file(trace)
     calls = build_calls(trace, steps, build_lanes(trace, notes), notes)
-    calls_made = trace.complete(cat.CALLS)
-    begins = np.sort(trace.ts[calls_made[trace.name_matches(is_capture_begin, calls_made)]])
+    begins = np.sort(trace.ts[trace.rows_named(is_capture_begin, trace.complete(cat.CALLS))])
     launches = _captured_launches(trace, begins)
     graph = np.searchsorted(begins, trace.ts[launches], side="right")
     kernels = zip(trace.names_of(launches), texts(trace, KERNEL_ARGUMENT, launches), strict=True)
@@ -70,8 +69,7 @@ def captures_of(trace: Trace) -> list[Capture]:
 
 def _captured_launches(trace: Trace, begins: Int64) -> Int64:
     """Rows of the launches and copies that ran nothing, in order of time."""
-    rows = trace.complete(cat.CALLS)
-    rows = rows[trace.name_matches(lambda name: is_launch(name) or is_captured_copy(name), rows)]
+    rows = trace.rows_named(lambda name: is_launch(name) or is_captured_copy(name), trace.complete(cat.CALLS))
     ran = trace.integer_column(ARGUMENT.correlation, *cat.GPU)
     correlation = trace.integer_column(ARGUMENT.correlation, *cat.CALLS)[rows]
     rows = rows[~np.isin(correlation, ran[ran != MISSING])]
@@ -88,14 +86,13 @@ def launch_shapes(trace: Trace, rows: Int64) -> list[str]:
 
 def _paths(trace: Trace, table: CallTable) -> list[CallPath]:
     """The path of each node of a capture's tree, and at last that of no node."""
-    recorded_texts = (*trace.texts, "")  # the last is of no code
     paths: list[CallPath] = []
     columns = table.parent, table.kind, table.name, table.shapes, table.types, table.strides, table.line, table.ordinal
     for parent, kind, name, *codes, ordinal in tuples(*columns):
         if kind == PHASE:  # the replay has its own
             paths.append(())
         else:
-            own = kind, trace.names[name], *(recorded_texts[code] for code in codes), ordinal
+            own = kind, trace.names[name], *map(trace.text, codes), ordinal
             paths.append((*paths[parent], own))
     return [*paths, ()]
 
@@ -114,9 +111,8 @@ def annotated_paths(trace: Trace, rows: Int64) -> dict[int, CallPath]:
     columns = [trace.text_column(name, *cat.GPU)[rows] for name in GRAPH_ANNOTATIONS]
     annotated = np.flatnonzero(np.max(columns, axis=0) >= 0)
     code, first = combined(*(column[annotated] for column in columns))
-    recorded_texts = (*trace.texts, "")  # the last is of no code
     paths = [
-        _path({n: recorded_texts[column[row]] for n, column in zip(GRAPH_ANNOTATIONS, columns, strict=True)})
+        _path({n: trace.text(column[row]) for n, column in zip(GRAPH_ANNOTATIONS, columns, strict=True)})
         for row in annotated[first].tolist()
     ]
     return {position: paths[k] for position, k in tuples(annotated, code)}

@@ -53,6 +53,11 @@ class Lane(Spans, frozen=True, kw_only=True):
     depth: AnyArray
     self_ns: Int64
 
+    @property
+    def roots(self) -> Int64:
+        """Positions of the scopes that are in no other."""
+        return np.flatnonzero(self.depth == 0)
+
 
 class Lanes(NamedTuple):
     """The lanes of one file: operators and calls, annotations, Python functions."""

@@ -89,7 +89,7 @@ def scopes_of(trace: Trace, ops: Lane, annotations: Lane) -> Scopes:
     """The phase, annotation and module of every operator and call."""
     modules = module_lane(trace)
     module_of, module_paths = paths_of(trace, modules)
-    users = lane_of(trace, annotations.rows[trace.name_matches(_is_users, annotations.rows)], Notes())
+    users = lane_of(trace, trace.rows_named(_is_users, annotations.rows), Notes())
     user_of, user_paths = paths_of(trace, users)
 
     phase = _phases(trace, ops, annotations)
@@ -109,13 +109,12 @@ def _is_users(annotation: str) -> bool:
 def module_lane(trace: Trace) -> Lane:
     """The calls of nn.Modules; overlaps are noted by the lanes of whole categories."""
     rows = trace.complete((cat.PYTHON, cat.ANNOTATION))
-    return lane_of(trace, rows[trace.name_matches(MODULE_SCOPE.match, rows)], Notes())
+    return lane_of(trace, trace.rows_named(MODULE_SCOPE.match, rows), Notes())
 
 
 def host_collectives(trace: Trace, lanes: Lanes) -> Int64:
     """Rows of the collectives that threads of the host carry out."""
-    rows = lanes.annotations.rows
-    return rows[trace.name_matches(is_host_collective, rows)]
+    return trace.rows_named(is_host_collective, lanes.annotations.rows)
 
 
 def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
@@ -123,7 +122,7 @@ def collective_waits(trace: Trace, lanes: Lanes) -> Painting:
     the collective. What such a thread does within it is part of it.
     """
     collectives = lane_of(trace, host_collectives(trace, lanes), Notes())
-    outermost = np.flatnonzero(lanes.ops.depth == 0)
+    outermost = lanes.ops.roots
     around = enclosing(collectives, lanes.ops.thread[outermost], lanes.ops.start[outermost])
     others = outermost[around < 0]
     busy = union(lanes.ops.start[others], lanes.ops.end[others])
@@ -220,7 +219,7 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
     stacks = [argument for argument in STACKS if trace.has_texts(argument, cat.CPU_OP)]
     if not (len(python.rows) or stacks):
         return all_none(len(ops.rows))
-    recorded_texts, names = (*trace.texts, ""), (*trace.names, "")  # the last is of no code
+    names = (*trace.names, "")  # the last is of no code
     texts = {text: code for code, text in enumerate(trace.texts)}
 
     def code_of(line: str | None) -> int:
@@ -233,7 +232,7 @@ def source_lines(trace: Trace, ops: Lane, python: Lane) -> Int64:
         out = mapped(values_at(trace.name, caller), lambda code: code_of(names[code]))
     for argument in stacks:
         stack = trace.text_column(argument, cat.CPU_OP)[ops.rows]
-        own = mapped(stack, lambda code: code_of(innermost_line(recorded_texts[code])))
+        own = mapped(stack, lambda code: code_of(innermost_line(trace.text(code))))
         out = np.where(own >= 0, own, out)
     trace.texts = list(texts)
     return out

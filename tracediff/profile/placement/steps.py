@@ -107,8 +107,8 @@ def _marked(trace: Trace, marker: str) -> Steps:
     from tracediff.process.user_patterns import check_pattern, first_found  # only for a user's pattern
 
     check_pattern(marker, "--step-marker", "give a name or pattern, such as 'execute_model.*'")
-    rows = trace.complete((cat.ANNOTATION,))
-    rows = rows[trace.name_matches(lambda name: first_found((marker,), name, "--step-marker") is not None, rows)]
+    annotations = trace.complete((cat.ANNOTATION,))
+    rows = trace.rows_named(lambda name: first_found((marker,), name, "--step-marker") is not None, annotations)
     if not len(rows):
         remedy = "find the annotation of the loop with `tracediff explain … NAME --events`"
         raise TracediffError(trace.file, f"no annotation matches the step marker {quoted(marker)}", remedy)

@@ -183,9 +183,8 @@ def _works(trace: Trace, ops: Lane, charged: Int64) -> tuple[Int64, list[Operato
         for a in ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
     ]
     code, first = combined(trace.name[rows], *texts)
-    recorded_texts = (*trace.texts, None)  # the last is of no code
     columns = tuples(*(text[first] for text in texts))
-    inputs_of_calls = [read_inputs(*(recorded_texts[code] for code in codes)) for codes in columns]
+    inputs_of_calls = [read_inputs(*map(trace.text, codes)) for codes in columns]
     read = list(zip(trace.names_of(rows[first]), inputs_of_calls, strict=True))
     outputs = recorded_outputs(read)
     works = [flop_work(op, inputs, outputs) or traffic_work(op, inputs) for op, inputs in read]
