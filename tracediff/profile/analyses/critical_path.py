@@ -192,14 +192,7 @@ def critical_path(context: Context) -> CriticalPath:
     rank = thread_ranks(context.trace, context.lanes)
     device = device_of(context, rank)
     host = _host(context, rank, device)
-    events: list[int] = []
-    others: _Spans = []
-    columns = [column.tolist() for column in (device.start, device.end, device.cause, device.crossed)]
-    for step, (low, high) in enumerate(pairwise(context.completions.tolist())):
-        k = _completing(context, device, step, high)
-        _walk(events, others, step=step, low=low, time=high, k=k, device=device, columns=columns, host=host)
-    del columns
-    return _spans(events, others, context.completions, device, host)
+    return _spans(*_walk(context, device, host), context.completions, device, host)
 
 
 def _completing(context: Context, device: DeviceEvents, step: int, time: int) -> int:
@@ -210,53 +203,45 @@ def _completing(context: Context, device: DeviceEvents, step: int, time: int) ->
     return first + int(mine[-1]) if len(mine) else -1
 
 
-def _walk(
-    events: list[int],
-    others: _Spans,
-    *,
-    step: int,
-    low: int,
-    time: int,
-    k: int,
-    device: DeviceEvents,
-    columns: list[list[int]],
-    host: Host,
-) -> None:
-    """Walk back from ``time``, at the GPU event ``k`` or where that is −1 on the host, to the start ``low`` of the
-    period.
+def _walk(context: Context, device: DeviceEvents, host: Host) -> tuple[list[int], _Spans]:
+    """Walk back from the end of each period, at the GPU event that ends there or else on the host, to its start.
 
-    Args:
-        events: gets step, GPU event, time at which the walk came to it, the event that it waited for or −1, one after
-            the other, since there may be as many as GPU events. others: gets the other spans.
-        columns: start, end, cause and crossed of the device.
+    Returns:
+        (step, GPU event, time at which the walk came to it, the event that it waited for or −1, one after the other,
+        since there may be as many as GPU events; the other spans)
     """
-    launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
-    jumped = -1  # when the walk came from the host to a GPU event
-    start, end, cause, crossed = columns
-    threads, extend = host.context.lanes.ops.thread, events.extend
-    while time > low:
-        if k < 0:
-            thread, until = WHOLE, low
-            if launch != WHOLE:
-                thread, until = int(threads[launch]), min(host.root_start(launch), time)
-            when, which = host.awaited(thread, time, jumped)
-            if which >= 0 and when > until:
-                until, k, jumped = when, which, when
-            others.append((step, HOST, thread, until, time))
-            time, launch = until, WHOLE
-            continue
-        before = device.waited_for(k) if crossed[k] else cause[k]
-        extend((step, k, time, before))
-        if before >= 0:
-            time = min(end[before], start[k])
-        elif (time := start[k]) > low:
-            launch = int(device.launch[k])
-            if launch >= 0:
-                time = int(device.returned[k])
-            else:
-                others.append((step, UNKNOWN, -1, low, time))
-                time = low
-        k = before
+    events: list[int] = []
+    others: _Spans = []
+    start, end, cause, crossed = (c.tolist() for c in (device.start, device.end, device.cause, device.crossed))
+    threads, extend = context.lanes.ops.thread, events.extend
+    for step, (low, time) in enumerate(pairwise(context.completions.tolist())):
+        k = _completing(context, device, step, time)
+        launch = WHOLE  # on the host: whose thread, up to the start of the outermost scope around it
+        jumped = -1  # when the walk came from the host to a GPU event
+        while time > low:
+            if k < 0:
+                thread, until = WHOLE, low
+                if launch != WHOLE:
+                    thread, until = int(threads[launch]), min(host.root_start(launch), time)
+                when, which = host.awaited(thread, time, jumped)
+                if which >= 0 and when > until:
+                    until, k, jumped = when, which, when
+                others.append((step, HOST, thread, until, time))
+                time, launch = until, WHOLE
+                continue
+            before = device.waited_for(k) if crossed[k] else cause[k]
+            extend((step, k, time, before))
+            if before >= 0:
+                time = min(end[before], start[k])
+            elif (time := start[k]) > low:
+                launch = int(device.launch[k])
+                if launch >= 0:
+                    time = int(device.returned[k])
+                else:
+                    others.append((step, UNKNOWN, -1, low, time))
+                    time = low
+            k = before
+    return events, others
 
 
 def _spans(events: list[int], others: _Spans, completions: Int64, device: DeviceEvents, host: Host) -> CriticalPath:
