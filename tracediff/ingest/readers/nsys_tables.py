@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
@@ -50,37 +51,6 @@ SCOPE = re.compile(r".*[ #(]|Optimizer\.")
 
 Parsed = tuple[str, bool, int, int, str]
 """Name, whether it is an operator's, sequence number, id, and sizes as JSON, of a range."""
-
-
-def add_ranges(builder: TraceBuilder, database: Database, condition: tuple[str, Sequence[int]], notes: Notes) -> None:
-    """Add the ranges of the threads that ``condition`` selects."""
-    where, values = condition
-    types = f'"eventType" IN ({PUSH_POP}, {START_END})'
-    columns = "start", "end", "globalTid", "textId", "eventType"
-    (start, end, thread, text_id, kind), texts = database.integers_and_text(
-        RANGES, columns, "text", f"{types} AND {where}" if where else types, values
-    )
-    registered, place = database.names(text_id, "")
-    texts = [text or registered[k] for text, k in zip(texts, place.tolist(), strict=True)]
-    is_open = end == MISSING
-    notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
-    parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
-    rows = [parsed[text] for text in texts]
-    is_op = np.array([row[1] for row in rows], bool) & (kind == PUSH_POP)
-    for category, mine in ((cat.CPU_OP, is_op & ~is_open), (cat.ANNOTATION, ~is_op & ~is_open)):
-        some = [row for row, is_mine in zip(rows, mine.tolist(), strict=True) if is_mine]
-        builder.add(
-            category,
-            distinct([row[0] for row in some]),
-            start[mine],
-            end[mine],
-            thread=thread[mine],
-            arguments={
-                "Sequence number": np.array([row[2] for row in some], np.int64),
-                "External id": np.array([row[3] for row in some], np.int64),
-                "Input Dims": [row[4] for row in some],
-            },
-        )
 
 
 def _parsed(text: str) -> Parsed:
@@ -165,22 +135,7 @@ def traces_of(file: TraceFile, path: Path) -> Iterator[tuple[Trace, bool]]:
             raise TracediffError(file, "no such rank in the database", "read it again: it has changed")
         for rank in ranks:
             part = f"rank{rank}" if len(processes) > 1 else ""
-            yield _trace(database, replace(file, part=part), processes[rank]), rank == ranks[-1]
-
-
-def _trace(database: Database, file: TraceFile, process: int | None) -> Trace:
-    """The events of a process; all events where the database has none."""
-    notes = Notes()
-    builder = TraceBuilder()
-    _add_kernels(builder, database, process)
-    _add_copies(builder, database, process)
-    _add_calls(builder, database, process)
-    _add_syncs(builder, database, process)
-    _add_overhead(builder, database, process, notes)
-    add_ranges(builder, database, _of_thread(process), notes)
-    _note_unread(database, notes)
-    meta = TraceMeta(device_properties=_devices(database))
-    return builder.trace(file, meta, notes, "record with nsys profile --trace cuda,nvtx")
+            yield ProcessEvents(database, processes[rank]).trace(replace(file, part=part)), rank == ranks[-1]
 
 
 def _check(database: Database) -> None:
@@ -211,26 +166,6 @@ Condition = tuple[str, Sequence[int]]
 """A condition on rows, and its values."""
 
 
-def _of_process(database: Database, table: str, process: int | None) -> Condition:
-    has_column = "globalPid" in database.columns.get(table, ())
-    return ('"globalPid" = ?', (process,)) if has_column and process is not None else ("", ())
-
-
-def _of_thread(process: int | None) -> Condition:
-    if process is None:
-        return "", ()
-    first = process >> THREAD_BITS << THREAD_BITS
-    return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << THREAD_BITS) - 1)
-
-
-def _columns(database: Database, table: str, process: int | None, names: str) -> dict[str, Int64]:
-    """The columns ``names`` of the rows of a process."""
-    on_device = table in (*OF_DEVICE, SYNCS)
-    condition = _of_process(database, table, process) if on_device else _of_thread(process)
-    columns = names.split()
-    return dict(zip(columns, database.integers(table, columns, *condition), strict=True))
-
-
 ARGUMENTS = {
     "deviceId": ARGUMENT.device,
     "streamId": ARGUMENT.stream,
@@ -245,30 +180,121 @@ ARGUMENTS = {
 PLACE = "start end deviceId streamId correlationId"
 
 
-def _add(builder: TraceBuilder, category: int, names: Names, columns: dict[str, Int64], **lists: Int64) -> None:
-    """Add the events of ``columns``, with those of them that are arguments, and with ``lists``."""
-    arguments = {argument: columns[column] for column, argument in ARGUMENTS.items() if column in columns} | lists
-    builder.add(category, names, columns["start"], columns["end"], thread=columns.get("globalTid"), arguments=arguments)
+class ProcessEvents(Struct):
+    """The events of a process with this global number; of all where there is none.
 
+    Attributes:
+        builder: gets them.
+    """
 
-def _add_kernels(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    sizes = "gridX gridY gridZ blockX blockY blockZ"
-    columns = _columns(database, KERNELS, process, f"{PLACE} demangledName {sizes} graphNodeId registersPerThread")
-    grid, block = (np.stack([columns[size + axis] for axis in "XYZ"], axis=1) for size in ("grid", "block"))
-    names = database.names(columns["demangledName"], "an unnamed kernel")
-    _add(builder, cat.KERNEL, names, columns, **{ARGUMENT.grid: grid, ARGUMENT.block: block})
-    graphs = _columns(database, GRAPHS, process, f"{PLACE} graphId")
-    graph_names = [f"CUDA graph {graph}" if graph != MISSING else "CUDA graph" for graph in graphs["graphId"].tolist()]
-    _add(builder, cat.KERNEL, distinct(graph_names), graphs)
+    database: Database
+    process: int | None
+    builder: TraceBuilder = field(default_factory=TraceBuilder)
+    notes: Notes = field(default_factory=Notes)
 
+    def trace(self, file: TraceFile) -> Trace:
+        """All of them."""
+        self._add_kernels()
+        self._add_copies()
+        self._add_calls()
+        self._add_syncs()
+        self._add_overhead()
+        self._add_ranges()
+        _note_unread(self.database, self.notes)
+        meta = TraceMeta(device_properties=_devices(self.database))
+        return self.builder.trace(file, meta, self.notes, "record with nsys profile --trace cuda,nvtx")
 
-def _add_copies(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    copies = _columns(database, COPIES, process, f"{PLACE} bytes copyKind srcKind dstKind")
-    kinds = tuples(copies["copyKind"], copies["srcKind"], copies["dstKind"])
-    _add(builder, cat.MEMCPY, distinct([_copy(*numbers) for numbers in kinds]), copies)
-    memsets = _columns(database, MEMSETS, process, f"{PLACE} bytes memKind")
-    names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
-    _add(builder, cat.MEMSET, distinct(names), memsets)
+    def _on_device(self, table: str) -> Condition:
+        has_column = "globalPid" in self.database.columns.get(table, ())
+        return ('"globalPid" = ?', (self.process,)) if has_column and self.process is not None else ("", ())
+
+    def _on_threads(self) -> Condition:
+        if self.process is None:
+            return "", ()
+        first = self.process >> THREAD_BITS << THREAD_BITS
+        return '"globalTid" BETWEEN ? AND ?', (first, first + (1 << THREAD_BITS) - 1)
+
+    def _columns(self, table: str, names: str) -> dict[str, Int64]:
+        """The columns ``names`` of its rows."""
+        condition = self._on_device(table) if table in (*OF_DEVICE, SYNCS) else self._on_threads()
+        columns = names.split()
+        return dict(zip(columns, self.database.integers(table, columns, *condition), strict=True))
+
+    def _add(self, category: int, names: Names, columns: dict[str, Int64], **lists: Int64) -> None:
+        """Add the events of ``columns``, with those of them that are arguments, and with ``lists``."""
+        arguments = {argument: columns[column] for column, argument in ARGUMENTS.items() if column in columns} | lists
+        span = columns["start"], columns["end"]
+        self.builder.add(category, names, *span, thread=columns.get("globalTid"), arguments=arguments)
+
+    def _add_kernels(self) -> None:
+        sizes = "gridX gridY gridZ blockX blockY blockZ"
+        columns = self._columns(KERNELS, f"{PLACE} demangledName {sizes} graphNodeId registersPerThread")
+        grid, block = (np.stack([columns[size + axis] for axis in "XYZ"], axis=1) for size in ("grid", "block"))
+        names = self.database.names(columns["demangledName"], "an unnamed kernel")
+        self._add(cat.KERNEL, names, columns, **{ARGUMENT.grid: grid, ARGUMENT.block: block})
+        graphs = self._columns(GRAPHS, f"{PLACE} graphId")
+        graph_names = [
+            f"CUDA graph {number}" if number != MISSING else "CUDA graph" for number in graphs["graphId"].tolist()
+        ]
+        self._add(cat.KERNEL, distinct(graph_names), graphs)
+
+    def _add_copies(self) -> None:
+        copies = self._columns(COPIES, f"{PLACE} bytes copyKind srcKind dstKind")
+        kinds = tuples(copies["copyKind"], copies["srcKind"], copies["dstKind"])
+        self._add(cat.MEMCPY, distinct([_copy(*numbers) for numbers in kinds]), copies)
+        memsets = self._columns(MEMSETS, f"{PLACE} bytes memKind")
+        names = [f"Memset ({_one_of(MEMORIES, kind, 'Unknown')})" for kind in memsets["memKind"].tolist()]
+        self._add(cat.MEMSET, distinct(names), memsets)
+
+    def _add_calls(self) -> None:
+        columns = self._columns(CALLS, "start end globalTid correlationId nameId")
+        registered, place = self.database.names(columns["nameId"], "an unnamed call")
+        names = [VERSION.sub("", name) for name in registered]
+        runtime, driver = map(cat.KNOWN.index, CUDA.calls)
+        is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
+        for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
+            self._add(category, (names, place[mine]), {name: column[mine] for name, column in columns.items()})
+
+    def _add_syncs(self) -> None:
+        columns = self._columns(SYNCS, f"{PLACE} syncType eventId")
+        names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in columns["syncType"].tolist()]
+        self._add(self.builder.categories[CUDA.syncs], distinct(names), columns)
+
+    def _add_overhead(self) -> None:
+        columns = self._columns(OVERHEAD, "start end globalTid nameId")
+        names = self.database.names(columns["nameId"], "unnamed work")
+        is_timed = (columns["start"] > 0) & (columns["end"] > columns["start"])
+        note_overhead(self.notes, (columns["end"] - columns["start"])[is_timed])
+        self._add(self.builder.categories[cat.OVERHEAD], names, columns)
+
+    def _add_ranges(self) -> None:
+        where, values = self._on_threads()
+        types = f'"eventType" IN ({PUSH_POP}, {START_END})'
+        columns = "start", "end", "globalTid", "textId", "eventType"
+        (start, end, thread, text_id, kind), texts = self.database.integers_and_text(
+            RANGES, columns, "text", f"{types} AND {where}" if where else types, values
+        )
+        registered, place = self.database.names(text_id, "")
+        texts = [text or registered[k] for text, k in zip(texts, place.tolist(), strict=True)]
+        is_open = end == MISSING
+        self.notes.add("open-ranges", "NVTX ranges that do not end in the recording were dropped", is_open.sum())
+        parsed = {text: _parsed(text) for text in dict.fromkeys(texts)}
+        rows = [parsed[text] for text in texts]
+        is_op = np.array([row[1] for row in rows], bool) & (kind == PUSH_POP)
+        for category, mine in ((cat.CPU_OP, is_op & ~is_open), (cat.ANNOTATION, ~is_op & ~is_open)):
+            some = [row for row, is_mine in zip(rows, mine.tolist(), strict=True) if is_mine]
+            self.builder.add(
+                category,
+                distinct([row[0] for row in some]),
+                start[mine],
+                end[mine],
+                thread=thread[mine],
+                arguments={
+                    "Sequence number": np.array([row[2] for row in some], np.int64),
+                    "External id": np.array([row[3] for row in some], np.int64),
+                    "Input Dims": [row[4] for row in some],
+                },
+            )
 
 
 def _copy(kind: int, source: int, target: int) -> str:
@@ -279,30 +305,6 @@ def _copy(kind: int, source: int, target: int) -> str:
 
 def _one_of(names: Sequence[str], number: int, otherwise: str) -> str:
     return names[number] if 0 <= number < len(names) else otherwise
-
-
-def _add_calls(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    columns = _columns(database, CALLS, process, "start end globalTid correlationId nameId")
-    registered, place = database.names(columns["nameId"], "an unnamed call")
-    names = [VERSION.sub("", name) for name in registered]
-    runtime, driver = map(cat.KNOWN.index, CUDA.calls)
-    is_driver = np.array([name[:2] == "cu" and name[:4] != "cuda" for name in names], bool)[place]
-    for category, mine in ((runtime, ~is_driver), (driver, is_driver)):
-        _add(builder, category, (names, place[mine]), {name: column[mine] for name, column in columns.items()})
-
-
-def _add_syncs(builder: TraceBuilder, database: Database, process: int | None) -> None:
-    columns = _columns(database, SYNCS, process, f"{PLACE} syncType eventId")
-    names = [_one_of(SYNC_NAMES, kind, "") or "Sync" for kind in columns["syncType"].tolist()]
-    _add(builder, builder.categories[CUDA.syncs], distinct(names), columns)
-
-
-def _add_overhead(builder: TraceBuilder, database: Database, process: int | None, notes: Notes) -> None:
-    columns = _columns(database, OVERHEAD, process, "start end globalTid nameId")
-    names = database.names(columns["nameId"], "unnamed work")
-    is_timed = (columns["start"] > 0) & (columns["end"] > columns["start"])
-    note_overhead(notes, (columns["end"] - columns["start"])[is_timed])
-    _add(builder, builder.categories[cat.OVERHEAD], names, columns)
 
 
 def _devices(database: Database) -> tuple[Device, ...]:
