@@ -221,7 +221,7 @@ def _plain_parameters(plain: str, parameters: str | None) -> str:
     """
     if not parameters or is_communication(plain) or OWN_PARAMETERS.search(parameters):
         return ""
-    short = ",".join(_inside(p) for p in _pieces(parameters, ","))
+    short = ",".join(map(_inside, _pieces(parameters, ",")))
     return f"({short})" if len(short) <= 24 else _digest(short)
 
 
@@ -270,12 +270,12 @@ def _inside(text: str, neutral: frozenset[str] = NEUTRAL_INSIDE) -> str:
             if not name.startswith("operator"):
                 scopes.append(SHORT_NAMES.get(name, name))
             continue
-        inner = ",".join(_inside(a) for a in arguments)
+        inner = ",".join(map(_inside, arguments))
         scopes.append(f"{SHORT_NAMES.get(name, name) if name != 'operator' else ''}<{inner}>")
     short = "::".join([s for s in scopes[:-1] if s not in neutral] + scopes[-1:])
     if parameters is not None:
         place = "" if ordinals == ["1"] else ":" + ".".join(ordinals)
-        short += place + "(" + ",".join(_inside(p) for p in _pieces(parameters, ",") if p) + ")"
+        short += place + "(" + ",".join(map(_inside, filter(None, _pieces(parameters, ",")))) + ")"
     return short or text
 
 
@@ -288,8 +288,8 @@ def _known_template(plain: str, arguments: list[str]) -> str | None:
         return _elementwise(arguments[0], ["unrolled", *_access(arguments[2:])])
     if plain in ELEMENTWISE and len(arguments) >= 3:
         head, *notes = ELEMENTWISE[plain]
-        size = "x".join(_inside(a) for a in arguments[:2])
-        return _elementwise(arguments[2], [*notes, size, *(_inside(a) for a in arguments[3:])], head)
+        size = "x".join(map(_inside, arguments[:2]))
+        return _elementwise(arguments[2], [*notes, size, *map(_inside, arguments[3:])], head)
     if plain == "reduce_kernel" and len(arguments) == 3:
         return _reduction(arguments)
     if plain in ("Kernel", "Kernel2") and len(arguments) == 1 and CUTLASS_NAME.match(arguments[0]):
@@ -315,7 +315,7 @@ def _functor(text: str) -> tuple[str, list[str]]:
             notes = [name.removeprefix("gpu_kernel_impl_")] if name.endswith("nocast") else []
             notes += [f":{looped['ordinal']}"] if looped["ordinal"] != "1" else []
             inner, more = _functor(arguments[0])
-            return inner, notes + more + [_inside(a) for a in arguments[1:]]
+            return inner, notes + more + [*map(_inside, arguments[1:])]
         return _inside(text), []
     name, arguments, _ = _component(tail)
     operands = {"AUnaryFunctor": "(s,x)", "BUnaryFunctor": "(x,s)", "BinaryFunctor": ""}.get(name)
@@ -324,7 +324,7 @@ def _functor(text: str) -> tuple[str, list[str]]:
         short = CUDA_FUNCTOR.sub(lambda m: m[2] + (f"_on_{m[1].lower()}" if m[1] else ""), short)
         return FUNCTOR.sub(r"\1", short), []
     inner, more = _functor(arguments[-1])
-    types = [_inside(a) for a in arguments[:-1]]
+    types = list(map(_inside, arguments[:-1]))
     plain = not types or (len(set(types)) == 1 and inner.endswith((f"<{types[0]}>", f"({types[0]},{types[0]})")))
     return inner + operands, more + ([] if plain else [",".join(types[:-1]) + "->" + types[-1]])
 
@@ -349,7 +349,7 @@ def _reduction(arguments: list[str]) -> str | None:
     if name != "ReduceOp" or not parts or len(parts) < 2:
         return None
     functor, (kind, wrapped, _) = parts[1], _component(_pieces(parts[1], "::")[-1])
-    notes = ["x".join(_inside(a) for a in arguments[:2]), *(_inside(p) for p in [parts[0], *parts[2:]])]
+    notes = ["x".join(map(_inside, arguments[:2])), *map(_inside, [parts[0], *parts[2:]])]
     if kind == "func_wrapper_t" and wrapped and len(wrapped) == 2:
         functor = wrapped[1]
         if _inside(wrapped[0]) != notes[1]:

@@ -317,31 +317,27 @@ FORMULAS: dict[str, Callable[[str, Inputs, Outputs], OperatorWork]] = {
 """Operator → its formula."""
 
 
-KEEPING = {
-    1: "abs neg sign threshold clamp clamp_min clamp_max bitwise_not floor ceil round trunc",
-    2: "add sub mul maximum minimum fmod remainder bitwise_and bitwise_or bitwise_xor masked_fill threshold_backward "
-    "hardtanh_backward",
-    3: "addcmul lerp where",
-}
-"""Operators by their number of tensors, whose result has the dtype of these. None is made of another one (relu is a
-clamp_min inside).
+RESULTS = """
+1 keeping   abs neg sign threshold clamp clamp_min clamp_max bitwise_not floor ceil round trunc
+2 keeping   add sub mul maximum minimum fmod remainder bitwise_and bitwise_or bitwise_xor masked_fill threshold_backward
+2 keeping   hardtanh_backward
+3 keeping   addcmul lerp where
+1 floating  exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf erfc reciprocal
+1 floating  gelu silu mish elu leaky_relu hardswish hardsigmoid softplus
+2 floating  div pow atan2 sigmoid_backward tanh_backward gelu_backward silu_backward elu_backward leaky_relu_backward
+2 floating  hardswish_backward hardsigmoid_backward softplus_backward mish_backward
+3 floating  addcdiv
+1 asking    logical_not
+2 asking    eq ne lt le gt ge logical_and logical_or logical_xor
+1 first     _softmax _log_softmax
+3 first     native_layer_norm
 """
-FLOATING = {
-    1: "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan tanh sigmoid erf erfc reciprocal "
-    "gelu silu mish elu leaky_relu hardswish hardsigmoid softplus",
-    2: "div pow atan2 sigmoid_backward tanh_backward gelu_backward silu_backward elu_backward leaky_relu_backward "
-    "hardswish_backward "
-    "hardsigmoid_backward softplus_backward mish_backward",
-    3: "addcdiv",
-}
-"""The same, but integers become floats of a dtype that is not recorded."""
-ASKING = {1: "logical_not", 2: "eq ne lt le gt ge logical_and logical_or logical_xor"}
-"""The same, with bool as result."""
-LIKE_FIRST = {1: "_softmax _log_softmax", 3: "native_layer_norm"}
-"""The same, with a result like the first tensor: not pointwise, but reading and writing once is enough."""
-RESULTS = {"keeping": KEEPING, "floating": FLOATING, "asking": ASKING, "like first": LIKE_FIRST}
+"""Number of tensors, kind of result, and operators: the result has the dtype of the tensors (none is made of another
+operator: relu is a clamp_min inside); the same, but integers become floats of a dtype that is not recorded; it is bool;
+it is like the first tensor: not pointwise, but reading and writing once is enough.
+"""
 ARITY = {
-    name: (arity, kind) for kind, table in RESULTS.items() for arity, names in table.items() for name in names.split()
+    name: (int(arity), kind) for arity, kind, *names in map(str.split, RESULTS.strip().splitlines()) for name in names
 }
 HALF_TO_FLOAT = 2
 """Position of softmax's flag that its result is float32."""
@@ -374,15 +370,15 @@ def traffic_work(op: str, inputs: Inputs) -> OperatorWork:
         return _work(name, tensors, None, tensors)
     arity, kind = ARITY[base]
     read = tensors[:arity]
-    if op.endswith("_") or (kind == "like first" and inputs.value(HALF_TO_FLOAT) != "True"):
+    if op.endswith("_") or (kind == "first" and inputs.value(HALF_TO_FLOAT) != "True"):
         return _work(name, read, read[0], read)
     return _work(name, read, _result(read, kind), read)
 
 
 def _work(name: str, read: list[Tensor], written: Tensor | None, labelled: list[Tensor]) -> OperatorWork:
     """The work of a call; ``written`` is None if it is in ``read``, and has no size if that is unknown."""
-    moved = [*read, *([written] if written else [])]
-    has_sizes = bool(moved) and all(t.size is not None for t in moved)
+    moved = [*read, written] if written else read
+    has_sizes = all(t.size is not None for t in moved)
     amount = sum(t.distinct * (t.size or 0) for t in moved) if has_sizes else None
     dtypes = list(dict.fromkeys(t.dtype for t in labelled if t.dims)) or [labelled[0].dtype]
     shapes = ", ".join(dict.fromkeys(times(t.dims) for t in labelled if t.dims))
@@ -397,7 +393,7 @@ def _work(name: str, read: list[Tensor], written: Tensor | None, labelled: list[
 def _result(read: list[Tensor], kind: str) -> Tensor:
     dims = broadcast(*(t.dims for t in read))
     dtype, size = ("bool", 1) if kind == "asking" else _promoted(read)
-    if dims is None or kind == "like first" or (kind == "floating" and _category(dtype) < CATEGORIES.index("float")):
+    if dims is None or kind == "first" or (kind == "floating" and _category(dtype) < CATEGORIES.index("float")):
         return Tensor((), "", None, 0)
     return Tensor(dims, dtype, size, prod(dims))
 
