@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Int64, all_none, busy_ns, concatenated, distinct, grouped, marked, return_freed
+from tracediff.arrays import Int64, busy_ns, concatenated, distinct, grouped, last_equal, marked, return_freed
 from tracediff.ingest.model import categories as cat
 from tracediff.ingest.model.health import Notes
 from tracediff.ingest.model.trace import Trace
@@ -175,7 +175,5 @@ def _with_own_texts(context: Context) -> tuple[CallTable, list[str]]:
     table, texts = context.calls.table, context.trace.texts
     columns = {name: getattr(table, name) for name in ("shapes", "types", "strides", "line")}
     codes = np.flatnonzero(marked(np.concatenate([*columns.values()]), len(texts) + 1)[:-1])  # the last is of no code
-    moved = all_none(len(texts) + 1)
-    moved[codes] = np.arange(len(codes))
-    code_columns = {name: moved[column] for name, column in columns.items()}
-    return replace(table, **code_columns), [texts[c] for c in codes.tolist()]
+    moved = {name: last_equal(codes, column) for name, column in columns.items()}
+    return replace(table, **moved), [texts[c] for c in codes.tolist()]

@@ -163,7 +163,7 @@ class Sources(Struct, dict=True):
             caller = np.where(caller < 0, outside_torch(trace, context.lanes.python)[row], caller)
             is_python = np.append(trace.category == cat.PYTHON, False)[row]
             caller = np.where((caller < 0) & is_python, row, caller)  # a function that nobody outside of torch called
-            name[rows] = np.where(caller >= 0, trace.name[np.minimum(caller, len(trace) - 1)], -1)
+            name[rows] = np.where(caller >= 0, trace.name[caller], -1)
             callee[rows] = np.where(function >= 0, trace.name[function], -1)
         is_noted = marked(context.lanes.annotations.rows, len(trace) + 1)
         is_noted[context.steps.rows] = False

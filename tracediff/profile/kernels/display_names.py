@@ -50,12 +50,10 @@ ELEMENTWISE = {
 }
 """ATen's loops over <threads, items, functor>: what a name begins with, and notes."""
 TRIVIAL, STRIDED = "TrivialOffsetCalculator", "OffsetCalculator"
-OFFSETS = {(TRIVIAL, TRIVIAL): [], (STRIDED, STRIDED): ["strided"], (STRIDED, TRIVIAL): ["strided in"]}
-CASTS = {("LoadWithoutCast", "StoreWithoutCast"): [], ("LoadWithCast", "StoreWithCast"): ["cast"]}
-ACCESS: dict[tuple[str, ...], list[str]] = {
-    offset + cast: OFFSETS[offset] + CASTS[cast] for offset in OFFSETS for cast in CASTS
-}
-"""Offset calculators of inputs and outputs, loader and storer of an unrolled loop → notes."""
+AccessNotes = dict[tuple[str, ...], list[str]]
+OFFSETS: AccessNotes = {(TRIVIAL, TRIVIAL): [], (STRIDED, STRIDED): ["strided"], (STRIDED, TRIVIAL): ["strided in"]}
+CASTS: AccessNotes = {("LoadWithoutCast", "StoreWithoutCast"): [], ("LoadWithCast", "StoreWithCast"): ["cast"]}
+"""Offset calculators of inputs and outputs, and loader and storer, of an unrolled loop → notes."""
 LITERAL = late(r"^(?:\([\w: ()]+\))?(-?\d+)(?:u|l|ul|ull|ll)?$")
 LAMBDA = late(r"^\{lambda\((?P<parameters>.*)\)#(?P<ordinal>\d+)\}$")
 TILE = late(r".*?(?:_MT\d+x\d+x\d+(?:_MI[\dx]+)?|(?<=tilesize)\d+x\d+x\d+)(?=_)")
@@ -339,8 +337,9 @@ def _access(arguments: list[str]) -> list[str]:
     items = [f"x{_inside(a)}" for a in arguments[:1] if LITERAL.match(a)]
     how = arguments[len(items) :]
     kinds = tuple(_component(_pieces(a, "::")[-1])[0] for a in how)
-    notes = ACCESS.get(kinds)
-    return [*items, *([_digest(",".join(how))] if notes is None else notes)]
+    if kinds[:2] in OFFSETS and kinds[2:] in CASTS:
+        return items + OFFSETS[kinds[:2]] + CASTS[kinds[2:]]
+    return [*items, _digest(",".join(how))]
 
 
 def _reduction(arguments: list[str]) -> str | None:

@@ -98,11 +98,11 @@ def _host(context: Context) -> tuple[Painting, Painting, int]:
 
 
 def _idle_kind(context: Context, row: Int64) -> Int64:
-    kinds = np.full(len(context.trace) + 1, IDLE_KINDS.index("nothing recorded"), np.int64)
+    kinds = np.full(len(context.trace) + 1, IDLE_KINDS.index("nothing recorded"), np.int64)  # the last is of no row
     for kind, lane in zip(("operator", "annotation", "Python"), context.lanes, strict=True):
         kinds[lane.rows] = IDLE_KINDS.index(kind)
     kinds[:-1][context.trace.is_of(cat.CALLS)] = IDLE_KINDS.index("runtime call")
-    return kinds[np.where(row >= 0, row, len(context.trace))]
+    return kinds[row]
 
 
 LOADING = TableSchema(
