@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct, field
@@ -21,7 +21,7 @@ RECORDED = ("parent", "kind", "name", "shapes", "ordinal", "types", "strides", "
 """Columns of a `CallTable` by node."""
 Key = tuple[int, str, str, str | None, int]
 """What distinguishes a call from others below its parent (its position, kind, name, shapes, ordinal), and work from
-other work (see `work_keys`).
+other work (see `work_key`).
 """
 
 
@@ -93,7 +93,7 @@ class Work(Struct):
 
     @property
     def key(self) -> Key:
-        """See `work_keys`."""
+        """See `work_key`."""
         return self.node, self.category, self.name, self.launch_shape, self.ordinal
 
 
@@ -187,17 +187,20 @@ def _text(profile: Profile, code: int) -> str | None:
     return profile.texts[code] if code >= 0 else None
 
 
-def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> list[Key]:
+def work_key(profile: Profile, places: list[int], row: Iterable[int]) -> Key:
     """What identifies equal work of a set: its node in the set's tree, category, name, launch shape and ordinal.
 
     Args:
-        places: see `CallTree`. columns: node, category, name, launch_shape and ordinal of rows of a `WorkTable`.
+        places: see `CallTree`. row: node, category, name, launch_shape and ordinal of a row of a `WorkTable`.
     """
-    rows = tuples(*columns)
-    return [
-        (places[n] if n >= 0 else -1, profile.categories[c], profile.names[name], _text(profile, shape), ordinal)
-        for n, c, name, shape, ordinal in rows
-    ]
+    node, category, name, shape, ordinal = row
+    place = places[node] if node >= 0 else -1
+    return place, profile.categories[category], profile.names[name], _text(profile, shape), ordinal
+
+
+def work_keys(profile: Profile, places: list[int], columns: Sequence[Int64]) -> list[Key]:
+    """The same of each of the rows that have these columns."""
+    return [work_key(profile, places, row) for row in tuples(*columns)]
 
 
 def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTable]) -> None:
@@ -209,7 +212,7 @@ def _merge_work(tree: CallTree, works: dict[Key, Work], alike_work: Alike[WorkTa
     order, first = least(code, table.order[by_time], len(first)), by_time[first]
     keys = work_keys(profile, tree.places[file], [getattr(table, name)[first] for name in KEY])
     columns = (order, table.first_ns[first], table.lane[first], count, ns, size)
-    for key, place, start, lane, n, total, moved in zip(keys, *(c.tolist() for c in columns), strict=True):
+    for key, (place, start, lane, n, total, moved) in zip(keys, tuples(*columns), strict=True):
         work = works.get(key)
         if work is None:
             work = works[key] = Work(place, Occurrence(file, start, _lane(profile, key[1], lane)), *key)

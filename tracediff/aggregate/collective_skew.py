@@ -299,8 +299,8 @@ def _arrivals(match: Matched) -> list[tuple[int, int, int, int, int]]:
 
 def _add_clocks(table: SetTable, run: Run, clocks: Clocks) -> None:
     ranks = list(run.ranks)
-    columns = (clocks.reference, clocks.offset, clocks.uncertainty, clocks.shared)
-    for rank, reference, *values in zip(ranks, *(c.tolist() for c in columns), strict=True):
+    columns = tuples(clocks.reference, clocks.offset, clocks.uncertainty, clocks.shared)
+    for rank, (reference, *values) in zip(ranks, columns, strict=True):
         table.add((run.name, str(rank), str(ranks[reference])), values, 1)
 
 

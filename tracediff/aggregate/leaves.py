@@ -9,12 +9,11 @@ import numpy as np
 from msgspec import Struct, field
 
 from tracediff.aggregate.averages import RunSteps
-from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_keys
+from tracediff.aggregate.call_tree import CallTree, Key, Occurrence, work_key
 from tracediff.aggregate.traceset import Numbering, TraceSet, in_steps
 from tracediff.arrays import Bools, Floats, Int64, changes, combined, group_by, tuples
 from tracediff.profile.analyses.leaf_keys import COLUMNS, KINDS
-from tracediff.profile.events.work import KEY
-from tracediff.profile.kernels.match_names import match_name
+from tracediff.profile.kernels.match_names import matched
 from tracediff.profile.model.profile import LeafTable, Profile
 
 AMOUNTS = ("path_ns", "total_ns", "count")
@@ -24,7 +23,7 @@ class LeafKey(NamedTuple):
     """What identifies a leaf; names are match names, empty where there is none.
 
     Attributes:
-        kind: one of leaves.keys.KINDS. work: of GPU events and, in files without, of operators, see `work_keys`.
+        kind: one of leaves.keys.KINDS. work: of GPU events and, in files without, of operators, see `work_key`.
         name, op, root: see `LeafTable`.
     """
 
@@ -80,8 +79,8 @@ def set_leaves(traces: TraceSet, tree: CallTree, steps: RunSteps) -> SetLeaves:
             for leaf, ns, start, following in _longest(profile.leaves, rows, leaves):
                 longest_so_far = longest.get((r, leaf))
                 if longest_so_far is None or ns > longest_so_far.ns:
-                    text = match_name(profile.names[following]) if following >= 0 else ""
-                    longest[r, leaf] = Longest(ns, Occurrence(number[id(profile)], start, ""), text)
+                    place = Occurrence(number[id(profile)], start, "")
+                    longest[r, leaf] = Longest(ns, place, matched(profile.names)(following))
     amounts = np.zeros((len(AMOUNTS), len(traces.runs), len(index.numbers)))
     in_steps_of = np.zeros((len(traces.runs), len(index.numbers)), np.int64)
     for r, table, rows, leaves in leaves_of_profiles:
@@ -99,26 +98,17 @@ def _leaves_of(
     index: Numbering[LeafKey], profile: Profile, places: list[int], rows: Int64, positions: tuple[int, ...]
 ) -> Int64:
     """int64[r]: position in the set of the leaf of each of ``rows``, which are of the steps at ``positions``."""
-    table = profile.leaves
+    table, text = profile.leaves, matched(profile.names)
     columns = [getattr(table, name) for name in COLUMNS]
     meaning = (profile.names, profile.texts, profile.categories, places, table.step, *columns)
-    return index.of(
-        (positions, *map(id, meaning)),
-        lambda: [column[rows] for column in columns],
-        lambda first: _keys(profile, places, rows[first]),
-    )
 
+    def key(kind: int, *codes: int) -> LeafKey:
+        *work, op, root = codes
+        _, category, name, *_ = work
+        work_of_leaf = work_key(profile, places, work) if category >= 0 else None
+        return LeafKey(KINDS[kind], work_of_leaf, text(name), text(op), text(root))
 
-def _keys(profile: Profile, places: list[int], rows: Int64) -> list[LeafKey]:
-    table = profile.leaves
-    is_work = table.category[rows] >= 0
-    works = iter(work_keys(profile, places, [getattr(table, name)[rows[is_work]] for name in KEY]))
-    names = ["", *map(match_name, profile.names)]
-    columns = (table.kind, table.category, table.name, table.op, table.root)
-    return [
-        LeafKey(KINDS[kind], next(works) if category >= 0 else None, names[name + 1], names[op + 1], names[root + 1])
-        for kind, category, name, op, root in zip(*(c[rows].tolist() for c in columns), strict=True)
-    ]
+    return index.of((positions, *map(id, meaning)), lambda: [column[rows] for column in columns], key)
 
 
 def _longest(table: LeafTable, rows: Int64, leaves: Int64) -> Iterator[tuple[int, int, int, int]]:

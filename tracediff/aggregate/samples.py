@@ -20,7 +20,6 @@ from tracediff.arrays import (
     combined,
     concatenated,
     sums,
-    tuples,
     with_ancestors,
 )
 from tracediff.profile.events.work import KEY
@@ -57,11 +56,10 @@ def op_samples(traces: TraceSet) -> Samples:
 
     def rows(profile: Profile) -> Rows:
         table, names, categories = profile.ops, profile.names, profile.categories
-        columns = table.category, table.name
         key = keys.of(
-            tuple(map(id, (*columns, names, categories))),
-            lambda: columns,
-            lambda first: ((categories[c], table_name(names[n])) for c, n in tuples(*(c[first] for c in columns))),
+            tuple(map(id, (table.category, table.name, names, categories))),
+            lambda: (table.category, table.name),
+            lambda category, name: (categories[category], table_name(names[name])),
         )
         return table.step, key, table.count, table.self_ns
 
@@ -78,10 +76,7 @@ def family_samples(traces: TraceSet, gpu: bool, family_of: Callable[[str, str | 
         key = keys.of(
             tuple(map(id, (table.name, table.node, calls.kind, calls.name, names))),
             lambda: (table.name, op),
-            lambda first: (
-                family_of(names[name], names[code] if code >= 0 else None)
-                for name, code in tuples(table.name[first], op[first])
-            ),
+            lambda name, code: family_of(names[name], names[code] if code >= 0 else None),
         )
         return table.step, key, table.count, table.total_ns
 
@@ -97,10 +92,7 @@ def launched_samples(traces: TraceSet) -> Samples:
         key = keys.of(
             tuple(map(id, (calls.kind, calls.name, names))),
             lambda: (np.where(calls.kind == OP, calls.name, -1),),
-            lambda first: (
-                table_name(names[name]) if kind == OP else ""
-                for kind, name in tuples(calls.kind[first], calls.name[first])
-            ),
+            lambda name: table_name(names[name]) if name >= 0 else "",
         )
         work, node = with_ancestors(calls.parent, table.node)
         launches = np.flatnonzero(calls.kind[node] == OP)

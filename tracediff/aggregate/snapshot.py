@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
+import numpy as np
 
 from tracediff import bounds
 from tracediff.aggregate.assemble import CODES, complete, of_ranks
@@ -16,7 +17,6 @@ from tracediff.aggregate.snapshot_columns import (
     SharedColumns,
     accounts_of,
     as_column,
-    as_list,
     profile_of,
     require,
 )
@@ -84,7 +84,7 @@ def to_bytes(traces: TraceSet) -> bytes:
         torch_log=traces.torch_log,
     )
     try:
-        data = msgspec.json.encode(written, enc_hook=as_list)
+        data = msgspec.json.encode(written, enc_hook=np.ndarray.tolist)
     except UnicodeEncodeError:
         raise TracediffError(traces.label, "its name or the name of a file is not valid UTF-8", "rename it") from None
     packed = gzip.compress(data, 7, mtime=0)  # 9 takes six times as long for 6 % less

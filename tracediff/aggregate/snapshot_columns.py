@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
-from tracediff.arrays import Int64, combined, concatenated, sums
+from tracediff.arrays import Int64, combined, concatenated, last_equal, sums
 from tracediff.ingest.files.source import TraceFile
 from tracediff.ingest.json.arguments import is_well_formed
 from tracediff.ingest.model import categories as cat
@@ -271,12 +271,6 @@ class SharedColumns:
         return self.of(value) if isinstance(value, Struct) else value
 
 
-def as_list(column: Int64) -> list[Any]:
-    """A column as JSON holds it."""
-    values: list[Any] = column.tolist()
-    return values
-
-
 def as_column(kind: type, values: list[Any]) -> Int64:
     """A column out of JSON; of a `Grid` the rows.
 
@@ -317,7 +311,7 @@ def profile_of(accounts: Accounts, snapshot: TraceFile) -> Profile:
         names=tuple(map(bounded, accounts.names)),
         tables=known_tables(accounts.tables),
     )
-    profile = Profile(**{name: getattr(accounts, name) for name in Accounts.__struct_fields__})
+    profile = Profile(**asdict(accounts))
     check(profile)
     return profile
 
@@ -372,11 +366,7 @@ def with_used_names(profile: Profile) -> Profile:
     ]
     used = np.unique(np.concatenate([calls.name[has_name], *(getattr(tables[table], name) for table, name in columns)]))
     used = used[used >= 0]
-
-    def again(codes: Int64) -> Int64:
-        return np.where(codes >= 0, np.searchsorted(used, codes), -1)
-
     for table, name in columns:
-        tables[table] = replace(tables[table], **{name: again(getattr(tables[table], name))})
-    calls = replace(calls, name=np.where(has_name, again(calls.name), calls.name))
+        tables[table] = replace(tables[table], **{name: last_equal(used, getattr(tables[table], name))})
+    calls = replace(calls, name=np.where(has_name, last_equal(used, calls.name), calls.name))
     return replace(profile, calls=calls, names=tuple(profile.names[code] for code in used.tolist()), **tables)

@@ -4,7 +4,7 @@ tables have the same rows are added up row by row, so that what follows costs as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracediff import bounds
-from tracediff.arrays import Bools, Int64, combined, distinct, marked
+from tracediff.arrays import Bools, Int64, combined, distinct, marked, tuples
 from tracediff.formatting import plural, ranges
 from tracediff.ingest.manifest import Manifest, TorchLog
 from tracediff.ingest.model.health import Note
@@ -215,17 +215,17 @@ class Numbering(Generic[Key]):
         self.numbers: dict[Key, int] = {}
         self._rows: dict[Hashable, Int64] = {}
 
-    def of(
-        self, meaning: Hashable, columns: Callable[[], Sequence[Int64]], keys: Callable[[Int64], Iterable[Key]]
-    ) -> Int64:
+    def of(self, meaning: Hashable, columns: Callable[[], Sequence[Int64]], key: Callable[..., Key]) -> Int64:
         """int64[n]: the number of each row's key.
 
         Args:
             meaning: decides both: what is equal for two files, and the ids of what is identical (`SharedColumns`).
-            columns: gives codes of the rows' keys, int64[n] each. keys: gives the keys of the rows at positions.
+            columns: gives codes of the rows' keys, int64[n] each. key: gives the key of a row of them.
         """
         if meaning not in self._rows:
-            code, first = combined(*columns())
-            numbers = [self.numbers.setdefault(key, len(self.numbers)) for key in keys(first)]
+            codes = columns()
+            code, first = combined(*codes)
+            keys = (key(*row) for row in tuples(*(column[first] for column in codes)))
+            numbers = [self.numbers.setdefault(own, len(self.numbers)) for own in keys]
             self._rows[meaning] = np.array(numbers, np.int64)[code]
         return self._rows[meaning]
